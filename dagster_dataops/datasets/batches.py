@@ -4,7 +4,13 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from dagster_dataops.datasets.lines import Interval, Line, count_records, iterate_lines
+from dagster_dataops.datasets.lines import (
+    Interval,
+    Line,
+    count_records,
+    iterate_lines,
+    next_line_start,
+)
 from dagster_dataops.foundation.places.range_source import Readable
 
 
@@ -73,3 +79,19 @@ class BatchStarts:
         """Return the first start in [position, end]; ``end`` if there is none."""
         number = bisect_left(self._starts, position)
         return min(self._starts[number], end) if number < len(self._starts) else end
+
+
+def next_cut(
+    descriptor: Readable, position: int, end: int, batches: BatchStarts | None = None
+) -> int:
+    """Return the first place in [position, end] at which a range may begin, or ``end``.
+
+    Args:
+        descriptor: Of the open file.
+        position: Where to look from.
+        end: The end of the lines.
+        batches: Where batches begin; ``None`` if a range may begin at any line.
+    """
+    if batches is None:
+        return next_line_start(descriptor, position, end)
+    return batches.at_or_after(position, end)

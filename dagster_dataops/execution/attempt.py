@@ -1,4 +1,4 @@
-"""Attempt: what is run."""
+"""Attempt: an operator with its settings, as a workplace runs it."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from dagster_dataops.operators.options.settings import ResolvedSettings
 
 @dataclass(kw_only=True)
 class Attempt:
-    """What is run: an operator with its settings.
+    """An operator with its settings, as a workplace runs it.
 
     Attributes:
         operator: The operator.

@@ -1,4 +1,4 @@
-"""CheckpointSink: where the outcomes of an attempt on this machine go."""
+"""CheckpointSink: writes the outcomes of an attempt on this machine to its checkpoint."""
 
 from collections.abc import Sequence
 
@@ -32,16 +32,16 @@ from dagster_dataops.operators.outcomes.record_context import shown_counts
 
 
 class CheckpointSink(Sink):
-    """Where the outcomes of an attempt on this machine go: the checkpoint of a node.
+    """Writes the outcomes of an attempt on this machine to the checkpoint of its node.
 
     Args:
         attempt: The attempt.
-        work: What is open.
+        work: The open intervals of its input.
         checkpoint: Receives the finished spans.
 
     Attributes:
         attempt: The attempt.
-        work: What is open.
+        work: The open intervals of its input.
         checkpoint: Receives the finished spans.
     """
 
@@ -91,11 +91,8 @@ class CheckpointSink(Sink):
         Raises:
             InputError: The file was replaced or changed while it was read.
         """
-        (stamp,), now, read_ns = (
-            self.attempt.stamps,
-            self.work.dataset.stamp(),
-            self.attempt.read_ns,
-        )
+        (stamp,), read_ns = self.attempt.stamps, self.attempt.read_ns
+        now = self.work.dataset.stamp()
         compared = self.work.checks_input and now.resembles(stamp)
         if compared and (now != stamp or stamp.hides_changes(read_ns)):
             if holds_settled(self.work.dataset, self.checkpoint.table):

@@ -123,8 +123,7 @@ class OperatorExecutor:
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
             attempt.operator = operator = in_run(operator, _link(attempt))
             runner = make_runner(operator, attempt.inputs)
-            request = _start_request(attempt, runner, found, "" if late is None else late.run)
-            attempt.start = decide_start(request)
+            attempt.start = decide_start(_start_request(attempt, runner, found, late))
             if attempt.start.published is not None:
                 return _report(attempt, _take_over(attempt, attempt.start.published))
             check_presence(attempt)
@@ -150,17 +149,11 @@ def _link(attempt: NodeAttempt) -> RunLink:
 
 
 def _start_request(
-    attempt: NodeAttempt, runner: Runner, found: list[CheckpointContent], published_late: str
+    attempt: NodeAttempt, runner: Runner, found: list[CheckpointContent], late: Manifest | None
 ) -> StartRequest:
-    """Return the facts that the start decision depends on.
-
-    Args:
-        attempt: The attempt.
-        runner: The runner of its operator.
-        found: The checkpoints of the node, newest first.
-        published_late: The run whose publication this attempt finished; empty for none.
-    """
+    """Return the facts about a start; ``late`` is what this attempt has finished publishing."""
     context = attempt.context
+    late_run = "" if late is None else late.run
     return StartRequest(
         folder=attempt.folder,
         kind=attempt.operator.__dataops__.spec.kind,
@@ -172,7 +165,7 @@ def _start_request(
         reuse_finished=context.reuse_finished,
         reuse_outcomes=attempt.settings.reuse_outcomes,
         own_runs=context.earlier_runs | {context.run},
-        unreported=lambda run: run == published_late or context.unreported(run),
+        unreported=lambda run: run == late_run or context.unreported(run),
         complete=lambda: runner.complete(attempt),
     )
 
@@ -251,8 +244,8 @@ def _report(attempt: NodeAttempt, manifest: Manifest) -> RunReport:
     if not manifest.outputs:
         return whole
     outputs = {
-        name: _report_of(attempt, f"{folder.name}.{name}", place, own)
-        for name, (place, own) in manifest.parts(folder).items()
+        name: _report_of(attempt, f"{folder.name}.{name}", place, facts)
+        for name, (place, facts) in manifest.parts(folder).items()
     }
     return replace(whole, outputs=outputs)
 

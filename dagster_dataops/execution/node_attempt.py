@@ -67,7 +67,7 @@ class NodeAttempt(Attempt):
         self.context.progress.note(text)
 
     def read(self, inputs: Sequence[JsonlDataset]) -> None:
-        """Set the datasets that the operator reads, before they are read."""
+        """Set the datasets that the operator reads, and note the states of their files."""
         self.inputs = inputs
         self.read_ns = time.time_ns()
         self.stamps = [dataset.stamp() for dataset in inputs]
@@ -84,7 +84,7 @@ class NodeAttempt(Attempt):
         self.context.progress.warn(self.folder.name, text)
 
     def open_checkpoint(self, checkpoint: _Checkpoint) -> _Checkpoint:
-        """Write to ``checkpoint`` until the attempt ends; return it."""
+        """Set the checkpoint of the attempt, and close it when the attempt ends; return it."""
         self.resources.enter_context(_closing(checkpoint))
         self.checkpoint = checkpoint
         return checkpoint

@@ -15,14 +15,6 @@ from dagster_dataops.execution.records.calling import Interrupts
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
 
-def _never() -> str | None:
-    return None
-
-
-def _all_reported(_: str) -> bool:
-    return False
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
     """The settings of an attempt.
@@ -51,11 +43,11 @@ class RunContext:
     resume: ResumePolicy = ResumePolicy.NEVER
     reuse_finished: bool = False
     earlier_runs: frozenset[str] = frozenset()
-    unreported: Callable[[str], bool] = _all_reported
+    unreported: Callable[[str], bool] = lambda _: False
     flush_seconds: float = 1.0
     lock_seconds: float = 3.0
     progress: Progress = field(default_factory=Quiet)
-    should_stop: Callable[[], str | None] = _never
+    should_stop: Callable[[], str | None] = lambda: None
     interrupts: Interrupts = (KeyboardInterrupt,)
     root: Path | None = None
     clients: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Sink: where outcomes go."""
+"""Sink: writes and journals the finished spans of an attempt."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ from dagster_dataops.execution.records.record_failures import Failure
 
 
 class Sink(ABC):
-    """Where outcomes go: finished spans, and the failure that ends the attempt.
+    """Writes and journals finished spans, and makes the error that ends the attempt.
 
     A finished span is written to a segment, and then journaled. From then on no kill repeats it.
 

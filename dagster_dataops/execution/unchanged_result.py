@@ -68,10 +68,10 @@ def _is_unchanged(attempt: NodeAttempt, manifest: Manifest) -> bool:
     draft = draft_of(attempt.folder.result)
     if not draft.exists():
         return False
-    given = islice(_lines(source.location), _MOST_COMPARED)
+    inputs = islice(_lines(source.location), _MOST_COMPARED)
     skipped = 0
     for line in _lines(draft):
-        while (before := next(given, None)) is not None and not _is_same(before, line):
+        while (before := next(inputs, None)) is not None and not _is_same(before, line):
             skipped += 1  # a record that failed, or one that was changed
             if skipped > manifest.failed:
                 return False

@@ -1,12 +1,12 @@
-"""WorkList: what is open: intervals of one input whose records have no outcome yet."""
+"""WorkList: the intervals of one input whose records have no outcome yet."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dagster_dataops.datasets.batches import BatchStarts
+from dagster_dataops.datasets.batches import BatchStarts, next_cut
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import Interval, content_interval, next_line_start
+from dagster_dataops.datasets.lines import Interval, content_interval
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
 from dagster_dataops.operators.definition.operator import Operator
@@ -25,7 +25,7 @@ class Orders(NamedTuple):
 
 
 class WorkList:
-    """What is open: intervals of one input, in order.
+    """The open intervals of one input, in order: their records have no outcome yet.
 
     Args:
         operator: The operator.
@@ -68,7 +68,7 @@ class WorkList:
         return Orders([])
 
     def finish(self, start: int, end: int) -> None:
-        """Take notice that all records in bytes [start, end) have outcomes."""
+        """Record that all records in bytes [start, end) have outcomes."""
 
     def batch_starts(self, source: Readable) -> BatchStarts | None:
         """Return where ranges may begin if the operator takes batches; otherwise ``None``.
@@ -115,11 +115,8 @@ class WorkList:
                 position = start
                 while position < last:
                     end = min(position + most_bytes, last)
-                    if starts is None:
-                        end = next_line_start(source, end, last)
-                    elif starts.at_or_after(position, last) > position:
-                        end = starts.at_or_after(position, last)  # the rest of a batch
-                    else:
-                        end = starts.at_or_after(end, last)
+                    if starts is not None and starts.at_or_after(position, last) > position:
+                        end = position  # the rest of a batch
+                    end = next_cut(source, end, last, starts)
                     yield Interval(position, end)
                     position = end

@@ -19,9 +19,5 @@ GROUPS: Final = MappingProxyType(dict(sorted(_MODULES.items())))
 
 
 def reads_of(operator: str) -> Declaration:
-    """Return the declaration of the columns that an operator of the library needs.
-
-    Args:
-        operator: Its qualified name.
-    """
+    """Return the declaration of the columns that the operator of a qualified name needs."""
     return READS.get(operator, INPUT_KEY)

@@ -43,21 +43,15 @@ def key_list(option: str, keys: Keys) -> list[str]:
     Raises:
         DefinitionError: It names no column.
     """
-    found = [keys] if isinstance(keys, str) else list(keys)
-    if not found:
+    names = [keys] if isinstance(keys, str) else list(keys)
+    if not names:
         msg = f"{option} is {keys!r}; name at least one column"
         raise DefinitionError(msg)
-    return found
+    return names
 
 
 class FieldKey:
-    """The elements of a record that an input key selects.
-
-    Args:
-        key: A column name, or a selector.
-
-    Attributes:
-        name: The key.
+    """The elements of a record that an input key (``name``), a column or a selector, selects.
 
     Raises:
         SelectorSyntaxError: The selector is malformed.
@@ -121,8 +115,8 @@ class FieldKey:
 
     def value(self, record: Record) -> Any:
         """Return the selected element, or a list of several; ``None`` if one of them is missing."""
-        found = self.present(record)
-        return found[0] if len(found) == 1 else found or None
+        elements = self.present(record)
+        return elements[0] if len(elements) == 1 else elements or None
 
     def _plain(self, record: Record) -> str:
         value = record.get(self.name)

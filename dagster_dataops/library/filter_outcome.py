@@ -14,12 +14,9 @@ MODES: Final = ("drop", "tag", "both")
 class FilterOutcome:
     """Drops a record, or writes the findings about it.
 
-    Args:
-        mode: ``"drop"`` drops and writes nothing. ``"tag"`` keeps all records, and writes the
-            signals and the reason, ``None`` for records to keep. ``"both"`` drops, and writes the
-            signals into the kept records.
-        stats_key: The key of the signals, a dict.
-        reason_key: The key of the reason.
+    Mode ``drop`` drops and writes nothing. ``tag`` keeps all records, and writes the signals into
+    the dict in ``stats_key`` and the reason, ``None`` for records to keep, into ``reason_key``.
+    ``both`` drops, and writes the signals into the kept records.
 
     Raises:
         DefinitionError: ``mode`` is none of these.
@@ -33,12 +30,9 @@ class FilterOutcome:
         self._stats_key, self._reason_key = stats_key, reason_key
 
     def of(self, record: Record, reason: str | None, signals: Mapping[str, Any]) -> Any:
-        """Return the result of ``forward``: a `Drop`, or the record.
+        """Return the result of ``forward``: a `Drop`, or the record, which may be changed.
 
-        Args:
-            record: The record, which may be changed.
-            reason: The reason to drop it; ``None`` to keep it.
-            signals: The signals by name.
+        ``reason`` is ``None`` for a record that is kept; ``signals`` are numbers by name.
 
         Raises:
             TypeError: ``stats_key`` holds something else.

@@ -15,12 +15,9 @@ Given: TypeAlias = str | os.PathLike[str] | Sequence[Any]
 
 
 def given_records(option: str, given: Given, needed: Iterable[FieldKey] = ()) -> Iterator[Record]:
-    """Yield the records of an option.
+    """Yield the records of an option: records, or those of the jsonl file at a path.
 
-    Args:
-        option: The name of the option, for errors.
-        given: Records, or the path of a jsonl file.
-        needed: Columns of which each is in some of the records.
+    Each of the columns ``needed`` must be in some of the records.
 
     Raises:
         DefinitionError: It is none of these, the file cannot be read, or no record has a column.

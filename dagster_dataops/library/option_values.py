@@ -21,11 +21,7 @@ def check_choice(option: str, value: object, allowed: Collection[str]) -> None:
 
 @contextmanager
 def needs_extra(feature: str, extra: str) -> Iterator[None]:
-    """Import packages of an extra in the ``with`` block.
-
-    Args:
-        feature: What needs the packages, for the error.
-        extra: The extra that installs them.
+    """Import packages of an extra in the ``with`` block; the error names the feature and the extra.
 
     Raises:
         MissingExtraError: One is not installed.

@@ -142,22 +142,22 @@ def pretraining_pipeline(
         ),
     }
     unique = data.dedup.NearDuplicate(threshold=0.85, **key)
-    with Pipeline(name) as made:
-        _add(made, "filtered", filters, chained=chained)
-        made.add("near_duplicates", unique)
-        _add(made, "refined", refiners, chained=chained)
-    return made
+    with Pipeline(name) as ppl:
+        _add(ppl, "filtered", filters, chained=chained)
+        ppl.add("near_duplicates", unique)
+        _add(ppl, "refined", refiners, chained=chained)
+    return ppl
 
 
-def _add(made: Pipeline, name: str, steps: Steps, *, chained: bool) -> None:
+def _add(ppl: Pipeline, name: str, steps: Steps, *, chained: bool) -> None:
     if not chained:
         for step, operator in steps.items():
-            made.add(step, operator)
+            ppl.add(step, operator)
         return
     with Pipeline() as line:
         _add(line, name, steps, chained=False)
     (node,) = line.chained().graph.nodes.values()  # its parts have the names of the steps
-    made.add(name, node.operator)
+    ppl.add(name, node.operator)
 
 
 def _word_count(key: Key, language: str, least: int | None, most: int | None) -> Any:

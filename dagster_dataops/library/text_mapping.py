@@ -11,10 +11,8 @@ from dagster_dataops.records import Record
 class TextMapping:
     """Applies a function to the texts of a record.
 
-    Args:
-        function: Returns the value to write for a text.
-        input_key: The key of the text, or several keys; selectors are allowed.
-        output_key: Where the values are written; by default, in place of the texts.
+    The values are written to ``output_key``, by default in place of the texts. Both keys may be
+    several, and selectors.
 
     Raises:
         DefinitionError: The numbers of keys differ, or an output key takes several elements.

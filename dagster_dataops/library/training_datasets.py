@@ -23,11 +23,8 @@ _TRAIN: Final = "train"
 class TrainingDataset:
     """The steps of a task encoder over a dataset or metadataset; made by `get_train_dataset`.
 
-    Args:
-        samples: The crude samples.
-        encoder: The task encoder.
-        limit: The number of items after which the stream ends; ``None`` for no limit.
-        options: The options of `DefaultTaskEncoder.stream`.
+    The stream ends after ``limit`` items, if there is one. The options are those of
+    `DefaultTaskEncoder.stream`.
     """
 
     def __init__(
@@ -55,12 +52,10 @@ class TrainingDataset:
     def stream(self, cache_pool: CachePool | None = None) -> DataPipelineBuilder:
         """Return the stream of the training items.
 
-        Args:
-            cache_pool: The pool for cookers that need one; without one, files are read when they
-                are needed.
+        Without a cache pool for the cookers that need one, files are read when they are needed.
         """
-        made = self._items(NoCachePool() if cache_pool is None else cache_pool)
-        return made if self._limit is None else made.take(self._limit)
+        items = self._items(NoCachePool() if cache_pool is None else cache_pool)
+        return items if self._limit is None else items.take(self._limit)
 
     def _items(self, pool: CachePool, **other: Any) -> DataPipelineBuilder:
         options = {**self._options, **other}

@@ -16,13 +16,7 @@ _Result = TypeVar("_Result")
 def compiled(
     pattern: Any, engine: Engine = "re", operator: str = "", *, option: str = "pattern"
 ) -> Any:
-    """Return a regular expression, compiled.
-
-    Args:
-        pattern: The regular expression.
-        engine: ``re``, or ``re2``.
-        operator: The name of the operator that needs re2.
-        option: The name of the option, for errors.
+    """Return a regular expression of ``re`` or ``re2``, compiled; errors name operator and option.
 
     Raises:
         DefinitionError: It is malformed, or no text.

@@ -89,12 +89,8 @@ def estimates_of(
 ) -> dict[str, Estimate]:
     """Return the estimates of the nodes that call models, see `dry_run`.
 
-    Args:
-        graph: The nodes.
-        data: The records.
-        sample: Number of records.
-        clients: Clients by name, for their prices.
-        folder_of: Returns the folder of a node, which may have a result.
+    Clients by name have the prices. ``folder_of`` returns the folder of a node, which may have a
+    result.
     """
     with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
         folder = Path(scratch)
@@ -130,20 +126,16 @@ def _with_placeholder(operator: Operator, clients: Mapping[str, Any]) -> Operato
         return operator.with_parts([_with_placeholder(one, clients) for _, one in operator.parts])
     if not isinstance(operator, ModelOperator):
         return operator
-    made: Any = copy.copy(operator)
+    copied: Any = copy.copy(operator)
     client = client_among(operator.client, clients)
-    made.client = ModelClient(complete=Placeholder(client.media_tokens), prices=client.prices)
-    return made  # type: ignore[no-any-return]
+    copied.client = ModelClient(complete=Placeholder(client.media_tokens), prices=client.prices)
+    return copied  # type: ignore[no-any-return]
 
 
 def _estimate(dry: Manifest, scale: float, folder: NodeFolder, price: Price | None) -> Estimate:
-    """Return the estimate of a node.
+    """Return the estimate of a node, from the manifest of the run over a sample.
 
-    Args:
-        dry: The manifest of the run over the sample.
-        scale: Number of records for each one of the sample.
-        folder: Folder of the node's real results.
-        price: Price of the node's model.
+    There are ``scale`` records for each one of the sample; ``folder`` has the node's real results.
     """
     counts = {name: float(number) * scale for name, number in dry.counts.items()}
     tokens_in, most = round(counts.get("tokens_in", 0.0)), counts.get("tokens_out", 0.0)

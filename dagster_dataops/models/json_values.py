@@ -73,8 +73,8 @@ def json_texts(text: str, starts: str = OBJECTS + LISTS, *, scalars: bool = Fals
 def _alone(text: str) -> Iterator[str]:
     """Yield a text without marks of its end, and the content of its fences."""
     yield without_end_marks(text).strip()
-    for found in _FENCE.finditer(text):
-        yield found[1].strip()
+    for fence in _FENCE.finditer(text):
+        yield fence[1].strip()
 
 
 def without_end_marks(text: str) -> str:
@@ -92,8 +92,8 @@ def _placed(text: str, begin: int, starts: str) -> Iterator[tuple[int, str]]:
         return
     start = re.compile("|".join(_STARTS[one] for one in starts))
     at = begin
-    while found := start.search(text, at):
-        first = found.start()
+    while bracket := start.search(text, at):
+        first = bracket.start()
         end, at = _end_of(text, first)
         if end:
             yield first, text[first:end]
@@ -122,25 +122,22 @@ def _end_of(text: str, start: int) -> tuple[int, int]:
 
 def _loose_end(text: str, at: int, depth: int) -> int:
     """Return the position after the bracket that closes ``depth`` open ones; else the end."""
-    for found in _BRACKET.finditer(text, at):
-        if found.group() in "{[":
+    for bracket in _BRACKET.finditer(text, at):
+        if bracket.group() in "{[":
             depth += 1
-        elif found.group() in "}]":
+        elif bracket.group() in "}]":
             depth -= 1
         if not depth:
-            return found.end()
+            return bracket.end()
     return len(text)
 
 
 def _next(kind: str, character: str, wanted: str, stack: list[str]) -> str:
-    """Return what must follow a token; empty if the token is wrong. The stack is changed.
+    """Return what must follow a token, of which the first character counts; empty if it is wrong.
 
-    Args:
-        kind: The kind of the token.
-        character: Its first character.
-        wanted: What it must be: ``value``, ``key``, ``colon``, ``mark`` for a comma, or ``end`` for
-            a bracket that closes; perhaps the last with one of the others.
-        stack: What closes each open container.
+    ``wanted`` is what the token must be: ``value``, ``key``, ``colon``, ``mark`` for a comma, or
+    ``end`` for a bracket that closes; perhaps the last with one of the others. The stack has what
+    closes each open container, and is changed.
     """
     following = ""
     if kind == "open" and wanted in _VALUE:

@@ -113,6 +113,6 @@ class ModelOperator:
             raise OperatorOptionError(self.__dataops__.spec.qualified_name, option, reason)
 
 
-def client_among(given: Any, clients: Mapping[str, Any]) -> ModelClient:
+def client_among(option: Any, clients: Mapping[str, Any]) -> ModelClient:
     """Return the client for the option ``client`` of an operator, among those of the run."""
-    return client_of(clients.get(given, ModelClient()) if isinstance(given, str) else given)
+    return client_of(clients.get(option, ModelClient()) if isinstance(option, str) else option)

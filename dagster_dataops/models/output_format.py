@@ -139,17 +139,17 @@ def _types_of(schema: Any, root: dict[str, Any], depth: int = 0) -> set[str]:
 
 def _own_types(schema: dict[str, Any]) -> set[str]:
     """Return the types that a JSON Schema names, or that its keywords are about."""
-    found = set(_TYPES)
-    given = schema.get("type")
-    if given is not None:
-        found = {given} if isinstance(given, str) else set(given)
+    types = set(_TYPES)
+    named = schema.get("type")
+    if named is not None:
+        types = {named} if isinstance(named, str) else set(named)
     elif "enum" in schema or "const" in schema:
-        found = {_type_of(one) for one in schema.get("enum") or [schema.get("const")]}
+        types = {_type_of(one) for one in schema.get("enum") or [schema.get("const")]}
     elif any(name in schema for name in ("properties", "required", "additionalProperties")):
-        found = {"object"}
+        types = {"object"}
     elif "items" in schema or "prefixItems" in schema:
-        found = {"array"}
-    return found
+        types = {"array"}
+    return types
 
 
 def _type_of(value: Any) -> str:
@@ -160,10 +160,10 @@ def _type_of(value: Any) -> str:
 
 def _referred(name: Any, root: dict[str, Any]) -> Any:
     """Return the schema that a reference names; ``None`` if it is not there."""
-    found: Any = root
+    schema: Any = root
     for part in str(name).removeprefix("#/").split("/"):
-        found = found.get(part) if isinstance(found, dict) else None
-    return root if name == "#" else found
+        schema = schema.get(part) if isinstance(schema, dict) else None
+    return root if name == "#" else schema
 
 
 def _of_schema(wanted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -197,19 +197,19 @@ def strict(schema: Any) -> Any:
     """Return a JSON Schema as servers want it: no further properties, and all are required."""
     if not isinstance(schema, dict):
         return schema
-    made = dict(schema)
+    changed = dict(schema)
     for name in _OF_SCHEMAS:
-        if isinstance(made.get(name), dict):
-            made[name] = {inner: strict(one) for inner, one in made[name].items()}
+        if isinstance(changed.get(name), dict):
+            changed[name] = {inner: strict(one) for inner, one in changed[name].items()}
     for name in _IN_LISTS:
-        if isinstance(made.get(name), list):
-            made[name] = [strict(one) for one in made[name]]
-    if "items" in made:
-        made["items"] = strict(made["items"])
-    if "properties" in made:
-        made["additionalProperties"] = False
-        made["required"] = list(made["properties"])
-    return made
+        if isinstance(changed.get(name), list):
+            changed[name] = [strict(one) for one in changed[name]]
+    if "items" in changed:
+        changed["items"] = strict(changed["items"])
+    if "properties" in changed:
+        changed["additionalProperties"] = False
+        changed["required"] = list(changed["properties"])
+    return changed
 
 
 def _validator(schema: dict[str, Any]) -> Any:

@@ -19,10 +19,7 @@ class Placeholder:
     """A client that calls no model; it answers in the form asked for.
 
     The usage that it reports has the tokens of the request by the number of characters, and as many
-    tokens of the reply as the request allows.
-
-    Args:
-        media: Tokens of parts by their kind, as of `ModelClient`.
+    tokens of the reply as the request allows. ``media`` has the tokens of parts by their kind.
     """
 
     def __init__(self, media: Mapping[str, float] | None = None) -> None:
@@ -65,12 +62,9 @@ def _texts_for(request: dict[str, Any]) -> Iterator[str]:
 def instance_of(
     schema: dict[str, Any], texts: Iterator[str], definitions: dict[str, Any] | None = None
 ) -> Any:
-    """Return an instance of a JSON Schema as servers take it for output.
+    """Return an instance of a JSON Schema as servers take it, with the next of the texts.
 
-    Args:
-        schema: The schema.
-        texts: Yields the texts in it.
-        definitions: The definitions that it may name; by default its own.
+    The schema may name the definitions, which are its own by default.
     """
     definitions = schema.get("$defs", {}) if definitions is None else definitions
     if "$ref" in schema:

@@ -45,11 +45,7 @@ def _as_json(value: object) -> str:
 
 
 def rendered(text: str, values: Mapping[str, Any]) -> str:
-    """Return a prompt.
-
-    Args:
-        text: A Jinja template. It sees the values by name, and the filter ``tojson``.
-        values: The values, such as the columns of a record.
+    """Return a prompt: a Jinja template that sees the values by name, and the filter ``tojson``.
 
     Raises:
         UnfitRecordError: The template needs a value that is not there.
@@ -73,13 +69,10 @@ def _absent(text: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def needed_names(text: str) -> list[str]:
-    """Return the names without which a template cannot be rendered, in order.
+    """Return the names without which a Jinja template cannot be rendered, in order.
 
     Names in parts that may not be rendered, such as the body of an ``if``, are left out; so are
     those with a test such as ``is defined``, or a default.
-
-    Args:
-        text: A Jinja template.
     """
     if "{" not in text:
         return []

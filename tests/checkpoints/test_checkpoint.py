@@ -3,17 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import (
-    Checkpoint,
-    existing,
-    fresh,
-)
-from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.journal.frames import FORMAT
-from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.errors import StorageError
-from dagster_dataops.foundation.concurrency.background import background
+from tests.journals import FORMAT, Checkpoint, RunFingerprint, Span, SpansEntry, checksum, fresh
+from tests.nodes import background, existing
 
 _FINGERPRINT = RunFingerprint(FORMAT, "a.b", "options", "code", "input")
 

@@ -3,27 +3,14 @@ import fcntl
 import os
 import shutil
 import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from dagster_dataops.checkpoints import folder_lock
-from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.errors import FolderLockedError, StorageError
 from tests.faults.crashing import in_child
-from tests.subprocesses import killed_at_exit
-
-_HOLD = """
-import sys, time
-from pathlib import Path
-from dagster_dataops.checkpoints.folder_lock import FolderLock
-lock = FolderLock(Path(sys.argv[1]), "the-first", 0)
-print("held", flush=True)
-time.sleep(60)
-"""
+from tests.nodes import FolderLock
 
 
 def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
@@ -45,28 +32,6 @@ def test_waiting_ends_when_the_lock_is_given_up(tmp_path: Path) -> None:
     timer.start()
     FolderLock(tmp_path, "two", 30).release()
     timer.join()
-
-
-def test_waiting_ends_at_the_limit(tmp_path: Path) -> None:
-    first = FolderLock(tmp_path, "one", 0)
-    began = time.monotonic()
-    with pytest.raises(FolderLockedError) as caught:
-        FolderLock(tmp_path, "two", 0.2)
-    assert caught.value.waited_seconds >= 0.2
-    assert time.monotonic() - began < 30
-    first.release()
-
-
-def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _HOLD, str(tmp_path)]
-    with killed_at_exit(subprocess.Popen(command, stdout=subprocess.PIPE)) as process:
-        assert process.stdout
-        assert process.stdout.readline() == b"held\n"
-        with pytest.raises(FolderLockedError, match="run the-first") as caught:
-            FolderLock(tmp_path, "second", 0)
-        assert str(process.pid) in str(caught.value)
-        process.kill()
-    FolderLock(tmp_path, "second", 5).release()
 
 
 def test_releasing_twice_is_safe(tmp_path: Path) -> None:
@@ -186,25 +151,6 @@ def test_a_second_holder_beside_locks_that_do_not_hold_ends_the_first(
     second.check()
     first.release()
     second.release()
-
-
-def _on(host: str, *command: str) -> list[str]:
-    """Return a command that runs as on a machine of another name; skip if that cannot be had."""
-    wanted = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', host]
-    if not shutil.which("unshare") or subprocess.run([*wanted, "true"], check=False).returncode:
-        pytest.skip("needs unshare and the right to set the name of the host")
-    return [*wanted, *command]
-
-
-def test_a_run_on_another_host_is_named_and_its_end_frees_the_folder(tmp_path: Path) -> None:
-    command = _on("machine-b", sys.executable, "-c", _HOLD, str(tmp_path))
-    with killed_at_exit(subprocess.Popen(command, stdout=subprocess.PIPE, text=True)) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
-        with pytest.raises(FolderLockedError, match=r"run the-first \(process \d+ on machine-b,"):
-            FolderLock(tmp_path, "second", 0)
-        other.kill()
-        FolderLock(tmp_path, "second", 30).release()
 
 
 def test_a_forked_child_does_not_hold_the_lock_on(tmp_path: Path) -> None:

@@ -13,30 +13,31 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops import JsonlDataset, RunReport
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import Line
+from dagster_dataops.execution import ticker
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
-from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.node_attempt import NodeAttempt
-from dagster_dataops.execution.progress import Progress, ProgressState
+from dagster_dataops.execution.progress import Progress
 from dagster_dataops.execution.records import span_loop
 from dagster_dataops.execution.records.async_calling import async_callers
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.calling import CallEach
 from dagster_dataops.execution.records.calls import Calls
-from dagster_dataops.execution.records.record_failures import Outcome
 from dagster_dataops.execution.records.retries import Retries
-from dagster_dataops.execution.run_report import RunContext, RunReport
-from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workers import scheduler
 from dagster_dataops.execution.workplaces import collector, range_worker, single
-from dagster_dataops.foundation.concurrency.background import background, deleting
-from dagster_dataops.operators.outcomes.record_context import Tally
+from dagster_dataops.workplaces import WorkList
+from tests.execution.engine import CallEach, Outcome, Tally
+from tests.journals import Checkpoint, Line, RunFingerprint, fresh
+from tests.nodes import (
+    NodeFolder,
+    OperatorExecutor,
+    ProgressState,
+    RunContext,
+    background,
+    deleting,
+)
 
 MODES = ("single", "thread", "async", "process")
 GROUP = "data.engine_tests"
@@ -190,6 +191,11 @@ def run(
         deleting.finish()
 
 
+def run_over(path: Path, operator: Any, records: Iterable[object], **context: Any) -> RunReport:
+    """Run one operator over the records of a new input, both below ``path``."""
+    return run(operator, write_input(path / "input.jsonl", records), node(path), **context)
+
+
 def error_rows(folder: NodeFolder) -> list[dict[str, Any]]:
     """Return the rows of the error file; none if there is no such file."""
     if not folder.errors.exists():
@@ -229,6 +235,12 @@ def cut_by(patch: pytest.MonkeyPatch, sizes: SpanSizes) -> None:
     patch.setattr(scheduler, "_MIN_BYTES", min(sizes.range_bytes, 64 << 10))
     patch.setattr(collector, "_PERIOD_SECONDS", sizes.drain_seconds)
     patch.setattr(collector, "_BURST_SECONDS", 0.0)
+
+
+def look_at_every_tick(patch: pytest.MonkeyPatch) -> None:
+    """Make runs sync, show progress and look for a stop request at every chance."""
+    patch.setattr(ticker, "_TICK_SECONDS", 0.0)
+    patch.setattr(ticker, "_STOP_CHECK_SECONDS", 0.0)
 
 
 class Listener(Progress):

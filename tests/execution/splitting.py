@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dagster_dataops import Drop, To
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.data import data_register
 from dagster_dataops.foundation.hashing.file_digests import has_content
 from tests.execution.helpers import lines, node
+from tests.nodes import NodeFolder, published
 
 OUTPUTS = ("train", "test")
 KINDS = (

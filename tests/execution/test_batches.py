@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import OperatorContext, config, data, data_register
-from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import OperatorContext, StopRun, config, data, data_register
 from dagster_dataops.errors import OperatorOptionError, RecordError, RunStoppedError
-from dagster_dataops.operators.outcomes.record_context import StopRun
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -23,9 +20,11 @@ from tests.execution.helpers import (
     error_rows,
     node,
     run,
+    run_over,
     without_traceback,
     write_input,
 )
+from tests.nodes import Manifest, ResumePolicy
 
 data_register.new_group("batches")
 Records = list[dict[str, Any]]
@@ -151,9 +150,8 @@ def test_every_mode_makes_the_same_batches(
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
 def test_windows_have_any_number_of_records(tmp_path: Path, mode: str) -> None:
     records = [{"n": n, "do": "raise" if n == 9 else "keep"} for n in range(20)]
-    dataset = write_input(tmp_path / "input.jsonl", records)
     operator = window(_concurrency_mode=mode, _max_workers=2, _batch_size=8)
-    report = run(operator, dataset, node(tmp_path))
+    report = run_over(tmp_path, operator, records)
     parts = [[0, 1, 2], [3, 4, 5, 6, 7], [8], [10, 11], [12, 13, 14], [15], [16, 17, 18], [19]]
     assert [record["part"] for record in report.dataset] == parts
     assert (report.manifest.failed, report.manifest.dropped) == (1, 0)
@@ -162,9 +160,8 @@ def test_windows_have_any_number_of_records(tmp_path: Path, mode: str) -> None:
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
 def test_counts_and_drops_of_batches_are_exact(tmp_path: Path, mode: str) -> None:
     records = [{"n": n, "do": "keep"} for n in range(50)]
-    dataset = write_input(tmp_path / "input.jsonl", records)
     operator = counted(_concurrency_mode=mode, _max_workers=2, _batch_size=8)
-    manifest = run(operator, dataset, node(tmp_path)).manifest
+    manifest = run_over(tmp_path, operator, records).manifest
     assert manifest.counts == {"calls": 7, "records": 50}
     assert manifest.drops == {"odd": 25}
 
@@ -188,9 +185,8 @@ def test_a_batch_that_stops_the_run_stays_open(
 
 def test_a_record_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
     records = [{"n": n, "do": "raise" if n == 41 else "keep"} for n in range(100)]
-    dataset = write_input(tmp_path / "input.jsonl", records)
     operator = kills_its_worker(_concurrency_mode="process", _max_workers=2, _batch_size=16)
-    report = run(operator, dataset, node(tmp_path))
+    report = run_over(tmp_path, operator, records)
     assert [record["n"] for record in report.dataset] == [n for n in range(100) if n != 41]
     assert [row["index"] for row in error_rows(node(tmp_path))] == [41]
 
@@ -198,10 +194,9 @@ def test_a_record_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_failure_that_is_not_ignored_ends_the_run(tmp_path: Path, mode: str) -> None:
     records = [{"n": n, "do": "fail" if n == 30 else "keep"} for n in range(40)]
-    dataset = write_input(tmp_path / "input.jsonl", records)
     operator = _operator(mode, _max_workers=2, _batch_size=8, _ignore_errors=False)
     with pytest.raises(RecordError, match="record 30"):
-        run(operator, dataset, node(tmp_path))
+        run_over(tmp_path, operator, records)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -241,9 +236,8 @@ def test_failed_records_are_in_the_same_batches_in_every_mode(tmp_path: Path, mo
 
 def test_another_batch_size_begins_anew(tmp_path: Path) -> None:
     records = _plan(40)
-    dataset = write_input(tmp_path / "input.jsonl", records)
     sizes = [
-        run(_operator("single", _batch_size=size), dataset, node(tmp_path)).manifest.fingerprint
+        run_over(tmp_path, _operator("single", _batch_size=size), records).manifest.fingerprint
         for size in (8, 8, 5)
     ]
     assert sizes[0] == sizes[1] != sizes[2]

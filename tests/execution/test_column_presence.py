@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops import StopRun, chain, data, data_register, pipeline
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import (
     AbsentColumnError,
     DatasetOperatorError,
@@ -20,8 +19,6 @@ from dagster_dataops.errors import (
     OutageError,
     RunStoppedError,
 )
-from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
-from dagster_dataops.operators.outcomes.record_context import count_tables
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -30,9 +27,11 @@ from tests.execution.helpers import (
     lines,
     node,
     run,
+    run_over,
     second_thread,
     write_input,
 )
+from tests.nodes import ResumePolicy, count_tables
 
 CALLS: list[int] = []
 
@@ -88,7 +87,7 @@ def half(number: int = 60) -> list[dict[str, Any]]:
 
 
 def lacking(report: Any) -> dict[str, float]:
-    return count_tables(report.manifest.counts).get(MISSING_TABLE, {})
+    return count_tables(report.manifest.counts).get("missing_columns", {})
 
 
 def mode_of(mode: str) -> Any:
@@ -98,8 +97,7 @@ def mode_of(mode: str) -> Any:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_records_that_lack_a_column_are_counted_in_every_mode(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", half())
-    report = run(mode_of(mode), dataset, node(tmp_path))
+    report = run_over(tmp_path, mode_of(mode), half())
     assert lacking(report) == {"text": 30}
     assert report.notes == ("30 of 60 records lack the column 'text'",)
 
@@ -109,9 +107,8 @@ def test_a_column_of_no_record_stops_the_run_before_the_first_call(
     tmp_path: Path, mode: str
 ) -> None:
     CALLS.clear()
-    dataset = write_input(tmp_path / "input.jsonl", [{"id": 1, "txet": "a"}, {"id": 2}])
     with pytest.raises(AbsentColumnError) as caught:
-        run(mode_of(mode), dataset, node(tmp_path))
+        run_over(tmp_path, mode_of(mode), [{"id": 1, "txet": "a"}, {"id": 2}])
     assert str(caught.value).endswith(
         "reads column 'text', which none of its 2 input records has; nothing was published. They "
         "have: id, txet. Did you mean 'txet'? Name another column in the option, or allow this by "
@@ -161,9 +158,8 @@ def test_with_error_each_record_that_lacks_a_column_fails(tmp_path: Path) -> Non
 
 
 def test_with_allow_a_column_may_be_missing_everywhere(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"id": 1}])
     operator = data.presence.needing(_concurrency_mode="single", _missing="allow")
-    report = run(operator, dataset, node(tmp_path))
+    report = run_over(tmp_path, operator, [{"id": 1}])
     assert (report.manifest.rows_out, lacking(report), report.notes) == (1, {}, ())
 
 
@@ -201,8 +197,7 @@ def test_records_that_fail_do_not_count_until_they_succeed(tmp_path: Path) -> No
 
 
 def test_a_batch_counts_each_of_its_records(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", half())
-    report = run(data.presence.needing_batches(_concurrency_mode="thread"), dataset, node(tmp_path))
+    report = run_over(tmp_path, data.presence.needing_batches(_concurrency_mode="thread"), half())
     assert (report.manifest.failed, lacking(report)) == (1, {"text": 30})
 
 
@@ -230,13 +225,11 @@ def test_a_chain_names_the_part_that_lacked_a_column(tmp_path: Path, mode: str) 
 
 
 def test_options_that_a_launch_changes_count(tmp_path: Path) -> None:
-    from dagster_dataops.operators.definition.operator import reconfigured
-    from dagster_dataops.operators.options.settings import ExecutionSettings
+    from tests.nodes import ExecutionSettings, reconfigured
 
-    dataset = write_input(tmp_path / "input.jsonl", half())
     made = chain(data.text.Normalize(input_key="txet"), data.presence.mark(column="m"))
     right = reconfigured(made, {"Normalize": {"input_key": "text"}}, ExecutionSettings())
-    assert lacking(run(right, dataset, node(tmp_path))) == {"Normalize: text": 30}
+    assert lacking(run_over(tmp_path, right, half())) == {"Normalize: text": 30}
 
 
 def test_calls_that_may_cost_money_stop_early_in_a_chain(tmp_path: Path) -> None:
@@ -331,19 +324,17 @@ def reading(record: dict, key: str = "text") -> dict:
 @pytest.mark.parametrize("mode", ["single", "thread"])
 def test_a_key_error_in_every_record_names_the_nearest_column(tmp_path: Path, mode: str) -> None:
     for number in (3, 1000):
-        dataset = write_input(tmp_path / "input.jsonl", [{"id": 1, "text": "a"}] * number)
         operator = data.presence.reading(key="txet", _concurrency_mode=mode, _max_workers=2)
         with pytest.raises(OutageError, match=r"has: id, text\. Did you mean 'text'\?"):
-            run(operator, dataset, node(tmp_path))
+            run_over(tmp_path, operator, [{"id": 1, "text": "a"}] * number)
 
 
 def test_a_subclass_of_an_operator_of_the_library_needs_its_columns(tmp_path: Path) -> None:
     class Tidy(data.text.Normalize, data_register.new_group("presence")):
         """An operator of a user."""
 
-    dataset = write_input(tmp_path / "input.jsonl", [{"id": 1, "body": "a"}])
     with pytest.raises(AbsentColumnError, match="'text' .the default of input_key."):
-        run(Tidy(_concurrency_mode="single"), dataset, node(tmp_path))
+        run_over(tmp_path, Tidy(_concurrency_mode="single"), [{"id": 1, "body": "a"}])
 
 
 def test_outcomes_that_are_used_again_keep_their_counts(tmp_path: Path) -> None:
@@ -432,9 +423,8 @@ def test_with_error_an_export_is_whole_or_not_at_all(tmp_path: Path, kind: str) 
         "WebDataset": {"pattern": "w/a-%d.tar", "members": {"txt": "text", "cls": "id"}},
     }
     operator = getattr(data.export, kind)(**options[kind], _missing="error")
-    dataset = write_input(tmp_path / "input.jsonl", [{"id": 1, "text": "a"}, {"id": 2}])
     with pytest.raises(DatasetOperatorError, match="record 1: .* 'text': its columns are id"):
-        run(operator, dataset, node(tmp_path), root=tmp_path)
+        run_over(tmp_path, operator, [{"id": 1, "text": "a"}, {"id": 2}], root=tmp_path)
     assert not list(tmp_path.glob("a.*")) + list(tmp_path.glob("w/*"))
 
 

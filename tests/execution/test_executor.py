@@ -3,10 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import InputError, RecordError, RunStoppedError, WorkerError
-from dagster_dataops.execution.runners import record_runner
+from dagster_dataops.errors import InputError, RecordError, RunStoppedError
 from tests.execution.helpers import (
     MODES,
     TINY,
@@ -22,6 +20,7 @@ from tests.execution.helpers import (
     turn_around,
     write_input,
 )
+from tests.nodes import ResumePolicy
 
 _RECORDS = plan(["keep", "fail", "drop", "expand"] * 5)
 _CALLS: list[object] = []
@@ -193,15 +192,6 @@ def test_an_input_that_changes_after_its_last_record_was_read_publishes_nothing(
     growing = grow_the_input(path=str(dataset.path), _concurrency_mode=mode)
     with pytest.raises(InputError, match="changed while it was being processed"):
         run(growing, dataset, node(tmp_path))
-    assert not node(tmp_path).result.exists()
-
-
-def test_a_workplace_that_leaves_records_undone_publishes_nothing(
-    tmp_path: Path, dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(record_runner, "run_workplace", lambda *_: None)
-    with pytest.raises(WorkerError, match="not processed: 20 records; run again"):
-        run(counted(), dataset, node(tmp_path))
     assert not node(tmp_path).result.exists()
 
 

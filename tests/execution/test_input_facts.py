@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops import JsonlDataset
 from dagster_dataops.execution import input_facts
 from dagster_dataops.foundation.places.opening import state_at
 from tests.execution.helpers import act, lines, node, plan, run, turn_around, write_input

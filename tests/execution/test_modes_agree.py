@@ -26,6 +26,7 @@ from tests.execution.helpers import (
     operator_for,
     plan,
     run,
+    run_over,
     turn_around,
     without_traceback,
     write_input,
@@ -155,8 +156,7 @@ def test_an_exit_in_a_task_of_an_async_operator_is_that_records_failure(
 
         await asyncio.gather(part(), part())
 
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(6)])
-    run(gathers(), dataset, node(tmp_path))
+    run_over(tmp_path, gathers(), [{"n": n} for n in range(6)])
     assert [(row["index"], row["exception"]) for row in error_rows(node(tmp_path))] == [
         (2, "SystemExit")
     ]

@@ -8,15 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.folder.manifest import (
-    Manifest,
-    load_result,
-    published_manifest,
-)
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import To, load_result
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RetryRefusedError
-from dagster_dataops.operators.outcomes.named_outputs import To
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -41,6 +35,7 @@ from tests.execution.splitting import (
     splits,
     written,
 )
+from tests.nodes import Manifest, ResumePolicy, published_manifest
 from tests.object_stores import FakeStore, machine
 
 _MIXED = plan(random.Random(5).choices(KINDS, weights=(5, 5, 3, 3, 3, 2, 1, 1, 1, 1), k=160))

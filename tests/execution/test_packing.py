@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import data, data_register
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import Lazy, data, data_register
 from dagster_dataops.training.filestores.folder_store import FolderStore
-from dagster_dataops.training.filestores.lazy_files import Lazy
-from tests.execution.helpers import error_rows, node, run, write_input
+from tests.execution.helpers import error_rows, node, run, run_over, write_input
+from tests.nodes import ResumePolicy
 
 data_register.new_group("packing_tests")
 Records = list[dict[str, Any]]
@@ -53,9 +52,8 @@ def numbers(count: int) -> Records:
 
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
 def test_every_mode_makes_the_same_packs(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", numbers(17))
-    report = run(
-        Threes(_concurrency_mode=mode, _max_workers=2, _batch_size=7), dataset, node(tmp_path)
+    report = run_over(
+        tmp_path, Threes(_concurrency_mode=mode, _max_workers=2, _batch_size=7), numbers(17)
     )
 
     packs = [[0, 1, 2], [3, 4, 5], [7, 8, 9], [10, 11, 12], [14, 15, 16]]
@@ -98,7 +96,6 @@ def test_lazy_files_are_files_again_in_the_next_operator(tmp_path: Path) -> None
     for number in range(8):
         (store / f"{number}.txt").write_text(f"file {number}")
     lazy = [{"file": Lazy(FolderStore(str(store)), f"{number}.txt")} for number in range(8)]
-    dataset = write_input(tmp_path / "input.jsonl", lazy)
-    report = run(data.packing_tests.Files(_concurrency_mode="process"), dataset, node(tmp_path))
+    report = run_over(tmp_path, data.packing_tests.Files(_concurrency_mode="process"), lazy)
 
     assert [one["text"] for one in report.dataset] == ["file 0", "file 1", "file 5", "file 6"]

@@ -20,16 +20,13 @@ from typing_extensions import override
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
-from dagster_dataops.checkpoints.folder.manifest import published
-from dagster_dataops.checkpoints.journal.journal_reader import read_journal
-from dagster_dataops.checkpoints.journal.span import SpansEntry
-from dagster_dataops.datasets.durable_files import draft_of
 from tests.faults.crashing import slowness
 from tests.faults.moments import IN_PARENT, IN_WORKER
 from tests.faults.rounds import Kill, Round, play_rounds
 from tests.faults.tally import Campaign, command
 from tests.faults.workloads import WORKLOADS, Row, expected, expected_unique, torn
+from tests.journals import SpansEntry, read_journal
+from tests.nodes import CheckpointContent, draft_of, existing, published
 
 _SECOND: Final = 1.0
 _LATE: Final = 0.3  # between the end of a call and its being written down, on a busy machine

@@ -26,19 +26,9 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.journal.frames import (
-    FrameKind,
-    frame,
-    read_frames,
-    read_spans,
-)
-from dagster_dataops.checkpoints.journal.segments import segment_path
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import JsonlDataset, RunReport
+from dagster_dataops.checkpoints.journal.frames import read_spans
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.foundation.concurrency.fork_safety import may_fork
 from tests.execution.helpers import (
     SMALL,
@@ -54,6 +44,8 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import wait_until
+from tests.journals import FrameKind, frame, read_frames, segment_path
+from tests.nodes import CheckpointContent, ProgressState, ResumePolicy
 
 MODES: Final = ("process", "thread", "async", "single")
 CUTS: Final = {"single spans": TINY, "small spans": SMALL, "merged spans": USUAL}

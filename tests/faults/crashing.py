@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import psutil
 
-from dagster_dataops.execution.workers import fork_server
-from dagster_dataops.execution.workers.idle_workers import idle_workers
+from tests.execution.engine import fork_server, idle_workers
 from tests.faults.warm_starts import StartedProcess, warm_interpreter
 
 HANG_SECONDS: Final = 1200.0  # seconds; only a hanging call takes longer, even on a busy machine

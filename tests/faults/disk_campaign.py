@@ -30,15 +30,13 @@ from typing import Any, Final, NamedTuple
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.checkpoints.publish.commit import finish_interrupted
 from dagster_dataops.errors import DataOpsError
-from dagster_dataops.foundation.concurrency.background import background, deleting
 from tests.faults.calls import calls_in
 from tests.faults.filecalls import Action, Control, Entry, built, compiler, preloaded, read_log
 from tests.faults.power import LOSSES, Disk, losses
 from tests.faults.scenarios import SCENARIOS, Scenario, Source
+from tests.nodes import CheckpointContent, Manifest, background, deleting
 
 CAMPAIGNS: Final = ("power", "kill", "error")
 _DONE, _REFUSED, _BROKEN, _HUNG = 0, 3, 9, "hung"
@@ -308,14 +306,7 @@ def _words(entry: Entry | None) -> str:
     return f"{entry.operation.name.lower()} {Path(entry.target or entry.path).name}"
 
 
-def _disturb(
-    bench: Bench,
-    tally: Tally,
-    draw: Draw,
-    faults: list[Fault],
-    *,
-    reads: bool,
-) -> None:
+def _disturb(bench: Bench, tally: Tally, draw: Draw, faults: list[Fault], *, reads: bool) -> None:
     bench.reset()
     bench.child(lambda scenario: scenario.disturbed(), reads=reads)
     tally.calls = bench.control.count

@@ -9,9 +9,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from tests.execution.helpers import MODES, lines, node
 from tests.faults.crashing import HANG_SECONDS, Script, alive_in_session, wait_until
+from tests.nodes import NodeFolder
 from tests.subprocesses import killed_at_exit
 
 _KEPT: Final = {"script.py", "input.jsonl", "output.txt"}

@@ -9,16 +9,16 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops import config, load_artefact, load_result
-from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder import manifest
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest, outcomes_in
+from dagster_dataops.checkpoints.journal.stored_outcomes import outcomes_in
 from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.open_stores import writing
 from tests.execution.helpers import MODES, lines
 from tests.execution.splitting import OUTPUTS, check_manifests, splits, written
 from tests.faults.cases import cases
 from tests.faults.kill import Kill, Publishing
+from tests.journals import line_digest
+from tests.nodes import Manifest, NodeFolder, existing
 from tests.operators.chain_parts import funnel_of
 
 Rows = list[dict[str, Any]]

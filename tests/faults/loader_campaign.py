@@ -29,12 +29,12 @@ if __name__ == "__main__":
 
 from dagster_dataops import (
     DataLoader2,
+    DataPipelineBuilder,
     DistributedReadingService,
     MultiProcessingReadingService,
     SequentialReadingService,
     read_jsonl,
 )
-from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.sharding import shard_pool
 from tests.faults.warm_starts import warm_interpreter
 

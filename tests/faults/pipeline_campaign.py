@@ -24,9 +24,9 @@ import orjson
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from tests.faults.random_pipelines import Expected, Plan, interpret
 from tests.faults.warm_starts import StartedProcess, warm_interpreter
+from tests.nodes import Manifest, NodeFolder, published
 
 _ROOT: Final = Path(__file__).parents[2]
 _MOST_KILLS: Final = 4

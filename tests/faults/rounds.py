@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.datasets.durable_files import draft_of
 from tests.faults.calls import calls_in
 from tests.faults.crashing import HANG_SECONDS, alive_in_session, children_of, wait_until
 from tests.faults.tally import Campaign
 from tests.faults.warm_starts import StartedProcess, warm_interpreter
+from tests.nodes import NodeFolder, draft_of
 
 _ROOT: Final = Path(__file__).parents[2]
 _MOST_IN_A_ROW: Final = 5

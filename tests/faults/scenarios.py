@@ -14,33 +14,29 @@ import orjson
 import pytest
 from typing_extensions import override
 
-from dagster_dataops import Operational, To
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder.manifest import (
+from dagster_dataops import DataPipeline, JsonlDataset, Operational, To, load_artefact, read_jsonl
+from dagster_dataops.data import data_register
+from dagster_dataops.execution import ticker
+from dagster_dataops.execution.runners import stream_runner
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import read_blocks
+from tests.execution.helpers import SMALL, cut_by, lines
+from tests.faults import calls
+from tests.journals import SpanTable
+from tests.nodes import (
     Manifest,
     NodeFolder,
-    load_artefact,
+    OperatorExecutor,
+    ResumePolicy,
+    RunContext,
+    content_digest,
+    deleting,
+    existing,
+    given_stream,
     published,
     published_manifest,
     write_result,
 )
-from dagster_dataops.checkpoints.journal.span_table import SpanTable
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution import ticker
-from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.run_report import RunContext
-from dagster_dataops.execution.runners import stream_runner
-from dagster_dataops.execution.runners.given_stream import given_stream
-from dagster_dataops.foundation.concurrency.background import deleting
-from dagster_dataops.foundation.hashing.file_digests import content_digest
-from dagster_dataops.foundation.places.opening import opened
-from dagster_dataops.foundation.places.range_source import read_blocks
-from dagster_dataops.streams.data_pipeline import DataPipeline
-from dagster_dataops.streams.factories import read_jsonl
-from tests.execution.helpers import SMALL, cut_by, lines
-from tests.faults import calls
 from tests.parted_results import put_in_parts
 
 COUNT: Final = 40

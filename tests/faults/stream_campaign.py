@@ -20,12 +20,12 @@ from typing_extensions import override
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dagster_dataops.checkpoints.journal.journal_reader import read_positions
 from tests.faults.crashing import slowness
 from tests.faults.moments import IN_STREAM
 from tests.faults.rounds import Kill, Round, play_rounds
 from tests.faults.stream_victim import BAD_EVERY, KINDS, make
 from tests.faults.tally import Campaign, command
+from tests.journals import read_positions
 
 _LATE: Final = 0.5  # between the end of a call and its position, on a busy machine
 VICTIMS: Final = ("group", "parent")

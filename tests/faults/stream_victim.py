@@ -10,15 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.run_report import RunContext
-from dagster_dataops.execution.runners.given_stream import given_stream
-from dagster_dataops.streams.data_pipeline import DataPipeline
-from dagster_dataops.streams.factories import read_jsonl
+from dagster_dataops import DataPipeline, read_jsonl
 from tests.faults import moments
 from tests.faults.calls import note
+from tests.nodes import NodeFolder, OperatorExecutor, ResumePolicy, RunContext, given_stream
 
 BAD_EVERY: Final = 97
 KINDS: Final = ("plain", "threads", "processes", "quarantine", "bucketed")

@@ -15,9 +15,9 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from dagster_dataops import read_tar
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.training.cooking.crude_streams import read_tar
 from dagster_dataops.training.filestores.sample_names import split_name
 from dagster_dataops.training.filestores.tars.shard_scan import BY_TARFILE, TarShard, scan
 

@@ -12,7 +12,7 @@ import pytest
 from dagster_dataops import JsonlDataset
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import InputError, RecordError, StorageError
-from tests.execution.helpers import MODES, error_rows, lines, node, run, write_input
+from tests.execution.helpers import MODES, error_rows, lines, node, run, run_over, write_input
 from tests.faults.cases import cases
 
 _GROUP = "data.bad_input"
@@ -240,9 +240,12 @@ _BAD_RESULTS = {
 def test_a_result_that_json_cannot_hold_is_an_error_row(
     tmp_path: Path, mode: str, name: str
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(4)])
     chosen = spoil_async if mode == "async" else spoil
-    run(chosen(what=name, _concurrency_mode=mode, _max_workers=2), dataset, node(tmp_path))
+    run_over(
+        tmp_path,
+        chosen(what=name, _concurrency_mode=mode, _max_workers=2),
+        [{"n": n} for n in range(4)],
+    )
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in (0, 2, 3))
     (row,) = error_rows(node(tmp_path))
     assert (row["index"], row["line"], row["exception"]) == (1, 2, "InvalidResult")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool
+from dagster_dataops import FileStoreCachePool
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from tests.faults.cases import cases
 

@@ -1,17 +1,21 @@
 """Samples of the campaigns, and the moments at which they kill."""
 
+import logging
+import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.faults import loader_campaign
+from tests.faults import loader_campaign, worker_campaign
 from tests.faults.campaign import run_campaign
+from tests.faults.forking import run_often
 from tests.faults.moments import IN_PARENT, IN_STREAM, IN_WORKER, place_of
 from tests.faults.pipeline_campaign import run_pipelines
 from tests.faults.stream_campaign import run_stream_campaign
 from tests.faults.tally import Campaign
+from tests.faults.tar_campaign import archive, compare
 
 
 @pytest.mark.parametrize("name", sorted(IN_PARENT | IN_WORKER | IN_STREAM))
@@ -51,3 +55,21 @@ def test_ranks_and_workers_that_are_killed_or_suspended_lose_and_move_nothing(
     found = loader_campaign.run(40, 3, tmp_path)
     assert found["killed"]
     assert found["suspended"]
+
+
+def test_items_and_states_survive_kills_at_random_instants(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR, "dagster_dataops")
+    assert sum(worker_campaign.run(8, 1, tmp_path).values())
+
+
+@pytest.mark.slow
+def test_runs_from_a_parent_with_busy_threads_end(tmp_path: Path) -> None:
+    run_often(20, seed=3, folder=tmp_path, workers=1)
+
+
+@pytest.mark.parametrize("first", range(0, 300, 60))
+def test_damaged_archives_are_read_as_tarfile_reads_them_or_refused(tmp_path, first):
+    for seed in range(first, first + 60):
+        assert compare(archive(random.Random(seed)), tmp_path / "a.tar") is None, f"seed {seed}"

@@ -12,15 +12,12 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import load_result, write_result
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import DataPipelineBuilder, JsonlDataset, RunReport, load_result
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError, InputError
-from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from tests.execution.helpers import MODES, lines, node, run
 from tests.faults.crashing import wait_until
+from tests.nodes import ResumePolicy, write_result
 
 _COUNT: Final = 120
 _STOP: Final = 60

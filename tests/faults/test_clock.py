@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import published
-from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import FolderLockedError
 from tests.execution.helpers import (
     MODES,
@@ -21,8 +18,10 @@ from tests.execution.helpers import (
     operator_for,
     plan,
     run,
+    run_over,
     write_input,
 )
+from tests.nodes import FolderLock, ResumePolicy, published
 
 _HOUR = 3600.0
 
@@ -44,12 +43,9 @@ def jumping(monkeypatch: pytest.MonkeyPatch) -> Iterator[random.Random]:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_jumping_clock_changes_nothing(tmp_path: Path, jumping, mode: str) -> None:
     records = plan(["keep", "expand", "fail", "drop"] * 20)
-    dataset = write_input(tmp_path / "input.jsonl", records)
     with pytest.MonkeyPatch.context() as patch:
         cut_by(patch, SMALL)
-        report = run(
-            operator_for(mode, 2), dataset, node(tmp_path), run="first", flush_seconds=0.01
-        )
+        report = run_over(tmp_path, operator_for(mode, 2), records, run="first", flush_seconds=0.01)
     assert node(tmp_path).result.read_bytes() == expected_results(records)
     assert 0 <= report.seconds < _HOUR
     assert 0 <= report.manifest.seconds < _HOUR

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops import JsonlDataset
 from dagster_dataops.errors import DataOpsError, InputError
 from dagster_dataops.foundation.places.file_state import FileState
 from tests.execution.helpers import lines, node, run
 from tests.faults import test_changed_input as changed
 from tests.faults.test_changed_input import HANDLES, KINDS
+from tests.nodes import ResumePolicy
 
 _SECOND: Final = 1_000_000_000
 _TIMES: Final = ("st_mtime_ns", "st_ctime_ns", "st_atime_ns")

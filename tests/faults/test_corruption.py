@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from tests.faults.corruption import (
     MODES,
     Campaign,
@@ -13,6 +12,7 @@ from tests.faults.corruption import (
     flip_bits,
     flip_heads,
 )
+from tests.nodes import CheckpointContent
 
 
 @pytest.fixture
@@ -44,9 +44,7 @@ def test_a_run_resumes_from_a_journal_truncated_anywhere(damager: Damager) -> No
     assert damager.campaign.failures == []
 
 
-def test_every_prefix_of_a_journal_contains_the_spans_of_its_whole_frames(
-    damager: Damager,
-) -> None:
+def test_every_prefix_of_a_journal_contains_the_spans_of_its_whole_frames(damager: Damager) -> None:
     damager.prepare(("single",), ("merged spans",))
     kept = damager.kept["single, merged spans"]
     journal = kept.checkpoint / "journal"

@@ -12,22 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dagster_dataops
-from dagster_dataops import config
+from dagster_dataops import Selector, config, pipeline
 from dagster_dataops.assets.runtime.asset_paths import folder_of
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, existing, fresh
-from dagster_dataops.checkpoints.folder.manifest import published
-from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.durable_files import draft_of
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import (
     OperatorDefinitionError,
     PipelineDefinitionError,
     StorageError,
 )
-from dagster_dataops.foundation.selectors.selector import Selector
-from dagster_dataops.pipelines.pipeline import pipeline
 from tests.examples import at_most
 from tests.execution.helpers import (
     expected_results,
@@ -38,6 +30,8 @@ from tests.execution.helpers import (
     run,
     write_input,
 )
+from tests.journals import Checkpoint, RunFingerprint, fresh
+from tests.nodes import FolderLock, draft_of, existing, published, write_records
 from tests.registries import OperatorRegistry
 
 _SOURCES = sorted(Path(dagster_dataops.__file__).parent.rglob("*.py"))
@@ -83,9 +77,7 @@ def test_files_of_assets_and_partitions_of_any_name_are_below_the_root(
 
 @settings(max_examples=at_most(100))
 @given(_NAMES)
-def test_names_of_operators_groups_pipelines_and_nodes_are_plain_or_refused(
-    name: str,
-) -> None:
+def test_names_of_operators_groups_pipelines_and_nodes_are_plain_or_refused(name: str) -> None:
     registry = OperatorRegistry(print)
 
     def keep(record: dict[str, object]) -> None:

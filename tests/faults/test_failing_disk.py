@@ -11,23 +11,18 @@ from typing import Annotated, Any
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import JsonlDataset, Operational, RunReport
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, StorageError
-from dagster_dataops.execution import ticker
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
-from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.foundation.concurrency.fork_safety import may_fork
-from dagster_dataops.foundation.hashing.operational import Operational
 from tests.execution.helpers import (
     MODES,
     SMALL,
     cut_by,
     error_rows,
     lines,
+    look_at_every_tick,
     node,
     run,
     turn_around,
@@ -35,6 +30,7 @@ from tests.execution.helpers import (
 )
 from tests.faults.crashing import wait_until
 from tests.faults.failing import failing, small_disk
+from tests.nodes import FolderLock, ResumePolicy, existing
 
 _COUNT = 30
 _RECORDS = [{"n": n, "text": "x" * 300} for n in range(_COUNT)]
@@ -148,7 +144,7 @@ _WHILE_SETTLING = {
 def test_a_disk_that_refuses_while_records_settle_costs_no_settled_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, mode: str
 ) -> None:
-    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)  # sync whenever something settled
+    look_at_every_tick(monkeypatch)
     runs = _Runs(tmp_path, mode)
     if "synced" in fault:
         _HOOKS.seconds = 0.02  # long enough for a sync beside the work to be seen to have failed
@@ -199,33 +195,23 @@ _AFTER_THE_LAST_WORD = {
 }
 
 
+@pytest.mark.parametrize("earlier", [{"first"}, set()], ids=["a retry", "a new run"])
 @pytest.mark.parametrize("fault", _AFTER_THE_LAST_WORD)
-def test_a_publication_interrupted_by_the_disk_is_finished_by_a_retry(
-    tmp_path: Path, fault: str
+def test_a_publication_interrupted_by_the_disk_is_finished_without_a_call(
+    tmp_path: Path, fault: str, earlier: set[str]
 ) -> None:
     runs = _Runs(tmp_path, "single")
     call, names, number = _AFTER_THE_LAST_WORD[fault]
     with failing(call, names, number), pytest.raises((StorageError, OSError)):
         runs.attempt("first")
-    runs.check_the_next_attempt(earlier_runs=frozenset({"first"}))
-
-
-@pytest.mark.parametrize("fault", _AFTER_THE_LAST_WORD)
-def test_a_publication_interrupted_by_the_disk_repeats_no_call_in_a_new_run(
-    tmp_path: Path, fault: str
-) -> None:
-    runs = _Runs(tmp_path, "single")
-    call, names, number = _AFTER_THE_LAST_WORD[fault]
-    with failing(call, names, number), pytest.raises((StorageError, OSError)):
-        runs.attempt("first")
-    runs.check_the_next_attempt()
+    runs.check_the_next_attempt(earlier_runs=frozenset(earlier))
 
 
 def test_a_sync_that_fails_at_the_very_end_publishes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Linux reports lost pages once: a second sync of the draft, the same file, would succeed."""
-    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
+    look_at_every_tick(monkeypatch)
     runs = _Runs(tmp_path, "single")
 
     def slow_failure(descriptor: int) -> None:
@@ -304,9 +290,7 @@ def test_a_folder_removed_under_the_run_is_a_storage_error(tmp_path: Path, mode:
     assert runs.check_the_next_attempt() == set()
 
 
-def test_a_run_whose_folder_was_replaced_publishes_nothing_into_the_new_one(
-    tmp_path: Path,
-) -> None:
+def test_a_run_whose_folder_was_replaced_publishes_nothing_into_the_new_one(tmp_path: Path) -> None:
     runs = _Runs(tmp_path, "single")
 
     def replace() -> None:
@@ -431,7 +415,7 @@ def test_a_failed_sync_before_composition_gives_no_result(
         real(descriptor)
 
     with monkeypatch.context() as patch, pytest.raises(StorageError, match="Input/output error"):
-        patch.setattr(ticker, "_TICK_SECONDS", 0.0)
+        look_at_every_tick(patch)
         patch.setattr(CheckpointSink, "check_complete", checked)
         patch.setattr(os, "fdatasync", refuse)
         runs.attempt("first")

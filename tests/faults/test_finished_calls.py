@@ -11,12 +11,12 @@ from typing import Final
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.records import decode
-from tests.execution.helpers import lines, node, run, write_input
+from tests.execution.helpers import lines, node, run_over, write_input
 from tests.faults.crashing import Script
+from tests.journals import content_interval, iterate_lines
+from tests.nodes import CheckpointContent
 from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
@@ -121,7 +121,10 @@ def test_a_finished_record_is_in_the_journal_before_its_worker_begins_the_next(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(_HOME, str(tmp_path))
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(60)])
     operator = looks_back_async if mode == "async" else looks_back
-    run(operator(_concurrency_mode=mode, _max_workers=_WORKERS), dataset, node(tmp_path))
+    run_over(
+        tmp_path,
+        operator(_concurrency_mode=mode, _max_workers=_WORKERS),
+        [{"n": n} for n in range(60)],
+    )
     assert node(tmp_path).result.read_bytes() == lines({"n": n, "lost": False} for n in range(60))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import RunStoppedError
 from tests.execution.helpers import act, lines, node, plan, write_input
 from tests.execution.helpers import run as run_here
 from tests.faults.crashing import HANG_SECONDS, Script, alive, alive_in_session, wait_until
 from tests.faults.warm_starts import StartedProcess
+from tests.nodes import FolderLock
 from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
@@ -123,26 +126,36 @@ def _check_ends(run: _Run, process: StartedProcess, workers: set[int]) -> None:
     FolderLock(run.script.folder / "node", "next", 0).release()
 
 
+def _interrupt(process: StartedProcess, whom: str) -> None:
+    """Send Ctrl-C to all processes, as a terminal does, or to the parent alone."""
+    (os.killpg if whom == "all" else os.kill)(process.pid, signal.SIGINT)
+
+
+_WITH_WORKERS = ("process", "spawned")
+
+
 @pytest.mark.parametrize(
-    ("mode", "kind"),
+    ("mode", "kind", "whom"),
     [
-        *((mode, kind) for mode in ("process", "spawned") for kind in ("computes", "catches all")),
-        ("process", "sleeps"),
-        ("process", "holds the interpreter"),
-        ("process", "runs a program"),
-        *((mode, kind) for mode in ("thread", "async") for kind in ("sleeps", "carries on")),
-        ("thread", "computes"),
-        ("single", "sleeps"),
-        ("single", "computes"),
-        ("single", "holds the interpreter"),
+        *((mode, kind, "all") for mode in _WITH_WORKERS for kind in ("computes", "catches all")),
+        ("process", "sleeps", "all"),
+        ("process", "holds the interpreter", "all"),
+        ("process", "runs a program", "all"),
+        *((mode, "sleeps", "parent") for mode in _WITH_WORKERS),
+        *((mode, "holds the interpreter", "parent") for mode in _WITH_WORKERS),
+        *((mode, kind, "all") for mode in ("thread", "async") for kind in ("sleeps", "carries on")),
+        ("thread", "computes", "all"),
+        ("single", "sleeps", "all"),
+        ("single", "computes", "all"),
+        ("single", "holds the interpreter", "all"),
     ],
 )
 def test_ctrl_c_ends_a_run_at_once_and_finished_records_are_kept(
-    tmp_path: Path, mode: str, kind: str
+    tmp_path: Path, mode: str, kind: str, whom: str
 ) -> None:
     run = _Run(tmp_path, mode, kind)
     with run.busy() as (process, workers):
-        os.killpg(process.pid, signal.SIGINT)
+        _interrupt(process, whom)
         _check_ends(run, process, workers)
     calls = run.finish()
     again = {record: times for record, times in calls.items() if times > 1}
@@ -152,13 +165,27 @@ def test_ctrl_c_ends_a_run_at_once_and_finished_records_are_kept(
         assert not again
 
 
-@pytest.mark.parametrize("mode", ["process", "spawned"])
-def test_an_operator_that_continues_after_its_limit_is_killed(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize("whom", ["all", "parent"])
+@pytest.mark.parametrize("mode", _WITH_WORKERS)
+def test_an_operator_that_continues_after_its_limit_is_killed(
+    tmp_path: Path, mode: str, whom: str
+) -> None:
     run = _Run(tmp_path, mode, "carries on")
     with run.busy() as (process, workers):
-        os.killpg(process.pid, signal.SIGINT)
+        _interrupt(process, whom)
         _check_ends(run, process, workers)
     run.finish()
+
+
+@pytest.mark.parametrize("mode", _WITH_WORKERS)
+@pytest.mark.parametrize("kind", ["sleeps", "holds the interpreter", "carries on"])
+def test_workers_end_with_a_killed_parent(tmp_path: Path, mode: str, kind: str) -> None:
+    run = _Run(tmp_path, mode, kind)
+    with run.busy() as (process, workers):
+        process.kill()
+        process.wait()
+        wait_until(lambda: not alive(workers), 2, "all workers are gone")
+    FolderLock(tmp_path / "node", "next", 0).release()
 
 
 @pytest.mark.parametrize("kind", ["sleeps", "carries on"])
@@ -297,3 +324,31 @@ def test_a_worker_that_is_interrupted_the_moment_it_is_forked_runs_nothing_of_it
     monkeypatch.undo()
     assert not (tmp_path / "a copy").exists()
     assert node(tmp_path).result.read_bytes().count(b"\n") == 30
+
+
+def test_calls_in_flight_after_an_interrupt_settle_nothing_more(tmp_path: Path) -> None:
+    """Abandoned threads end by and by; nothing of them may reach files that are closed."""
+    release, started = threading.Event(), threading.Semaphore(0)
+
+    @data_register("data.interrupted", _concurrency_mode="thread", _max_workers=8, _drain_seconds=1)
+    def waits(record):
+        started.release()
+        release.wait(HANG_SECONDS)
+        return record
+
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(50)])
+
+    def stop() -> str | None:
+        for _ in range(8):
+            started.acquire()
+        return "enough"
+
+    before = set(threading.enumerate())
+    with pytest.raises(RunStoppedError, match="enough"):
+        run_here(waits(), dataset, node(tmp_path), should_stop=stop)
+    journal = node(tmp_path).checkpoints / "1" / "journal"
+    settled = journal.stat().st_size
+    release.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert journal.stat().st_size == settled

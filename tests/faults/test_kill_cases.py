@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import load_artefact
-from dagster_dataops.datasets.artefact import held
 from dagster_dataops.errors import ResultMissingError
 from tests.faults.crashing import Script, wait_until
 from tests.faults.kill import Kill
@@ -21,6 +20,7 @@ from tests.faults.kill_cases import (
     content_of,
     numbers_in,
 )
+from tests.nodes import held
 from tests.object_stores import SECRETS, s3_server
 from tests.subprocesses import killed_at_exit
 

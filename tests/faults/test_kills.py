@@ -5,23 +5,27 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import load_result
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, WorkerError
-from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
+from tests.execution.helpers import (
+    error_rows,
+    lines,
+    node,
+    run,
+    run_over,
+    second_thread,
+    write_input,
+)
 from tests.faults.crashing import (
     HANG_SECONDS,
     Script,
     alive,
     alive_in_session,
-    in_child,
     wait_until,
 )
 from tests.subprocesses import killed_at_exit
@@ -36,9 +40,6 @@ def poisonous(record):
             ctypes.string_at(0)
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-        case "term":
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(5)
     return {"n": record["n"]}
 
 
@@ -58,18 +59,6 @@ def _check_only_the_poisonous_are_missing(path: Path, poison: dict[int, str], co
     for row in rows:
         assert row["input"] == {"n": row["index"], "poison": poison[row["index"]]}
         assert row["line"] == row["index"] + 1
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
-@pytest.mark.parametrize("poison", ["exit", "segfault", "kill"])
-def test_a_record_that_kills_its_worker_is_the_only_one_to_fail(
-    tmp_path: Path, poison: str, spawned: bool
-) -> None:
-    dataset = _poisoned(tmp_path, {77: poison})
-    with second_thread(spawned):
-        run(poisonous(), dataset, node(tmp_path))
-    _check_only_the_poisonous_are_missing(tmp_path, {77: poison}, 400)
 
 
 @pytest.mark.slow
@@ -164,20 +153,8 @@ def test_a_worker_that_cannot_load_the_operator_is_an_error_at_once(
     monkeypatch.syspath_prepend(str(tmp_path))
     module = importlib.import_module(name)
     monkeypatch.setenv("IN_WORKER", "1")
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}] * 10)
     with second_thread(True), pytest.raises(WorkerError, match=reason):
-        run(module.keep(_max_workers=3), dataset, node(tmp_path))
-
-
-def test_a_run_that_dies_leaves_the_previous_result_readable(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}, {"n": 2}])
-    run(poisonous(_concurrency_mode="single"), dataset, node(tmp_path))
-    poisoned = write_input(tmp_path / "other.jsonl", [{"n": 3}, {"n": 4, "poison": "exit"}])
-    single = poisonous(_concurrency_mode="single")
-    assert in_child(lambda: run(single, poisoned, node(tmp_path), run="dead")) == 3
-    assert load_result(node(tmp_path)).read() == [{"n": 1}, {"n": 2}]
-    report = run(poisonous(), poisoned, node(tmp_path), resume=ResumePolicy.AUTO)
-    assert report.manifest.failed == 1
+        run_over(tmp_path, module.keep(_max_workers=3), [{"n": 1}] * 10)
 
 
 _MAPPING = """

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FolderLockedError, RunStoppedError
 from tests.execution.helpers import lines, node, run, write_input
 from tests.faults.cases import cases
 from tests.faults.crashing import HANG_SECONDS, Script, wait_until
 from tests.faults.failing import SmallDisk, small_disk
+from tests.nodes import FolderLock, ResumePolicy, existing
 from tests.subprocesses import killed_at_exit
 
 _RECORDS = [{"n": n} for n in range(8)]

@@ -16,7 +16,7 @@ from dagster_dataops import read_jsonl
 from dagster_dataops.errors import InputError
 from dagster_dataops.readers import read_delimited
 from dagster_dataops.streams.files import blocks, line_index
-from dagster_dataops.streams.text_streams import read_text
+from dagster_dataops.text import read_text
 
 _PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "gz": lambda data: gzip.compress(data, 9),

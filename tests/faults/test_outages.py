@@ -14,13 +14,11 @@ import pytest
 from typing_extensions import override
 
 from dagster_dataops import DataPipeline, config, read_sequence
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import OutageError
-from dagster_dataops.execution.runners.given_stream import given_stream
 from tests.execution import helpers
-from tests.execution.helpers import MODES, error_rows, lines, node, write_input
+from tests.execution.helpers import MODES, error_rows, lines, node, run_over, write_input
+from tests.nodes import NodeFolder, ResumePolicy, given_stream
 
 pytestmark = pytest.mark.slow
 
@@ -258,14 +256,11 @@ def test_records_that_are_all_dropped_have_not_failed(tmp_path: Path) -> None:
     def drop(record):
         return []
 
-    dataset = write_input(tmp_path / "input.jsonl", numbered(5))
-    report = run(drop(), dataset, node(tmp_path))
+    report = run_over(tmp_path, drop(), numbered(5))
     assert (report.manifest.dropped, report.manifest.failed) == (5, 0)
 
 
-def test_a_single_failing_record_keeps_the_result_of_the_earlier_input(
-    endpoint: Endpoint,
-) -> None:
+def test_a_single_failing_record_keeps_the_result_of_the_earlier_input(endpoint: Endpoint) -> None:
     operator = endpoint.operator("single")
     run(operator, write_input(endpoint.home / "input.jsonl", numbered(1)), endpoint.folder)
     good = endpoint.published()
@@ -452,9 +447,7 @@ def test_a_call_in_plain_python_raises_and_resumes_with_resume(endpoint: Endpoin
         assert [record["n"] for record in operator(numbered(5))] == list(range(5))
 
 
-def test_the_error_names_the_last_of_consecutive_failures(
-    endpoint: Endpoint,
-) -> None:
+def test_the_error_names_the_last_of_consecutive_failures(endpoint: Endpoint) -> None:
     dataset = write_input(endpoint.home / "input.jsonl", numbered(300))
     endpoint.down()
     for mode in MODES:

@@ -20,19 +20,19 @@ from typing import Any
 import psutil
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import WorkerError
 from tests.execution.helpers import (
     MODES,
     error_rows,
     lines,
     node,
     run,
+    run_over,
     second_thread,
     write_input,
 )
 from tests.faults.crashing import HANG_SECONDS, Script, alive, children_of, wait_until
+from tests.nodes import ResumePolicy
 from tests.subprocesses import killed_at_exit
 
 pytestmark = pytest.mark.slow
@@ -235,29 +235,22 @@ def _no_process_is_left() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("what", "how"), [*((what, "forked") for what in KILLERS), ("segfault", "spawned")]
+    ("what", "how"),
+    [
+        *((what, "forked") for what in KILLERS),
+        *((what, "spawned") for what in ("segfault", "exit_at_once", "killed_for_memory")),
+    ],
 )
 def test_only_the_record_that_kills_its_process_is_in_the_error_file(
     tmp_path: Path, what: str, how: str
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     with second_thread(how == "spawned"):
-        run(_operator("process", what), dataset, node(tmp_path))
+        run_over(tmp_path, _operator("process", what), _records(_POISONED))
     _assert_only_the_poison_failed(tmp_path, "WorkerDied")
 
 
-def test_many_killers_among_many_records_cost_only_themselves(tmp_path: Path) -> None:
-    poisoned = (0, 1, 30, 31, 32, 77, 99)
-    records = _records(*poisoned, count=100)
-    dataset = write_input(tmp_path / "input.jsonl", records)
-    run(_operator("process", "exit_at_once"), dataset, node(tmp_path))
-    assert node(tmp_path).result.read_bytes() == lines(r for r in records if not r["poison"])
-    assert [row["index"] for row in error_rows(node(tmp_path))] == list(poisoned)
-
-
 def test_a_worker_out_of_memory_fails_the_record(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
-    run(_operator("process", "memory"), dataset, node(tmp_path))
+    run_over(tmp_path, _operator("process", "memory"), _records(_POISONED))
     # It lowers the limit itself, so its worker is replaced.
     _assert_only_the_poison_failed(tmp_path, "WorkerDied")
     (row,) = error_rows(node(tmp_path))
@@ -267,8 +260,7 @@ def test_a_worker_out_of_memory_fails_the_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", RUDE)
 def test_disturbances_in_a_worker_process_cost_no_record(tmp_path: Path, what: str) -> None:
     records = _records(_POISONED)
-    dataset = write_input(tmp_path / "input.jsonl", records)
-    run(_operator("process", what), dataset, node(tmp_path))
+    run_over(tmp_path, _operator("process", what), records)
     records[_POISONED]["survived"] = True
     assert node(tmp_path).result.read_bytes() == lines(records)
     assert not error_rows(node(tmp_path))
@@ -289,9 +281,8 @@ def test_any_exception_fails_only_its_record(tmp_path: Path, mode: str, limited:
     records = [{"n": n, "poison": False, "what": what} for n, what in enumerate([*expected] * 6)]
     for record in records[2 * len(expected) : 3 * len(expected)]:
         record["poison"] = True
-    dataset = write_input(tmp_path / "input.jsonl", records)
     settings = {"_timeout": 30} if limited else {}
-    run(_operator(mode, "", **settings), dataset, node(tmp_path))
+    run_over(tmp_path, _operator(mode, "", **settings), records)
     well = [record for record in records if not record["poison"]]
     assert node(tmp_path).result.read_bytes() == lines(well)
     found = [(row["input"]["what"], row["exception"]) for row in error_rows(node(tmp_path))]
@@ -347,14 +338,13 @@ def _after(seconds: float) -> Callable[[], str | None]:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.timeout(method="thread")
 def test_only_the_hanging_record_fails(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     operator = hang_async if mode == "async" else hang
     _RELEASE.clear()
     try:
-        run(
+        run_over(
+            tmp_path,
             operator(_timeout=1.5, _concurrency_mode=mode),
-            dataset,
-            node(tmp_path),
+            _records(_POISONED),
             should_stop=_after(HANG_SECONDS),
         )
     finally:
@@ -363,9 +353,8 @@ def test_only_the_hanging_record_fails(tmp_path: Path, mode: str) -> None:
 
 
 def test_only_the_record_that_blocks_the_interpreter_fails_in_process_mode(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _records(_POISONED))
     late = _after(HANG_SECONDS)
-    run(hold_the_interpreter(_timeout=1.5), dataset, node(tmp_path), should_stop=late)
+    run_over(tmp_path, hold_the_interpreter(_timeout=1.5), _records(_POISONED), should_stop=late)
     _assert_only_the_poison_failed(tmp_path, "RecordTimeout", "hold_the_interpreter")
 
 
@@ -459,8 +448,7 @@ def swell(record):
 
 @pytest.mark.parametrize("mode", ["process", "thread"])
 def test_an_enormous_result_is_published(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _records(1, count=3))
-    run(swell(_concurrency_mode=mode), dataset, node(tmp_path))
+    run_over(tmp_path, swell(_concurrency_mode=mode), _records(1, count=3))
     with node(tmp_path).result.open("rb") as file:
         sizes = [len(line) for line in file]
     assert len(sizes) == 3
@@ -550,24 +538,3 @@ def test_if_a_record_ends_the_whole_process_the_next_attempt_resumes(
 
 
 # -- dying at start-up
-
-
-def test_a_module_that_cannot_be_imported_in_a_worker_is_an_error_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "only_at_home.py").write_text(
-        "import os\n"
-        f"if os.getpid() != {os.getpid()}:\n"
-        "    raise ImportError('only at home')\n"
-        "from dagster_dataops import data_register\n\n"
-        "@data_register('data.only_at_home', _max_workers=2)\n"
-        "def step(record):\n"
-        "    return record\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    import only_at_home  # type: ignore[import-not-found]
-
-    dataset = write_input(tmp_path / "input.jsonl", _records())
-    with second_thread(True), pytest.raises(WorkerError, match="only at home"):
-        run(only_at_home.step(), dataset, node(tmp_path))
-    assert not node(tmp_path).result.exists()

@@ -10,17 +10,12 @@ from typing import Any, Final
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.journal_reader import read_positions
-from dagster_dataops.checkpoints.journal.positions import Position
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import DataPipeline, RunReport, read_sequence
 from dagster_dataops.errors import StorageError
-from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.run_report import RunContext, RunReport
-from dagster_dataops.execution.runners.given_stream import given_stream
-from dagster_dataops.streams.data_pipeline import DataPipeline
-from dagster_dataops.streams.factories import read_sequence
 from tests.execution.helpers import error_rows, lines, node
 from tests.faults.cases import cases
+from tests.journals import Position, read_positions
+from tests.nodes import OperatorExecutor, ResumePolicy, RunContext, given_stream
 
 _COUNT: Final = 12
 _FAILING: Final = (2, 4, 5, 9)

@@ -9,17 +9,17 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from dagster_dataops import config, data_register, pipeline, trace
+from dagster_dataops import JsonlDataset, config, data_register, pipeline, trace
 from dagster_dataops.assets.checks.inspectors import RecordInspector, inspect
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.exporters.exporter import ExportRecords
 from dagster_dataops.datasets.exporters.quick_batches import quick_batches
-from dagster_dataops.datasets.lines import iterate_lines, opened_content
+from dagster_dataops.datasets.lines import opened_content
 from dagster_dataops.datasets.record_samples import first_records, spread_sample
 from dagster_dataops.datasets.writer import first_lines
 from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.pipelines.tracing.record_file import RecordFile
 from tests.each import each
+from tests.journals import iterate_lines
 
 _ROWS: Final = {"old": 300, "new": 700}
 _OPENINGS: Final = 3

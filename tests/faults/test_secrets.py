@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import config
-from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError
 from dagster_dataops.operators.secrets.secret_names import is_secret
 from tests.execution.helpers import MODES, TINY, cut_by, node, run, second_thread, write_input
+from tests.nodes import existing
 
 _SECRET = "sk-hunter2-do-not-write-this-down"  # noqa: S105 - a test's
 _RECORDS = [{"n": n} for n in range(20)]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.workplaces import processes
-from dagster_dataops.foundation.concurrency.background import background
-from tests.execution.helpers import lines, node, run, second_thread, write_input
+from tests.execution.engine import processes
+from tests.execution.helpers import lines, node, run, run_over, second_thread, write_input
 from tests.faults.crashing import HANG_SECONDS, children_of
+from tests.nodes import background
 
 _COUNT = 2000
 _METHODS = ("fork", "spawn", "forkserver")
@@ -81,18 +81,18 @@ def test_threads_run_operators_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
 def test_an_operator_runs_another_one(tmp_path: Path, inner: str, spawned: bool) -> None:
     before = set(children_of(os.getpid()))  # multiprocessing's processes, some of which it keeps
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(4)])
     with second_thread(spawned):
-        run(nest(folder=str(tmp_path / "inner"), mode=inner), dataset, node(tmp_path))
+        run_over(
+            tmp_path, nest(folder=str(tmp_path / "inner"), mode=inner), [{"n": n} for n in range(4)]
+        )
     expected = lines({"n": n, "inner": 100} for n in range(4))
     assert node(tmp_path).result.read_bytes() == expected
     assert set(children_of(os.getpid())) <= before
 
 
 def test_an_outer_operator_in_a_thread_runs_another_one_in_processes(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(2)])
     outer = nest(folder=str(tmp_path / "inner"), _concurrency_mode="thread", _max_workers=2)
-    run(outer, dataset, node(tmp_path))
+    run_over(tmp_path, outer, [{"n": n} for n in range(2)])
     assert node(tmp_path).result.read_bytes().count(b'"inner":100') == 2
 
 
@@ -114,6 +114,5 @@ def test_a_slow_record_after_quick_ones_starts_the_other_workers(
     for name in ("_FORK_SECONDS", "_SPAWN_SECONDS"):
         monkeypatch.setattr(processes, name, 1.5)  # the quick ones do not last that long
     (tmp_path / "at work").mkdir()
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(140)])
-    run(meet(folder=str(tmp_path / "at work")), dataset, node(tmp_path))
+    run_over(tmp_path, meet(folder=str(tmp_path / "at work")), [{"n": n} for n in range(140)])
     assert node(tmp_path).result.read_bytes().count(b'{"met":2}') == 40

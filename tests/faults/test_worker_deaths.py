@@ -9,12 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import WorkerError
-from dagster_dataops.execution.workers import fork_server, worker_main, worker_pool
-from tests.execution.helpers import error_rows, lines, node, run, second_thread, write_input
+from tests.execution.engine import fork_server, worker_main, worker_pool
+from tests.execution.helpers import (
+    error_rows,
+    lines,
+    node,
+    run,
+    run_over,
+    second_thread,
+    write_input,
+)
 from tests.faults.crashing import wait_until
+from tests.journals import SegmentWriter
 
 pytestmark = pytest.mark.slow
 
@@ -88,8 +96,7 @@ def test_a_worker_that_dies_at_any_step_costs_no_record_and_doubles_none(
 ) -> None:
     dying = _Dying(getattr(owner, name), calls, before, tmp_path / "died")
     monkeypatch.setattr(owner, name, dying)
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
-    report = run(waits_first(), dataset, node(tmp_path))
+    report = run_over(tmp_path, waits_first(), [{"n": n} for n in range(_RECORDS)])
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_RECORDS))
     assert report.manifest.rows_in == _RECORDS
     assert not node(tmp_path).errors.exists()
@@ -102,8 +109,9 @@ def test_a_worker_that_dies_after_its_last_span_leaves_nothing_to_do_again(
     report_done = worker_main._Worker._report_done
     dying = _Dying(report_done, 1, before=True, flag=tmp_path / "died")
     monkeypatch.setattr(worker_main._Worker, "_report_done", dying)
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
-    report = run(waits_first(until=str(tmp_path / "died")), dataset, node(tmp_path))
+    report = run_over(
+        tmp_path, waits_first(until=str(tmp_path / "died")), [{"n": n} for n in range(_RECORDS)]
+    )
     assert (tmp_path / "died").exists()
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(_RECORDS))
     assert report.manifest.rows_in == _RECORDS
@@ -118,9 +126,8 @@ def test_workers_of_a_large_operator_that_die_at_start_are_an_error(
 
     monkeypatch.setattr(worker_pool, "_BOOT", "raise SystemExit(3)")
     monkeypatch.setattr(fork_server, "available", lambda: False)
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
     with second_thread(True), pytest.raises(WorkerError, match="exit status 3"):
-        run(large(table=bytes(4 << 20)), dataset, node(tmp_path))
+        run_over(tmp_path, large(table=bytes(4 << 20)), [{"n": 1}])
 
 
 _SLOW_START = """

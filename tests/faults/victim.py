@@ -11,15 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import JsonlDataset
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.library.dedup.exact import Exact
 from tests.faults import calls, moments
 from tests.faults.workloads import Row, become, become_random
+from tests.nodes import NodeFolder, OperatorExecutor, ResumePolicy, RunContext
 
 WORKERS = 3
 

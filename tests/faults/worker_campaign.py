@@ -26,8 +26,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from dagster_dataops import DataPipelineBuilder, read_jsonl, read_sequence
-from dagster_dataops.streams.positioned_stream import PositionedStream
 from dagster_dataops.streams.sharding import shard_pool
+from dagster_dataops.testing import PositionedStream
 from tests.streams.sharding.killing import disturb, workers
 
 _RECORDS: Final = 400

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import data
-from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops import Drop, data
 
 # The observed tool has other defaults than the operator.
 _OTHER_DEFAULTS: Mapping[str, Callable[[dict], dict]] = {

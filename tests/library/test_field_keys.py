@@ -1,10 +1,16 @@
 """Shipped operators take selectors as ``input_key``."""
 
+import inspect
+
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError, NoTextError, SelectorSyntaxError
-from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.errors import (
+    DefinitionError,
+    NoTextError,
+    SelectedElementError,
+    SelectorSyntaxError,
+)
 
 
 def record(lang: str, *bodies: str) -> dict:
@@ -80,15 +86,34 @@ def test_a_record_without_the_selected_element_is_an_error_row(root):
 
 @pytest.mark.parametrize("value", [0, 1.5, True, ["a"], {"a": "b"}])
 def test_a_value_that_is_no_text_is_an_error(value):
-    with pytest.raises(NoTextError, match="The value of key 'text' is no text but of type"):
-        FieldKey("text").text({"text": value})
+    message = "The value of key 'text' is no text but of type"
+    for operator in (data.text.LengthFilter(), data.text.Normalize()):
+        with pytest.raises(NoTextError, match=message):
+            operator.forward({"text": value})
     with pytest.raises(NoTextError, match=r"key 'a\.b'"):
-        FieldKey("a.b").text({"a": {"b": value}})
-    with pytest.raises(NoTextError):
-        FieldKey("text").mapped_text(str.upper, {"text": value})
+        data.text.LengthFilter(input_key="a.b").forward({"a": {"b": value}})
+    with pytest.raises(SelectedElementError, match="no text"):
+        data.text.Normalize("a.b").forward({"a": {"b": value}})
 
 
 def test_missing_and_null_are_the_empty_text():
-    assert FieldKey("text").text({}) == FieldKey("text").text({"text": None}) == ""
-    assert FieldKey("a.b,c").text({"a": {"b": None}, "c": "x"}) == "\nx"
-    assert FieldKey("text").mapped_text(len, {}) == {"text": 0}
+    def length(key, record):
+        tagged = data.filters.TextLength(mode="tag", input_key=key).forward(record)
+        return tagged["stats"]["text_len"]
+
+    assert length("text", {}) == length("text", {"text": None}) == 0
+    assert length("a.b,c", {"a": {"b": None}, "c": "x"}) == len("\nx")
+    normalize = data.text.Normalize("meta.title,parts[*].body")
+    record = {"meta": {"title": " a"}, "parts": [{"body": "b "}, {"body": None}]}
+    cleaned = {"meta": {"title": "a"}, "parts": [{"body": "b"}, {"body": ""}]}
+    assert normalize([record]) == [cleaned]
+    assert data.text.Normalize().forward({}) == {"text": ""}
+    assert data.text.Normalize(output_key="b").forward({"text": None}) == {"text": None, "b": ""}
+
+
+def test_several_texts_are_written_in_the_order_of_the_keys():
+    operator = data.text.Normalize(["a", "b"], ["b", "c"])
+
+    assert operator([{"a": " x", "b": "y"}]) == [{"a": " x", "b": "x", "c": "x"}]
+    assert data.text.Normalize("a", "b")([{"a": " x"}]) == [{"a": " x", "b": "x"}]
+    assert str(inspect.signature(data.text.Normalize)).startswith("(input_key: ")

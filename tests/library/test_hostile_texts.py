@@ -9,7 +9,7 @@ import pytest
 from dagster_dataops import Drop, data_register
 from dagster_dataops.errors import DataOpsError, MissingExtraError, NoTextError
 from dagster_dataops.library import GROUPS
-from tests.library.adversarial import HOSTILE, NO_TEXTS, SCRIPTS
+from tests.library.adversarial import HOSTILE, NO_TEXTS, SCRIPTS, survives
 
 # Options that an operator needs.
 OPTIONS: Mapping[str, dict[str, Any]] = {
@@ -57,6 +57,26 @@ IN_RUNS = {"llm"}  # a group whose operators need the clients of a run
 # Groups whose operators refuse values that are no text, and those that do not read texts.
 OF_TEXTS = {"filters", "language", "markdown", "pii", "text"}
 OF_ANY_VALUE = {"filters.Field", "filters.Lambda"}
+MORE_OF_TEXTS = {"verify.BoxedAnswer", "verify.Json", "verify.Python", "verify.Regex"}
+# Operators for which no text is an error, with the options to try.
+WITHOUT_ERRORS: list[tuple[str, dict[str, Any]]] = [
+    ("chunk.Sentences", {"overlap_sentences": 2}),
+    ("chunk.Sentences", {"overlap_sentences": 2, "max_tokens": 50}),
+    ("chunk.Characters", {"max_chars": 100, "split_pattern": r"[.!?]\s+", "overlap_chars": 10}),
+    ("chunk.Tokens", {"tokenizer": "o200k_base", "max_tokens": 100, "overlap_tokens": 20}),
+    ("chunk.Tokens", {"tokenizer": "bytes", "max_tokens": 100, "overlap_tokens": 20}),
+    ("chunk.Tokens", {"tokenizer": "whitespace", "max_tokens": 100, "overlap_tokens": 20}),
+    ("chunk.Semantic", {"chunk_size": 60}),
+    ("score.Embedding", {"model": lambda texts: [[len(text)] for text in texts]}),
+    ("verify.AnswerF1", {"input_key": "text", "reference_key": "text"}),
+    ("verify.BoxedAnswer", {"style": "boxed"}),
+    ("verify.BoxedAnswer", {"style": "hash"}),
+    ("verify.Fields", {}),
+    ("verify.Json", {}),
+    ("verify.JsonSchema", {}),
+    ("verify.Python", {}),
+    ("verify.Regex", {}),
+]
 
 
 def operators(groups: set[str] | None = None) -> list[str]:
@@ -121,7 +141,12 @@ def test_filters_write_what_json_can_hold(name: str, mode: str) -> None:
             assert returned["text"] == record["text"]
 
 
-@pytest.mark.parametrize("name", sorted({*operators(OF_TEXTS)} - OF_ANY_VALUE))
+@pytest.mark.parametrize(("name", "options"), WITHOUT_ERRORS)
+def test_no_text_is_an_error(name: str, options: dict[str, Any]) -> None:
+    survives(calls_of(made(name, **options)))
+
+
+@pytest.mark.parametrize("name", sorted({*operators(OF_TEXTS)} - OF_ANY_VALUE | MORE_OF_TEXTS))
 def test_values_that_are_no_texts_are_errors_of_their_records(name: str) -> None:
     forward = made(name).forward
 

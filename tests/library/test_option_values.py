@@ -41,6 +41,7 @@ def test_a_value_that_is_none_of_the_choices_is_refused() -> None:
         ("markdown_it", "markdown.Sections", {}, "markdown"),
         ("numpy", "score.Train", {}, "score"),
         ("ftfy", "text.FixUnicode", {}, "text"),
+        ("re2", "filters.Regex", {"pattern": "a", "engine": "re2"}, "re2"),
         ("bpe_openai", "tokens.Count", {}, "tokens"),
         ("tokenizers", "tokens.Count", {"tokenizer": "some.json"}, "tokenizers"),
         ("jsonschema_rs", "verify.JsonSchema", {"schema": {}}, "json-schema"),

@@ -5,18 +5,17 @@ A new option needs a word of `WORDS`. Add a word only for a meaning that no word
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
+from types import UnionType
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 import pytest
 
 from dagster_dataops import data_register
 from dagster_dataops.library import GROUPS
-from dagster_dataops.operators.options.annotations import UNIONS
-from dagster_dataops.operators.options.signature import OptionSpec
 from docs import operator_catalogue as catalogue
 from tests.each import each
 
-TEXT: Final = frozenset({"str", "choice", "path", "texts", "mapping"})
+TEXT: Final = "str choice path texts mapping"
 
 
 class Word(NamedTuple):
@@ -28,38 +27,32 @@ class Word(NamedTuple):
 
 
 def _word(meaning: str, names: str, *types: str) -> Word:
-    return Word(meaning, "|".join(names.split()), frozenset(types))
+    return Word(meaning, "|".join(names.split()), frozenset(" ".join(types).split()))
 
 
 _PARTS: Final = "chars|words|tokens|sentences|lines|turns|columns|newlines"
 WORDS: Final = (
-    _word("the column that is read", "input_key", "str", "texts"),
-    _word("another column", r"(\w+_)?key", "str", "texts"),
-    _word("columns, perhaps inside of others", "keys", "str", "texts", "mapping"),
+    _word("the column that is read", "input_key", "str texts"),
+    _word("another column", r"(\w+_)?key", "str texts"),
+    _word("columns, perhaps inside of others", "keys", "str texts mapping"),
     _word(
         "columns of a file or table",
         "columns names required types schema members values fields binary on right_on",
-        "str",
-        "texts",
-        "mapping",
+        "str texts mapping",
     ),
     _word("smallest and largest number of parts", rf"(min|max)_(\w+_)?({_PARTS})", "int"),
     _word("a number of parts", rf"(overlap|span)_({_PARTS})", "int"),
     _word(
-        "smallest and largest length in characters",
-        r"(?!(min|max)_length)\w+_length",
-        "int",
-        "float",
+        "smallest and largest length in characters", r"(?!(min|max)_length)\w+_length", "int float"
     ),
     _word("other limits", "(min|max)_(words_per_line|per_group|level|hits|gap|distance)", "int"),
-    _word("a share, or a quotient", r"((min|max|keep)_)?(\w+_)?ratio", "share", "float"),
-    _word("shares by name", "ratios weights", "mapping", "numbers"),
+    _word("a share, or a quotient", r"((min|max|keep)_)?(\w+_)?ratio", "share float"),
+    _word("shares by name", "ratios weights", "mapping numbers"),
     _word("similarity from which texts are the same", "threshold", "share"),
     _word(
         "smallest and largest score",
         r"(min|max)_(\w+_)?(score|perplexity|percentile)",
-        "share",
-        "float",
+        "share float",
     ),
     _word("number of results", "count samples top", "int"),
     _word("size of an n-gram", "ngram_size", "int"),
@@ -78,8 +71,7 @@ WORDS: Final = (
     _word(
         "numbers of an algorithm",
         "learning_rate temperature sigma tolerance overlap timeout_s",
-        "int",
-        "float",
+        "int float",
     ),
     _word("random choice", "seed", "int"),
     _word("ids of tokens", "(end|pad)_id", "int"),
@@ -88,68 +80,49 @@ WORDS: Final = (
     _word("names of digests", "digests", "texts"),
     _word("a dataset on a hub, its branch and its licence", "repo revision license", "str"),
     _word("language of the texts", "language", "str"),
-    _word("languages", "languages", "texts", "str"),
+    _word("languages", "languages", "texts str"),
     _word(
-        "how texts are split",
-        "words sentences tokenizer split_pattern",
-        "str",
-        "function",
-        "texts",
-        "path",
+        "how texts are split", "words sentences tokenizer split_pattern", "str function texts path"
     ),
     _word("text between parts", "separator delimiter", "str"),
-    _word("text in place of another", r"(\w+_)?replacement", "str", "texts"),
+    _word("text in place of another", r"(\w+_)?replacement", "str texts"),
     _word(
         "text that is looked for",
         "pattern substrings characters stop_words stop_chars bullets "
         r"(banned_|soft_)?words banned_subwords domains urls",
-        "str",
-        "texts",
-        "path",
+        "str texts path",
     ),
-    _word("a set of defaults", "preset character_set", "choice", "str"),
+    _word("a set of defaults", "preset character_set", "choice str"),
     _word(
         "what is done with some records",
         "mode keep missing empty duplicates on_error truncated thinking on_overflow",
-        "choice",
-        "str",
-        "flag",
+        "choice str flag",
     ),
     _word(
         "how it works",
         "backend engine by how op match unit style format linkage template "
         r"script strip normalization (\w+_)?normalize compression table model model_path signals "
         "label labels phone_region strategy",
-        *TEXT,
-        "function",
-        "flag",
+        TEXT + " function flag",
     ),
     _word("a function", "function", "function"),
     _word(
         "files and records besides the input",
         "path folder reference benchmark table pattern sentencepiece",
-        "str",
-        "path",
-        "texts",
-        "mapping",
+        "str path texts mapping",
     ),
     _word(
         "words for a model",
         r"(\w+_)?prompt system instruction rubric scale examples to answer "
         "params response_format client delivery wait",
-        *TEXT,
-        "numbers",
-        "any",
-        "operational",
+        TEXT + " numbers any operational",
     ),
-    _word("other texts", "prefix suffix split value bos_token eos_token", "str", "any"),
+    _word("other texts", "prefix suffix split value bos_token eos_token", "str any"),
     _word(
         "a switch",
         r"(keep|ignore|include|remove|filter|fix|find|stop_at|allow|add|drop|reuse|"
         r"split|escape|favor|decode|restore|replace|uncurl|unescape)_\w+",
-        "flag",
-        "operational",
-        "choice",
+        "flag operational choice",
     ),
     _word(
         "a switch",
@@ -159,8 +132,7 @@ WORDS: Final = (
         "overwrite phones public_ips_only regex reverse strip symbolic top_or_bottom_only verify "
         "whole_words zip_to_shortest "
         "mask_first private",
-        "flag",
-        "operational",
+        "flag operational",
     ),
 )
 _SCALARS: Final[Mapping[Any, str]] = {bool: "flag", int: "int", float: "float", str: "str"}
@@ -174,7 +146,7 @@ def kinds_of(annotation: Any) -> Iterator[str]:
     elif hasattr(annotation, "__metadata__"):
         bounds = [one for one in annotation.__metadata__ if getattr(one, "le", None) == 1]
         yield from ["share"] if bounds and inner[0] is float else kinds_of(inner[0])
-    elif get_origin(annotation) in UNIONS:
+    elif get_origin(annotation) in {Union, UnionType}:
         for one in inner:
             yield from kinds_of(one)
     elif get_origin(annotation) is Literal:
@@ -191,14 +163,14 @@ def _of_class(text: str) -> str:
     return found or "any"
 
 
-def unfit(option: OptionSpec) -> str:
+def unfit(name: str, annotation: Any) -> str:
     """Return what is wrong with the name of an option; empty if nothing is."""
-    kinds = set(kinds_of(option.annotation))
-    named = [word for word in WORDS if re.fullmatch(word.names, option.name)]
+    kinds = set(kinds_of(annotation))
+    named = [word for word in WORDS if re.fullmatch(word.names, name)]
     if any(kinds <= word.types for word in named):
         return ""
     meanings = " or ".join(f"{word.meaning} ({', '.join(sorted(word.types))})" for word in named)
-    return f"{option.name} takes {sorted(kinds)}; it means {meanings or 'nothing'}"
+    return f"{name} takes {sorted(kinds)}; it means {meanings or 'nothing'}"
 
 
 NAMES: Final = [f"{group}.{name}" for group in GROUPS for name in data_register.operators(group)]
@@ -208,7 +180,7 @@ NAMES: Final = [f"{group}.{name}" for group in GROUPS for name in data_register.
 def test_every_option_has_a_word_for_its_meaning(name: str) -> None:
     spec = data_register.operator(*name.split(".")).__dataops_spec__
 
-    assert [wrong for wrong in map(unfit, spec.options) if wrong] == []
+    assert [said for one in spec.options if (said := unfit(one.name, one.annotation))] == []
 
 
 @pytest.mark.parametrize(
@@ -233,7 +205,7 @@ def test_every_option_has_a_word_for_its_meaning(name: str) -> None:
     ],
 )
 def test_another_word_and_another_type_are_found(name: str, annotation: Any) -> None:
-    assert unfit(OptionSpec(name, None, annotation))
+    assert unfit(name, annotation)
 
 
 def test_the_catalogue_shows_the_words_that_several_operators_share() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.operators.outcomes.record_context import Drop
+from dagster_dataops import Drop
 from dagster_dataops.operators.pickling import receive, ship
 from tests.library.test_hostile_texts import calls_of, made, operators
 

@@ -29,7 +29,6 @@ from dagster_dataops.errors import (
     StreamArgumentError,
     StreamDefinitionError,
 )
-from dagster_dataops.library.training_datasets import SavableLoader
 from tests.training.cooking.mixtures import cook_text, dataset, store, written
 
 
@@ -135,7 +134,7 @@ def test_a_pack_is_made_again_alone(mix):
     assert loader.restore_sample(pack["__restore_key__"]) == pack
     assert loader.restore_sample(first["__restore_key__"]) == first
     assert loader.state_dict() == state
-    other = SavableLoader(data.stream())
+    other = type(loader)(data.stream())
     with pytest.raises(StreamArgumentError, match="needs a loader of get_savable_loader"):
         other.restore_sample(pack["__restore_key__"])
 

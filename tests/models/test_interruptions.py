@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.models.replies.reply_store import ReplyStore
+from dagster_dataops import load_replies
 from tests.faults.crashing import HANG_SECONDS, wait_until
 from tests.models.running_server import RunningServer
 from tests.subprocesses import killed_at_exit
@@ -53,9 +53,7 @@ def counts_of(root: Path) -> dict[str, Any]:
 def stored_in(root: Path) -> dict[str, int]:
     """Return the sums of the replies that were read, whichever run read them."""
     (path,) = root.rglob("replies.jsonl")
-    store = ReplyStore(path)
-    usages = [stored.reply["usage"] for stored in store.since(0)]
-    store.close()
+    usages = [stored.reply["usage"] for stored in load_replies(path.parent.parent)]
     return {
         "calls": len(usages),
         "tokens_in": sum(usage["prompt_tokens"] for usage in usages),

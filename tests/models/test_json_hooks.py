@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from dagster_dataops import LLMDataJson
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.models.json_hooks import LLMDataJson
 from tests.library.llm.scripted_model import ScriptedModel
 from tests.registries import OperatorRegistry
 

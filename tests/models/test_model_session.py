@@ -1,7 +1,8 @@
-"""Tests of dagster_dataops.models.model_session and replies.call_counts."""
+"""Tests of dagster_dataops.models.model_session, replies.call_counts and replies.latency."""
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,12 +11,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from dagster_dataops import errors
+from dagster_dataops import ModelClient, Price, errors
 from dagster_dataops.models import model_session
-from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.model_session import ModelSession
-from dagster_dataops.models.replies.latency import latency_quantile
-from dagster_dataops.models.replies.prices import Price
+from dagster_dataops.models.replies.latency import latency_count, latency_quantile
 from dagster_dataops.operators.outcomes.record_context import count_tables
 from tests.models.calling import chat, in_counted_session, in_session
 from tests.models.running_server import RunningServer
@@ -67,6 +66,29 @@ def test_a_reply_counts_in_the_tables_of_models_finish_reasons_and_seconds(
     assert tables["model"] == {"rule": 3}
     assert tables["finish_reasons"] == {"stop": 2, "length": 1}
     assert 0.19 <= latency_quantile(tables["latency"], 0.5) < 5
+
+
+def rows_of(*seconds: float) -> dict[str, float]:
+    return dict(Counter(latency_count(one).partition("/")[2] for one in seconds))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95, 1.0])
+def test_quantiles_are_exact_to_five_percent(share: float):
+    seconds = [0.01 * number for number in range(1, 1001)]
+
+    assert latency_quantile(rows_of(*seconds), share) == pytest.approx(10 * share, rel=0.06)
+
+
+def test_sums_of_two_runs_have_the_quantiles_of_both():
+    both = Counter(rows_of(*[0.1] * 94)) + Counter(rows_of(*[3.0] * 6))
+
+    assert latency_quantile(both, 0.5) == pytest.approx(0.1, rel=0.06)
+    assert latency_quantile(both, 0.95) == pytest.approx(3.0, rel=0.06)
+
+
+def test_no_time_at_all_and_no_calls_have_a_quantile():
+    assert latency_quantile(rows_of(0.0), 0.5) == pytest.approx(0.001, rel=0.06)
+    assert latency_quantile({}, 0.5) == 0
 
 
 def test_an_interrupted_record_counts_its_stored_reply_once_and_others_do_not(

@@ -159,7 +159,11 @@ BAD = {
     "blank": (chat_reply(" \n"), "EmptyReplyError", "no text"),
     "null": (chat_reply(None), "EmptyReplyError", "content None"),
     "reasoning": (chat_reply(None, reasoning_content="I think"), "EmptyReplyError", "I think"),
-    "image": (chat_reply([{"type": "image_url"}]), "InvalidOutputError", "image_url"),
+    "image": (
+        chat_reply([{"type": "text", "text": "See:"}, {"type": "image_url"}]),
+        "InvalidOutputError",
+        "'image_url'",
+    ),
     "length": (chat_reply("The", "length"), "TruncatedError", "cut"),
     "filter": (chat_reply("", "content_filter"), "ContentFilteredError", "filter"),
     "bad request": (

@@ -1,12 +1,17 @@
-"""Tests of dagster_dataops.models.output_format."""
+"""Tests of dagster_dataops.models.output_format, and of json_values which it looks into."""
 
+import json
+import random
+import time
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.models.json_values import json_texts, json_value
 from dagster_dataops.models.output_format import OutputFormat, plain, strict
+from tests.each import each
 
 
 class Part(BaseModel):
@@ -101,3 +106,177 @@ def test_a_form_may_be_any_object():
 def test_anything_else_is_refused(form: Any):
     with pytest.raises(DefinitionError):
         OutputFormat(form)
+
+
+FOOD = '{"label":"food"}'
+LABEL: dict[str, Any] = {
+    "type": "object",
+    "properties": {"label": {"enum": ["food", "travel"]}},
+    "required": ["label"],
+}
+SIZE = 100_000  # characters of a hostile text
+SECONDS = 3.0  # of CPU for a scan; one whose time grows with the square takes hours
+
+
+@each(
+    "text",
+    [
+        FOOD,
+        f"  {FOOD}\n",
+        f"{FOOD}\n\nHope this helps!",
+        f"Sure! {FOOD}\n\nHope this helps!",
+        f"{FOOD}<|im_end|>",
+        f"{FOOD}</s>",
+        f"{FOOD}<|eot_id|>\n",
+        f"{FOOD}<end_of_turn>",
+        f"As in [1], {FOOD}",
+        f"As in [1] and {{2}}, {FOOD}",
+        f"```json\n{FOOD}\n```\nI used {{x}}.",
+        f"```\n{FOOD}\n```",
+        f"~~~json\n{FOOD}\n~~~",
+        f"<think>\nOptions [food, travel]\n</think>\n\n{FOOD}",
+        f'<think>maybe {{"label":"travel"}}</think>{FOOD}',
+        f'maybe {{"label":"travel"}}\n</think>\n{FOOD}',
+        f'<think>a</think><think>{{"label":"travel"}}</think> {FOOD}',
+        f'<thinking>{{"label":"travel"}}</thinking>{FOOD}',
+        f'[THINK]{{"label":"travel"}}[/THINK]{FOOD}',
+        f'<|channel|>analysis<|message|>{{"label":"travel"}}<|end|><|channel|>final<|message|>{FOOD}',
+        f"The labels are {{food, travel}}: {FOOD}",
+        f"Use {{see {FOOD}",
+        f'The brace "{{" begins it: {FOOD}',
+        f'Form: {{"label": one of "food" or "travel"}}. {FOOD}',
+        f'{{"other": 1}} no: {FOOD}',
+        f'{{"label": "sport"}} no: {FOOD}',
+        f"[{FOOD}]",
+        f"{FOOD}\n{FOOD}",
+        f"標籤 {FOOD} 好",
+        f"Réponse « {FOOD} »",
+        '{"label" : "food" , "why": "a } and a { and \\" in a text"} ok',
+        '{"label":"food","why":"ends with </think> in a text"}',
+        '{\n  "label": "food",\n  "nested": {"a": [1, {"b": null}]}\n}\nDone.',
+        "\ufeff" + FOOD,
+    ],
+)
+def test_the_value_that_fits_is_found_in_what_is_around_it(text: str):
+    assert OutputFormat(LABEL).parse(text)["label"] == "food"
+
+
+@each(
+    "text",
+    [
+        "",
+        "no JSON",
+        '{"label": "food"',
+        '{"label": "food",}',
+        "{'label': 'food'}",
+        '{label: "food"}',
+        '{"label": "food" // a comment\n}',
+        '{"label": NaN}',
+        '{"label": "fo\nod"}',
+        '<think>{"label": "food"}</think> I cannot tell.',
+        '<think>{"label": "food"}',
+        '{"result": {"label": "food"}}',
+        '{"result": oops, "more": {"label": "food"}}',
+        '{"a": {"label": "food"}, "b": [',
+        '{"a": True, "b": {"label": "food"}}',
+    ],
+)
+def test_nothing_is_repaired_and_no_part_of_a_faulty_value_is_taken(text: str):
+    with pytest.raises(ValueError, match="."):
+        OutputFormat(LABEL).parse(text)
+
+
+def test_lists_and_objects_are_looked_for_by_the_form():
+    lists = OutputFormat({"type": "array", "items": {"type": "string"}})
+    either = OutputFormat({"anyOf": [{"type": "array"}, {"type": "object"}]})
+
+    assert lists.parse('{"a": 1} so ["x", "y"].') == ["x", "y"]
+    assert lists.parse('[food] so ["x"].') == ["x"]
+    assert either.parse("so [1] or {}") == [1]
+    with pytest.raises(ValueError, match="no JSON list"):
+        lists.parse("none")
+
+
+@each("form", [{"enum": ["food", "travel"]}, {"type": "string"}, {"const": "food"}, {}])
+def test_a_form_without_brackets_takes_the_whole_text_or_a_fence(form: dict[str, Any]):
+    for text in ('"food"', ' "food"\n', '"food"<|im_end|>', '```json\n"food"\n```\nDone.'):
+        assert OutputFormat(form).parse(text) == "food"
+
+
+def test_the_form_may_be_behind_a_reference():
+    form = {"$ref": "#/$defs/Label", "$defs": {"Label": LABEL}}
+
+    assert OutputFormat(form).parse(f"As in [1], {FOOD}") == {"label": "food"}
+
+
+def test_the_fault_of_the_first_value_is_told():
+    with pytest.raises(ValueError, match="label"):
+        OutputFormat(LABEL).parse('Sure: {"label": "sport"} or so {x}')
+
+
+def test_whole_numbers_of_any_size_stay_whole():
+    number = 2**70
+
+    assert json_value(f'{{"n": {number}}}') == {"n": number}
+    assert OutputFormat({"type": "object"}).parse(f'n: {{"n": {number}}}') == {"n": number}
+    with pytest.raises(ValueError, match="."):
+        json_value('{"n": Infinity}')
+
+
+def test_the_values_are_those_that_a_json_parser_finds():
+    chance = random.Random(7)
+
+    def value(depth: int) -> Any:
+        kind = chance.randrange(7 if depth else 5)
+        if kind == 5:
+            return [value(depth - 1) for _ in range(chance.randrange(4))]
+        if kind == 6:
+            return {chance.choice('a"{[\\é'): value(depth - 1) for _ in range(chance.randrange(4))}
+        return chance.choice(['}{"', "]", 1.5e-7, -0.0, True, None, "\\", "\n", 12, "日本"])
+
+    for _ in range(300):
+        made = {"v": value(4)}
+        text = json.dumps(made, ensure_ascii=chance.random() < 0.5, indent=chance.choice([None, 1]))
+        found = list(json_texts(f"see: {text} ."))
+        assert [json.loads(one) for one in found] == [made]
+
+
+HOSTILE = [
+    "[" * SIZE,
+    "{" * SIZE,
+    '{"a":' * (SIZE // 5),
+    '["' * (SIZE // 2),
+    '{"' * (SIZE // 2),
+    "[1," * (SIZE // 3),
+    '["\\"[' * (SIZE // 5),
+    '"' * SIZE,
+    '{"a":"' + "{" * SIZE,
+    '{"a":1}' * (SIZE // 7),
+    '{"a":1,}' * (SIZE // 8),
+    "[[]," * (SIZE // 4),
+    "</think>{" * (SIZE // 9),
+    "<think>" * (SIZE // 7),
+    "```\n" * (SIZE // 4),
+    "{ " * (SIZE // 2),
+    "\\" * SIZE,
+    "<|" * (SIZE // 2),
+    "<|im_end|>" * (SIZE // 10),
+    " " * SIZE + "{",
+    ("{" + " " * 100) * (SIZE // 100),
+]
+
+
+@each("number", range(len(HOSTILE)))
+def test_the_time_of_a_scan_grows_with_the_length(number: int):
+    begun = time.process_time()
+
+    for scalars in (False, True):
+        for _ in json_texts(HOSTILE[number], scalars=scalars):
+            pass
+
+    assert time.process_time() - begun < SECONDS, HOSTILE[number][:40]
+
+
+def test_a_value_after_a_hostile_text_is_found():
+    for hostile in ("[" * SIZE, "{ " * SIZE, "{x} [y] " * 1000):
+        assert OutputFormat(LABEL).parse(f"{hostile} {FOOD}") == {"label": "food"}

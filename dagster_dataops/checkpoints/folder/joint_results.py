@@ -15,10 +15,10 @@ from dagster_dataops.errors import InputError
 
 
 def check_together(inputs: Sequence[JsonlDataset]) -> None:
-    """Check that inputs that are results of one node were published together.
+    """Refuse inputs that are outputs of one node but of different runs of it.
 
     Raises:
-        InputError: They were not.
+        InputError: Two of the inputs are of different runs.
     """
     known: dict[str, tuple[str, Manifest]] = {}
     paths = [one.location for one in inputs if isinstance(one.location, Path)]

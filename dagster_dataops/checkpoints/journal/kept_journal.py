@@ -95,9 +95,7 @@ class _Piece:
             records=self.records,
             emitted=self.emitted,
             dropped=self.dropped,
-            failed=0,
             output_bytes=self.size,
-            error_bytes=0,
             input_check=0 if source is None else checksum(read_range(source, self.start, length)),
             output_check=self._digest.intdigest() & 0xFFFFFFFF,
         )

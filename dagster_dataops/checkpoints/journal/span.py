@@ -28,12 +28,12 @@ class Span(NamedTuple):
     length: int
     records: int
     emitted: int
-    dropped: int
-    failed: int
-    output_bytes: int
-    error_bytes: int
-    input_check: int
-    output_check: int
+    dropped: int = 0
+    failed: int = 0
+    output_bytes: int = 0
+    error_bytes: int = 0
+    input_check: int = 0
+    output_check: int = 0
 
 
 class SpansEntry(NamedTuple):

@@ -205,15 +205,7 @@ def _spans(
     damaged: list[int],
     tick: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Span, bytes, list[FailedRecord]]]:
-    """Yield every span with its lines and failed records, in input order; write the error rows.
-
-    Args:
-        checkpoint: With every record settled.
-        dataset: The input.
-        errors: Takes the rows.
-        damaged: Takes the starts of spans that do not pass their checksum; they are left out.
-        tick: Called once a span.
-    """
+    """Yield every span with its lines and failed records, in input order; write the error rows."""
     records = 0
     with opened(dataset.location) as source:
         counter = LineCounter(source)

@@ -205,9 +205,7 @@ def _span(line: Line, outcome: StoredOutcome, *, check_input: bool) -> Span:
         records=1,
         emitted=outcome.emitted,
         dropped=not outcome.emitted,
-        failed=0,
         output_bytes=outcome.size,
-        error_bytes=0,
         input_check=checksum(line.raw) if check_input else 0,
         output_check=outcome.check,
     )

@@ -1,6 +1,8 @@
 """Decide which failed records are retried: those of a published result or an unfinished run."""
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
+import shutil
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
@@ -9,14 +11,14 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
 from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT
+from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.resume.checkpoint_match import (
     changeable,
     differing_parts,
     without_torn,
 )
-from dagster_dataops.checkpoints.resume.seeded_checkpoint import (
-    seeded_by_result,
-)
+from dagster_dataops.checkpoints.resume.merged_outputs import put_result
 from dagster_dataops.checkpoints.resume.start_decision import (
     StartDecision,
     StartKind,
@@ -26,6 +28,12 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     settled_by,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import (
+    make_folder,
+    storage,
+    sync_folder,
+    write_durably,
+)
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind import OperatorKind
@@ -149,3 +157,25 @@ def _retrying(
     for content in unused[:1]:
         note += f"; without {settled_by(content, content.table.records)} since then"
     return note
+
+
+def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
+    """Return a new checkpoint whose only segment is the published result, as a link if possible.
+
+    The journal is written last: without it there is no checkpoint. Folders without a journal are
+    deleted.
+    """
+    for path in folders(folder.checkpoints):
+        if not (path / "journal").exists():
+            shutil.rmtree(path, ignore_errors=True)
+    new = fresh(folder.checkpoints).folder
+    make_folder(new)
+    put_result(folder, segment_path(new, SEGMENT))
+    with storage(folder.kept, "read the file"):
+        journal = folder.kept.read_bytes()
+    with storage(new, "sync"):
+        sync_folder(new)  # after a power loss the journal must not name a missing segment
+    write_durably(new / "journal", journal)
+    content = CheckpointContent.read(new)
+    content.retries = True
+    return content

@@ -176,7 +176,7 @@ def changed_since(content: CheckpointContent, fingerprint: RunFingerprint) -> st
 
 
 def have_changed(parts: list[str]) -> str:
-    """Return that these parts of a fingerprint have changed, in words."""
+    """Return a phrase such as ``its options have changed since``."""
     verb = "have" if len(parts) > 1 or parts == ["options"] else "has"
     return f"{in_words(parts)} {verb} changed since"
 

@@ -142,13 +142,7 @@ def _sent(error: BaseException, order: AgentOrder) -> BaseException:
 
 
 def _code_version(operator: Operator, sent: str) -> str:
-    """Return the code version of a received operator, from the source on this machine.
-
-    Args:
-        operator: The operator.
-        sent: Its code version where it was sent. It is returned if the code came with the bytes of
-            the operator, and not from a module of this machine.
-    """
+    """Return the code version of a received operator, from the source on this machine."""
     spec = operator.__dataops__.spec
     by_reference = all(_is_module_attribute(target) for target in spec.targets)
     return spec.code_version if by_reference else sent

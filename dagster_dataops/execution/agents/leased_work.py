@@ -41,7 +41,7 @@ class FailedRecordError(DataOpsError):
 
 
 class LeasedWork(WorkList):
-    """What is open on this node: leased parts of the input. Any thread may call its methods.
+    """The parts of the input that are leased to this node. Any thread may call its methods.
 
     Args:
         order: The run.
@@ -121,14 +121,14 @@ class LeasedWork(WorkList):
 
 
 class LeaseSink(Sink):
-    """Where the outcomes of leased work go: to the head. Any thread may call its methods.
+    """Reports the outcomes of leased work to the head. Any thread may call its methods.
 
     Args:
         order: The run.
-        work: What is open.
+        work: The parts of the input that are leased.
 
     Attributes:
-        work: What is open.
+        work: The parts of the input that are leased.
     """
 
     def __init__(self, order: AgentOrder, work: LeasedWork) -> None:

@@ -197,11 +197,7 @@ class RayAgent(AgentHandle):
 
 
 class _Actor:
-    """The actor of an agent.
-
-    Args:
-        order: The run.
-    """
+    """The actor of an agent."""
 
     def __init__(self, order: AgentOrder) -> None:
         from dagster_dataops.execution.agents.agent import Agent  # only on nodes

@@ -18,7 +18,7 @@ class AgentOrders:
     """Makes the orders of a run.
 
     Args:
-        sink: Where the outcomes of the run go.
+        sink: Receives the finished spans of the run.
         cluster: The machines of the agents.
     """
 
@@ -76,10 +76,10 @@ class AgentOrders:
         operator = self._sink.attempt.operator
         settings = operator.__dataops__.settings
         stop_after = self._sink.attempt.settings.stop_after_failures
-        given = replace(settings, max_workers=self._workers, stop_after_failures=stop_after)
-        made, link = reconfigured(operator, {}, given), operator.__dataops__.link
+        new = replace(settings, max_workers=self._workers, stop_after_failures=stop_after)
+        sent, link = reconfigured(operator, {}, new), operator.__dataops__.link
         if link is None:
-            return made
+            return sent
         agent = self._given % self.count, self.count
         self._given += 1
-        return in_run(made, replace(link, facts=replace(link.facts, agent=agent)))
+        return in_run(sent, replace(link, facts=replace(link.facts, agent=agent)))

@@ -51,7 +51,7 @@ class Head:
     """Runs the open records of an attempt by agents.
 
     Args:
-        sink: Where outcomes go.
+        sink: Receives the finished spans.
         cluster: The machines of the agents.
     """
 
@@ -99,7 +99,9 @@ class Head:
         for _ in range(self._count):
             self._start_agent()
         while self._schedule and self._failure is None:
-            self._listen(_WAIT_SECONDS)
+            for handle, message in self._pool.receive(_WAIT_SECONDS):
+                if handle in self._agents:
+                    self._handle(handle, message)
             if self._error is not None:
                 raise self._error
             self._replace_silent(time.monotonic())
@@ -109,11 +111,6 @@ class Head:
     def _start_agent(self) -> None:
         handle = self._pool.start(self._orders.next())
         self._agents[handle] = AgentState(handle)
-
-    def _listen(self, seconds: float) -> None:
-        for handle, message in self._pool.receive(seconds):
-            if handle in self._agents:
-                self._handle(handle, message)
 
     def _handle(self, handle: AgentHandle, message: Message) -> None:
         agent = self._agents[handle]

@@ -10,8 +10,8 @@ from collections.abc import Hashable
 from itertools import chain
 from typing import Final
 
-from dagster_dataops.datasets.batches import BatchStarts
-from dagster_dataops.datasets.lines import Interval, count_records, next_line_start
+from dagster_dataops.datasets.batches import BatchStarts, next_cut
+from dagster_dataops.datasets.lines import Interval, count_records
 from dagster_dataops.execution.agent_pool import Lease
 from dagster_dataops.execution.leases.interval_set import IntervalSet
 from dagster_dataops.foundation.places.range_source import Readable
@@ -58,7 +58,7 @@ class LeaseSchedule:
         stretches: list[Interval] = []
         while self._free and size > 0 and len(stretches) < _MOST_STRETCHES:
             start, end = self._free.pop()
-            cut = self._cut(min(start + size, end), end)
+            cut = next_cut(self._descriptor, min(start + size, end), end, self._batches)
             self._free.add(cut, end)
             stretches.append(Interval(start, cut))
             self._held_by(agent).add(start, cut)
@@ -68,20 +68,14 @@ class LeaseSchedule:
         found = [] if self._batches is None else map(self._batches.within, stretches)
         return Lease(stretches, list(chain.from_iterable(found)))
 
-    def _cut(self, position: int, end: int) -> int:
-        """Return the first place in [position, end] at which a lease may end."""
-        if self._batches is not None:
-            return self._batches.at_or_after(position, end)
-        return next_line_start(self._descriptor, position, end)
-
     def accept(self, agent: Hashable, start: int, end: int) -> bool:
         """Note a span of an agent; return whether it counts, because it is the first."""
         if not self._open.covers(start, end):
             return False
         self._open.remove(start, end)
-        own = self._held_by(agent)
-        if own.covers(start, end):  # the usual case
-            own.remove(start, end)
+        held_here = self._held_by(agent)
+        if held_here.covers(start, end):  # the usual case
+            held_here.remove(start, end)
             return True
         self._free.remove(start, end)
         for held in self._leased.values():
@@ -109,9 +103,7 @@ class LeaseSchedule:
             held.remove(*part)
             self._free.add(*part)
 
-    def revoke(self, agent: Hashable) -> int:
-        """Free everything that an agent holds; return the number of bytes."""
-        held = self._leased.pop(agent, IntervalSet())
-        for part in held:
+    def revoke(self, agent: Hashable) -> None:
+        """Free everything that an agent holds."""
+        for part in self._leased.pop(agent, IntervalSet()):
             self._free.add(*part)
-        return held.size

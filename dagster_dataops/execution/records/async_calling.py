@@ -78,8 +78,8 @@ def _calls_in_one_loop(
 ) -> Iterator[Forward]:
     with event_loop() as loop:
         run = partial(run_through, loop)
-        with opened(operator, run, context) as own:
-            call = _limited(own, context, times, _stuck(own), watch)
+        with opened(operator, run, context) as opened_operator:
+            call = _limited(opened_operator, context, times, _stuck(opened_operator), watch)
             yield lambda record: run(_made(call(record)))
 
 

@@ -18,9 +18,6 @@ from dagster_dataops.foundation.concurrency.retrying import STOP, FailureRow
 from dagster_dataops.operators.definition.operator import Operator
 
 
-def _nothing() -> None: ...
-
-
 class Breaker:
     """Count failed attempts of each exception since the last success; shared by threads.
 
@@ -40,7 +37,7 @@ class Breaker:
     def __init__(
         self,
         limit: int,
-        opened: Callable[[], None] = _nothing,
+        opened: Callable[[], None] = lambda: None,
         in_flight: int = 1,
         operator: Operator | None = None,
     ) -> None:

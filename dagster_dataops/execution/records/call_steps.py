@@ -180,9 +180,9 @@ class CallSteps:
         }
 
 
-def _encoded(returned: object, given: Record) -> DisposedOutcome:
+def _encoded(returned: object, record: Record) -> DisposedOutcome:
     try:
-        return encode_outcome(returned, given)
+        return encode_outcome(returned, record)
     except Exception as error:  # noqa: BLE001 - a failure of this record alone
         return _failed(error)
 

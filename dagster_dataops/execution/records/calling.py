@@ -58,7 +58,7 @@ class Stretch(NamedTuple):
     """What a function of `calling_each` did, up to a line without an outcome.
 
     Attributes:
-        settled: Number of lines with an outcome; their records are in the output.
+        finished: Number of lines with an outcome; their records are in the output.
         dropped: Number of these lines that emitted nothing.
         extra: Number of result records beyond one per line.
         line: The line that ended the stretch; ``None`` at the end of the lines or of the time.
@@ -67,7 +67,7 @@ class Stretch(NamedTuple):
             it when the earlier lines are safe.
     """
 
-    settled: int
+    finished: int
     dropped: int
     extra: int
     line: bytes | None = None
@@ -87,7 +87,7 @@ def calling_each(
     retries: Retries | None = None,
     tally: Tally | None = None,
 ) -> Iterator[CallEach]:
-    """Yield the function that calls an operator for lines in this thread; open it before.
+    """Open an operator, and yield the function that calls it for lines in this thread.
 
     Args:
         operator: A record operator that takes one record. An ``async def`` operator runs in its own
@@ -163,8 +163,8 @@ def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Ite
         return forward if watch is None else watch.around(forward)
 
     if not operator.__dataops__.spec.asynchronous:
-        with opened(operator, run_alone, context) as own:
-            yield counted(record_function(own, context, times, watch))
+        with opened(operator, run_alone, context) as opened_operator:
+            yield counted(record_function(opened_operator, context, times, watch))
         return
     from dagster_dataops.execution.records.async_calling import calls_in_a_loop  # slow to import
 
@@ -191,10 +191,10 @@ def _retrying(
         if isinstance(outcome, Failure):
             return stretch._replace(failure=outcome)
         if disposition is not USUAL:
-            tally.unusual.append((stretch.settled, disposition))
+            tally.unusual.append((stretch.finished, disposition))
         output += outcome or b""
         return Stretch(
-            stretch.settled + 1,
+            stretch.finished + 1,
             stretch.dropped + (not outcome),
             stretch.extra + (outcome.count(b"\n") - 1 if outcome else 0),
         )
@@ -207,7 +207,7 @@ def _each(forward: Forward, interrupts: Interrupts, tally: Tally) -> CallEach:  
     clock, unusual = time.monotonic, tally.unusual
 
     def call_each(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
-        settled = dropped = extra = 0
+        finished = dropped = extra = 0
         exact = tally.exact
         for line in lines:
             try:
@@ -219,9 +219,9 @@ def _each(forward: Forward, interrupts: Interrupts, tally: Tally) -> CallEach:  
                             check_integers(line)
                             break
             except ValueError:
-                return Stretch(settled, dropped, extra, line, failure_of_line(line))
+                return Stretch(finished, dropped, extra, line, failure_of_line(line))
             if type(record) is not dict:
-                return Stretch(settled, dropped, extra, line, failure_of_line(line))
+                return Stretch(finished, dropped, extra, line, failure_of_line(line))
             try:
                 kept = forward(record)
                 if kept is None:
@@ -239,19 +239,19 @@ def _each(forward: Forward, interrupts: Interrupts, tally: Tally) -> CallEach:  
                 else:
                     encoded, disposition = encode_outcome(kept, record)
                     if disposition is not USUAL:
-                        unusual.append((settled, disposition))
+                        unusual.append((finished, disposition))
                         extra += encoded.count(b"\n") - 1 if encoded else 0
             except interrupts as error:
-                return Stretch(settled, dropped, extra, line, interrupt=error)
+                return Stretch(finished, dropped, extra, line, interrupt=error)
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
-                return Stretch(settled, dropped, extra, line, raised(error))
+                return Stretch(finished, dropped, extra, line, raised(error))
             if encoded:
                 output += encoded
             else:
                 dropped += 1
-            settled += 1
+            finished += 1
             if clock() >= until:  # quick records may be followed by slow ones
                 break
-        return Stretch(settled, dropped, extra)
+        return Stretch(finished, dropped, extra)
 
     return call_each

@@ -60,8 +60,8 @@ def opened_calls(
     settings = operator.__dataops__.resolved
     breaker = Breaker(settings.stop_after_failures, operator=operator)
     retries = Retries(settings, breaker=breaker)
-    made: Callable[..., Any] = calling_once if operator.__dataops__.spec.batch else calling_each
-    with made(operator, interrupts, around, retries, tally) as call:
+    calling: Callable[..., Any] = calling_once if operator.__dataops__.spec.batch else calling_each
+    with calling(operator, interrupts, around, retries, tally) as call:
         yield Calls(
             operator=operator,
             settings=settings,

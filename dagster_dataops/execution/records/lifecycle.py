@@ -101,12 +101,12 @@ def opened(
             parts = [stack.enter_context(opened(one, run, context)) for _, one in operator.parts]
             yield operator.with_parts(parts)
         return
-    own = copy.copy(operator)
-    _call(own, "open", run, context)
+    copied = copy.copy(operator)
+    _call(copied, "open", run, context)
     try:
-        yield own
+        yield copied
     finally:
-        _call(own, "close", run)
+        _call(copied, "close", run)
 
 
 def _call(operator: Any, method: str, run: Callable[[Any], Any], *arguments: Any) -> None:

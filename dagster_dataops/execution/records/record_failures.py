@@ -75,7 +75,7 @@ def raised(error: BaseException) -> Failure:
 
 
 def in_part(failure: Failure, operator: Operator) -> Failure:
-    """Return ``failure``, of the last part if JSON cannot hold the result of a chain."""
+    """Return ``failure``; blame the last part of a chain whose result JSON cannot hold."""
     unencodable = failure.exception == _INVALID_RESULT and not failure.part
     if not unencodable or not isinstance(operator, Chain):
         return failure

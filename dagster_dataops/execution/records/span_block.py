@@ -107,11 +107,11 @@ class SpanBlock:
             stretch = call(iterator, draft.output, until)
             unusual = tally.take_unusual()
             draft.unusual += [(draft.records + position, one) for position, one in unusual]
-            draft.records += stretch.settled
+            draft.records += stretch.finished
             draft.dropped += stretch.dropped
-            draft.emitted += stretch.settled - stretch.dropped + stretch.extra
-            self._next += stretch.settled
-            if stretch.settled:
+            draft.emitted += stretch.finished - stretch.dropped + stretch.extra
+            self._next += stretch.finished
+            if stretch.finished:
                 self._calls.breaker.succeeded()
             if stretch.interrupt is not None:
                 tally.forget_call()
@@ -163,6 +163,6 @@ class SpanBlock:
         first = self.start - self._block_start
         source = memoryview(self._block)[first : first + end - self.start]
         check = source if self._checks_input else None
-        settled = self._draft.settled(self.start, end - self.start, check)
+        span = self._draft.finished(self.start, end - self.start, check)
         self.start, self._draft, self._measured = end, SpanDraft(), 0
-        self._write(settled)
+        self._write(span)

@@ -77,7 +77,7 @@ class SpanDraft:
         output, errors, unusual, self.records, self.emitted, self.dropped = mark
         del self.output[output:], self.errors[errors:], self.unusual[unusual:]
 
-    def settled(self, start: int, length: int, source: bytes | memoryview | None) -> FinishedSpan:
+    def finished(self, start: int, length: int, source: bytes | memoryview | None) -> FinishedSpan:
         """Return the span of ``length`` input bytes from ``start`` on; the draft ends with it.
 
         Args:
@@ -122,4 +122,4 @@ def span_of(finished: Sequence[Finished], operator: str, *, check_input: bool) -
     draft.emitted = draft.output.count(b"\n")
     first, last = finished[0].line, finished[-1].line
     source = b"".join(one.line.raw for one in finished) if check_input else None
-    return draft.settled(first.start, last.end - first.start, source)
+    return draft.finished(first.start, last.end - first.start, source)

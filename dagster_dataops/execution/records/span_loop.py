@@ -53,7 +53,7 @@ class SpanLoop(RangeLoop):
         super().__init__(calls, source, write, **options)
         self._call = calls.call
         self._slice = 1
-        self._settle_seconds = SPAN_SECONDS if span_seconds is None else span_seconds
+        self._span_seconds = SPAN_SECONDS if span_seconds is None else span_seconds
         self._pending: SpanBlock | None = None
         self.position = 0
 
@@ -102,7 +102,7 @@ class SpanLoop(RangeLoop):
                 with self._lock:
                     pending.begin(0)
                 self.shorten_if_late()
-            late = now >= written_at + self._settle_seconds
+            late = now >= written_at + self._span_seconds
             if late or pending.size >= _BUFFER_BYTES or fixed_slice:
                 pending.flush()
                 written_at = now

@@ -58,11 +58,6 @@ class ArtefactRunner(DatasetRunner):
 class _Build:
     """Builds one version.
 
-    Args:
-        attempt: The attempt.
-        versions: The versions of the artefact.
-        draft: An empty folder.
-
     Attributes:
         version: The name of the version; empty before it was built.
     """

@@ -73,9 +73,9 @@ class DatasetRunner(Runner):
             OutageError: No input line is a record.
         """
         with drafting(attempt.folder, "write the result") as drafts:
-            made = _Call(attempt, drafts, self.function(attempt)).run()
+            finished = _Call(attempt, drafts, self.function(attempt)).run()
         attempt.check_inputs_unchanged()
-        return made
+        return finished
 
     def function(self, attempt: NodeAttempt) -> Callable[..., Any]:
         """Return the function of the inputs that returns the elements of the result."""
@@ -97,13 +97,7 @@ def hint_of_list(operator: Operator) -> str:
 
 
 class _Call:
-    """One call of a dataset operator.
-
-    Args:
-        attempt: The attempt.
-        drafts: Receives the result and the lines that are not records.
-        function: Returns the elements of the result for the inputs.
-    """
+    """One call of a dataset operator."""
 
     def __init__(
         self, attempt: NodeAttempt, drafts: DraftWriter, function: Callable[..., Any]
@@ -138,12 +132,12 @@ class _Call:
         """Yield the elements that the operator returns."""
         streamed = self._operator.__dataops__.spec.streamed
         sources = [self._watched(dataset, number) for number, dataset in enumerate(datasets)]
-        given = [
+        arguments = [
             source if lazily else list(source)
             for source, lazily in zip(sources, streamed, strict=True)
         ]
         try:
-            yield from self._iterable(self._function(*given))
+            yield from self._iterable(self._function(*arguments))
         except GeneratorExit:  # the result cannot be written: the rest is not needed
             raise
         except self._attempt.context.interrupts:

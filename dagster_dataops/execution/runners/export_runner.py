@@ -4,6 +4,7 @@ The draft of the export is complete before that of the result. It replaces the e
 both are on disk, and then the result is published.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -68,16 +69,16 @@ class ExportRunner(DatasetRunner):
     def function(self, attempt: NodeAttempt) -> Callable[..., Any]:
         """Return a function of the records that writes the export and returns its listing."""
 
-        def listed(given: Iterator[Record]) -> list[Record]:
-            records = _Records(attempt.inputs[0], attempt.operator.__dataops__.columns, given)
+        def listed(first: Iterator[Record]) -> list[Record]:
+            records = _Records(attempt.inputs[0], attempt.operator.__dataops__.columns, first)
             if self._current is None:
-                made = self._write(records)
-                self._rows = made.rows
+                export = self._write(records)
+                self._rows = export.rows
                 if records.unread and attempt.operator.__dataops__.keys_read():
-                    _read_through(records)  # counts those that lack a column
-                return made.files
+                    deque(records, 0)  # counts those that lack a column
+                return export.files
             if attempt.inputs[0].rows is None:
-                _read_through(records)  # counts them, and finds lines that are not records
+                deque(records, 0)  # counts them, and finds lines that are not records
             return self._current.files
 
         return listed
@@ -95,17 +96,8 @@ class ExportRunner(DatasetRunner):
         return Delivery(self._writer, target, folder.receipt, made_from)
 
 
-def _read_through(records: ExportRecords) -> None:
-    for _ in records:
-        pass
-
-
 class _Writer:
-    """The `Exporter` that an export operator is.
-
-    Args:
-        operator: The operator.
-    """
+    """The `Exporter` that an export operator is."""
 
     def __init__(self, operator: Operator) -> None:
         self.format = str(getattr(operator, "format", operator.__dataops__.spec.name.lower()))
@@ -118,13 +110,7 @@ class _Writer:
 
 
 class _Records(ExportRecords):
-    """The records of an input. Lines that are not records are reported by the first reading only.
-
-    Args:
-        dataset: The input.
-        columns: The declared types of columns.
-        first: The first reading.
-    """
+    """The records of an input; the first reading alone reports lines that are not records."""
 
     def __init__(
         self, dataset: JsonlDataset, columns: Mapping[str, Any], first: Iterator[Record]

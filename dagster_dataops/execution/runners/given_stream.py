@@ -58,12 +58,12 @@ class GivenStream(Operator):
     def stream(self) -> "PositionedStream":
         """Return the stream, at its start."""
         arguments = () if self.partition is None else (self.partition,)
-        made = self.make(*arguments)
+        stream = self.make(*arguments)
         name = self.__dataops__.spec.name
         if self.limit is None:
-            found = as_reading(made, name)
-            return found.workers(self.workers) if self.workers else found
-        return opened(made, name).fresh_copy(limit=self.limit)
+            reading = as_reading(stream, name)
+            return reading.workers(self.workers) if self.workers else reading
+        return opened(stream, name).fresh_copy(limit=self.limit)
 
 
 def given_stream(name: str, make: Callable[..., object], target: object = None) -> GivenStream:
@@ -100,18 +100,18 @@ def of_partition(operator: Operator, partition: str | None) -> Operator:
     """Return the operator to run for one partition; only a `GivenStream` depends on it."""
     if not isinstance(operator, GivenStream):
         return operator
-    made = copy.copy(operator)
-    made.partition = partition
-    return made
+    copied = copy.copy(operator)
+    copied.partition = partition
+    return copied
 
 
 def of_first(operator: Operator, limit: int) -> Operator:
     """Return the operator of a preview; a `GivenStream` ends after ``limit`` items."""
     if not isinstance(operator, GivenStream):
         return operator
-    made = copy.copy(operator)
-    made.limit = limit
-    return made
+    copied = copy.copy(operator)
+    copied.limit = limit
+    return copied
 
 
 def is_stream(value: object) -> bool:
@@ -179,9 +179,9 @@ def check_ends(stream: "Operations") -> None:
 
 def name_of_stream(stream: object) -> str:
     """Return the name of a stream: its own, that of its first file, or that of its last stage."""
-    own = getattr(stream, "name", None)
-    if isinstance(own, str):
-        return _plain(own)
+    name = getattr(stream, "name", None)
+    if isinstance(name, str):
+        return _plain(name)
     from dagster_dataops.streams.files.file_stages import FileStage
     from dagster_dataops.streams.operations import Operations
 

@@ -65,11 +65,11 @@ class RecordRunner(Runner):
                 work.open = checkpoint.table.gaps(work.content)
                 with synced_on_failure(checkpoint):
                     _process(sink)
-                made = self.compose(attempt, sink)
-                if isinstance(made, Drafts):
-                    return made
-                attempt.note(f"{len(made)} settled spans are damaged on disk; doing them again")
-                checkpoint.reject(made)
+                drafts = self.compose(attempt, sink)
+                if isinstance(drafts, Drafts):
+                    return drafts
+                attempt.note(f"{len(drafts)} settled spans are damaged on disk; doing them again")
+                checkpoint.reject(drafts)
                 self._journal_known(attempt.start, checkpoint)
         reason = "the output read back still differs from the output written; check the disk"
         raise StorageError(str(checkpoint.folder), "compose the result", reason)
@@ -86,11 +86,11 @@ class RecordRunner(Runner):
         """Return the drafts of the settled records, or the starts of damaged spans."""
         outcomes, traced = attempt.settings.reuse_outcomes, attempt.settings.trace
         checkpoint, dataset = sink.checkpoint, sink.work.dataset
-        made = compose(attempt.folder, checkpoint, dataset, outcomes=outcomes, traced=traced)
-        if not isinstance(made, Drafts):
-            return made
+        drafts = compose(attempt.folder, checkpoint, dataset, outcomes=outcomes, traced=traced)
+        if not isinstance(drafts, Drafts):
+            return drafts
         parts = part_names(attempt.operator)
-        return replace(made, summary=RecordSummary.of(checkpoint.table, dataset, parts))
+        return replace(drafts, summary=RecordSummary.of(checkpoint.table, dataset, parts))
 
 
 def _noted(start: StartDecision, note: str) -> StartDecision:

@@ -1,4 +1,7 @@
-"""Runner: runs the operators of one kind. The description of the kind names its class."""
+"""Runner: runs the operators of one kind.
+
+`OperatorKind.runner` names the class that runs the operators of a kind.
+"""
 
 from collections.abc import Sequence
 from importlib import import_module

@@ -64,24 +64,21 @@ class SelectionRunner(RecordRunner):
         traced = attempt.settings.trace
         select = _Selection(sink)
         table = sink.checkpoint.table
-        made = compose(
+        drafts = compose(
             attempt.folder, sink.checkpoint, sink.work.dataset, traced=traced, select=select
         )
-        if not isinstance(made, Drafts):
-            return made
+        if not isinstance(drafts, Drafts):
+            return drafts
         summary = RecordSummary(
             counts=shown_counts(table.counts) | missing_counts(table.counts),
             drops=drops_in(select.tally),
             drop_examples=select.examples,
         )
-        return replace(made, summary=summary)
+        return replace(drafts, summary=summary)
 
 
 class _Selection:
     """Writes the lines of kept records.
-
-    Args:
-        sink: Of the operator's sketches, all journaled.
 
     Attributes:
         tally: The number of records by disposition, of an operator with ``change``.
@@ -110,9 +107,9 @@ class _Selection:
         ):
             sketches = chain.from_iterable(_sketches(sink, reader))
             verdicts = _Verdicts(sink, sketches, scratch)
-            made = _Lines(sink, verdicts)
+            lines = _Lines(sink, verdicts)
             examples = DropExamples(source)
-            for block in _copy(sink, source, failed, verdicts, made, results):
+            for block in _copy(sink, source, failed, verdicts, lines, results):
                 dropped += block.span.dropped
                 if kept is not None:
                     kept.add(block.span, block.output, (), block.notes)
@@ -151,11 +148,6 @@ def _sketches(sink: CheckpointSink, reader: SegmentReader) -> Iterator[Iterator[
 class _Verdicts:
     """Checks the verdicts that ``keep`` yields.
 
-    Args:
-        sink: Of the operator's sketches.
-        sketches: The settled sketches in input order.
-        scratch: An empty folder for files of ``keep``.
-
     Attributes:
         change: ``change`` of the operator; ``None`` if all verdicts are bools.
     """
@@ -171,24 +163,24 @@ class _Verdicts:
 
     def take(self, count: int) -> list[Any]:
         """Return the next ``count`` verdicts."""
-        taken: list[Any] = self.call(list, islice(self._verdicts, count))
-        if len(taken) < count:
+        verdicts: list[Any] = self.call(list, islice(self._verdicts, count))
+        if len(verdicts) < count:
             raise self._error("keep yielded fewer verdicts than it was given sketches")
-        others = set(map(type, taken)) - {bool}
+        others = set(map(type, verdicts)) - {bool}
         if others and self.change is None:
             kind = min(other.__name__ for other in others)
             raise self._error(f"keep yielded a {kind}; yield True or False for each sketch")
-        return taken
+        return verdicts
 
     def finish(self) -> None:
         """Check that ``keep`` yields no more verdicts than there are sketches."""
         if self.call(list, islice(self._verdicts, 1)):
             raise self._error("keep yielded more verdicts than it was given sketches")
 
-    def call(self, function: Callable[..., Any], *given: Any) -> Any:
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call code of the operator; its exceptions become errors that name the operator."""
         try:
-            return function(*given)
+            return function(*arguments)
         except DataOpsError:
             raise
         except self._sink.attempt.interrupts:
@@ -203,12 +195,7 @@ class _Verdicts:
 
 
 class _Lines:
-    """Makes the lines of the result.
-
-    Args:
-        sink: Of the operator's sketches.
-        verdicts: The verdicts, with ``change``.
-    """
+    """Makes the lines of the result."""
 
     def __init__(self, sink: CheckpointSink, verdicts: _Verdicts) -> None:
         self.ours = sink.work.dataset.canonical
@@ -226,9 +213,10 @@ class _Lines:
             kept = compress(lines, verdicts)
             text = b"".join(kept if self.ours else map(_encoded, kept))
             return text, verdicts, SpanNotes.of_emitted(verdicts)
-        made = [self._made(*one) for one in zip(lines, verdicts, strict=True)]
-        notes = SpanNotes.of(len(made), enumerate(map(itemgetter(1), made)), {})
-        return b"".join(map(itemgetter(0), made)), [one.count(b"\n") for one, _ in made], notes
+        pairs = [self._made(*one) for one in zip(lines, verdicts, strict=True)]
+        notes = SpanNotes.of(len(pairs), enumerate(map(itemgetter(1), pairs)), {})
+        texts = [text for text, _ in pairs]
+        return b"".join(texts), [text.count(b"\n") for text in texts], notes
 
     def _made(self, line: bytes, verdict: object) -> tuple[bytes, Disposition]:
         if verdict is False:
@@ -267,24 +255,15 @@ def _copy(
     source: Readable,
     failed: "array[int]",
     verdicts: _Verdicts,
-    made: _Lines,
+    result_lines: _Lines,
     results: JsonlWriter,
 ) -> Iterator[_ResultBlock]:
-    """Write the lines of kept records, and yield each block of the input.
-
-    Args:
-        sink: Of the operator's sketches.
-        source: The input.
-        failed: Byte positions of the failed records, in rising order.
-        verdicts: The verdicts.
-        made: Makes the lines.
-        results: Takes them.
-    """
+    """Write the lines of kept records, and yield each block; ``failed`` are rising positions."""
     for start, block in line_blocks(source, sink.work.content, _BLOCK_BYTES):
         lines = _sketched(split_lines(block), start, start + len(block), failed)
-        if not made.ours:
+        if not result_lines.ours:
             lines = [line for line in lines if not line.isspace()]
-        text, emitted, notes = made.of(lines, verdicts.take(len(lines)))
+        text, emitted, notes = result_lines.of(lines, verdicts.take(len(lines)))
         if text:
             results.write(text, sum(emitted))
         sink.tick()
@@ -300,11 +279,7 @@ def _span(start: int, length: int, emitted: Sequence[int], output: bytes) -> Spa
         records=len(emitted),
         emitted=sum(emitted),
         dropped=emitted.count(0),
-        failed=0,
         output_bytes=len(output),
-        error_bytes=0,
-        input_check=0,
-        output_check=0,
     )
 
 

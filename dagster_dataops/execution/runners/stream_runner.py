@@ -58,8 +58,8 @@ def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> Positione
     """
     if isinstance(operator, GivenStream):
         return operator.stream()
-    made = plain_function(operator)(*[dataset.stream() for dataset in datasets])
-    return as_reading(made, operator.__dataops__.spec.qualified_name)
+    stream = plain_function(operator)(*[dataset.stream() for dataset in datasets])
+    return as_reading(stream, operator.__dataops__.spec.qualified_name)
 
 
 def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunFingerprint:
@@ -72,33 +72,38 @@ def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunF
     Raises:
         StreamSourceError: A source cannot be read.
     """
-    own = RunFingerprint.of(invocation, "")
+    alone = RunFingerprint.of(invocation, "")
     parts = stream.parts
     of = {aspect: [one.get(aspect) for one in parts] for aspect in ("options", "code", "data")}
-    options = digest([own.options, of["options"], stream.given_seeds])
-    code = digest([own.code, [one["stage"] for one in parts], of["code"]])
-    codes = [own.code, *filter(None, of["code"])]
+    options = digest([alone.options, of["options"], stream.given_seeds])
+    code = digest([alone.code, [one["stage"] for one in parts], of["code"]])
+    codes = [alone.code, *filter(None, of["code"])]
     return RunFingerprint(
-        format=own.format,
-        operator=own.operator,
-        options=own.options if is_unknown(own.options) else options + end_of_rules([own.options]),
-        code=own.code if is_unknown(own.code) else code + end_of_rules(codes),
+        format=alone.format,
+        operator=alone.operator,
+        options=_joined(alone.options, options, [alone.options]),
+        code=_joined(alone.code, code, codes),
         input=digest([of["data"], [_stamps(stage) for stage in stream.stage.ordered()]]),
-        earlier=partial(_earlier, own, stream),
+        earlier=partial(_earlier, alone, stream),
     )
 
 
-def _earlier(own: RunFingerprint, stream: PositionedStream, part: str) -> str:
+def _joined(alone: str, joined: str, parts: Sequence[str]) -> str:
+    """Return a digest of operator and stages; that of the operator alone if it is unknown."""
+    return alone if is_unknown(alone) else joined + end_of_rules(parts)
+
+
+def _earlier(alone: RunFingerprint, stream: PositionedStream, part: str) -> str:
     """Return the digest of options or code that version 0.2 had; empty if it left more out."""
-    found, parts = own.earlier(part), stream.parts
+    known, parts = alone.earlier(part), stream.parts
     if part == "options":
         options = [one.get("options") for one in parts]
-        return found and digest([found, options, stream.given_seeds])
+        return known and digest([known, options, stream.given_seeds])
     codes = stream.earlier_codes
     if not all(code for code, one in zip(codes, parts, strict=True) if "code" in one):
         return ""
     stages = [one["stage"] for one in parts]
-    return found and digest([found, stages, [code or None for code in codes]])
+    return known and digest([known, stages, [code or None for code in codes]])
 
 
 def _stamps(stage: Stage) -> list[list[int] | None]:
@@ -176,14 +181,7 @@ class StreamRunner(Runner):
 
 
 class _StreamWriter:
-    """Writes the rest of a stream to its checkpoint.
-
-    Args:
-        name: The name of the operator, for errors.
-        stream: The stream, at the position where it continues.
-        checkpoint: Receives the items.
-        flush_seconds: Seconds of finished work that a power failure may cost.
-    """
+    """Writes the rest of a stream to its checkpoint."""
 
     def __init__(
         self,

@@ -82,9 +82,11 @@ class CallTask(asyncio.Task[T]):
         try:
             returned = await call
         except asyncio.CancelledError as error:
-            own = self.cancelling() and not self._ending  # or else an exception of the operator
+            by_itself = (
+                self.cancelling() and not self._ending
+            )  # or else an exception of the operator
             await self._clear()
-            if own and not error.args:
+            if by_itself and not error.args:
                 raise asyncio.CancelledError(_WHY) from error
             raise
         except BaseException:

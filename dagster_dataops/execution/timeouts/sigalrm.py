@@ -26,8 +26,8 @@ def alarm_obstacle() -> str | None:
         return "the run is not in the main thread"
     if not hasattr(signal, "setitimer"):
         return "this system has no interval timer"
-    taken = signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
-    if taken or any(signal.getitimer(signal.ITIMER_REAL)):
+    is_handled = signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
+    if is_handled or any(signal.getitimer(signal.ITIMER_REAL)):
         return "something else uses SIGALRM"
     return None
 

@@ -145,8 +145,8 @@ def _frame_of(thread: threading.Thread) -> FrameType | None:
 def _whereabouts(frame: FrameType | None) -> str:
     """Return the operator's part of a thread's stack, as in a traceback."""
     lines = traceback.format_stack(frame) if frame is not None else []
-    own = [place for place, line in enumerate(lines) if f'"{__file__}"' in line]
-    return "The call was given up here:\n" + "".join(lines[own[-1] + 1 if own else 0 :])
+    places = [place for place, line in enumerate(lines) if f'"{__file__}"' in line]
+    return "The call was given up here:\n" + "".join(lines[places[-1] + 1 if places else 0 :])
 
 
 @contextmanager

@@ -41,14 +41,14 @@ class Fitness:
         """Return ``call``, which raises `UnfitError` if a lowered limit made a record fail."""
 
         def fit(*args: P.args, **named: P.kwargs) -> T:
-            settled = call(*args, **named)
-            for error in _errors_in(settled):
+            returned = call(*args, **named)
+            for error in _errors_in(returned):
                 limited = isinstance(error, MemoryError) or (
                     isinstance(error, OSError) and error.errno in _LIMITED
                 )
                 if limited and (lowered := self._lowered()):
                     raise UnfitError(lowered)
-            return settled
+            return returned
 
         return fit
 
@@ -80,9 +80,9 @@ def _shown(limit: int) -> str:
     return "no limit" if limit == resource.RLIM_INFINITY else f"{limit:,}"
 
 
-def _errors_in(settled: Any) -> list[BaseException | None]:
+def _errors_in(returned: Any) -> list[BaseException | None]:
     """Return the exceptions of the failed records in what a function of `Calls` returned."""
-    if isinstance(settled, list):
-        return [one.outcome.error for one in settled if isinstance(one.outcome, Failure)]
-    failure = getattr(settled, "failure", None)
+    if isinstance(returned, list):
+        return [one.outcome.error for one in returned if isinstance(one.outcome, Failure)]
+    failure = getattr(returned, "failure", None)
     return [] if failure is None else [failure.error]

@@ -32,13 +32,13 @@ def _signalled_by(descriptor: int) -> bool:
     try:
         # The process to signal is a property of the open file, which all workers share. So reopen
         # it.
-        own = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+        reopened = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
-    fcntl.fcntl(own, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(own, _F_SETSIG, signal.SIGKILL)
-    flags = fcntl.fcntl(own, fcntl.F_GETFL)
-    fcntl.fcntl(own, fcntl.F_SETFL, flags | os.O_ASYNC)
+    fcntl.fcntl(reopened, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(reopened, _F_SETSIG, signal.SIGKILL)
+    flags = fcntl.fcntl(reopened, fcntl.F_GETFL)
+    fcntl.fcntl(reopened, fcntl.F_SETFL, flags | os.O_ASYNC)
     return True
 
 

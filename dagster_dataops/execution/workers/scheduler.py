@@ -10,7 +10,7 @@ may follow quick ones: a worker whose range takes too long returns the lines tha
 from collections import deque
 from typing import Final
 
-from dagster_dataops.datasets.batches import BatchStarts
+from dagster_dataops.datasets.batches import BatchStarts, next_cut
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.workers.protocol import Mode, Range
 from dagster_dataops.foundation.places.object_file import ObjectFile
@@ -77,7 +77,7 @@ class Scheduler:
         self._limit_ranges()
 
     def take_rest(self) -> list[Interval]:
-        """Remove and return the intervals that no worker was given; ranges of the dead remain."""
+        """Remove and return the intervals that no worker was given; those of dead workers stay."""
         rest = list(self._gaps)
         self._gaps.clear()
         self._left -= sum(end - start for start, end in rest)
@@ -128,17 +128,11 @@ class Scheduler:
             size = self._left
         if self._batches is not None and self._batches.at_or_after(start, end) > start:
             size = 1  # the rest of a batch alone: batches are counted from the start of a range
-        cut = self._cut(min(start + size, end), end)
+        cut = next_cut(self._descriptor, min(start + size, end), end, self._batches)
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))
         self._left -= cut - start
         return Range(start, cut, patience=patience)
-
-    def _cut(self, position: int, end: int) -> int:
-        """Return the first place in [position, end] at which a range may begin, or ``end``."""
-        if self._batches is not None:
-            return self._batches.at_or_after(position, end)
-        return next_line_start(self._descriptor, position, end)
 
     def _is_brief(self) -> bool:
         """Return whether one worker will finish before another one could start."""
@@ -167,36 +161,37 @@ class Scheduler:
         self._gaps.appendleft(gap)
         self._left += gap.end - gap.start
 
-    def give_back(self, given: Range) -> None:
+    def give_back(self, order: Range) -> None:
         """Put a range first in the queue."""
-        if given.start < given.end:
-            patience = _PATIENCE_SECONDS if given.mode is Mode.NORMAL else given.patience
-            self._returned.appendleft(given._replace(patience=patience))
+        if order.start < order.end:
+            patience = _PATIENCE_SECONDS if order.mode is Mode.NORMAL else order.patience
+            self._returned.appendleft(order._replace(patience=patience))
 
-    def give_back_after_death(self, given: Range, journaled_to: int) -> Range | None:
+    def give_back_after_death(self, order: Range, journaled_to: int) -> Range | None:
         """Put the range of a dead worker back, in smaller parts after each death.
 
         Args:
-            given: The range that the worker was processing.
+            order: The range that the worker was processing.
             journaled_to: The byte up to which it is settled.
 
         Returns:
             The range of a record that has killed its worker for the third time, the last time
             alone; ``None`` if there is none yet.
         """
-        start = max(given.start, journaled_to)
-        if start >= given.end:
+        start = max(order.start, journaled_to)
+        if start >= order.end:
             return None
-        if given.mode is Mode.NORMAL:
+        if order.mode is Mode.NORMAL:
             # Only the batch that was being processed is divided.
-            most = self._cut(start + (1 if self._batches else self._most), given.end)
-            if most < given.end:
-                self.put_back(Interval(most, given.end))
+            most = start + (1 if self._batches else self._most)
+            most = next_cut(self._descriptor, most, order.end, self._batches)
+            if most < order.end:
+                self.put_back(Interval(most, order.end))
             self.give_back(Range(start, most, Mode.CAREFUL))
             return None
-        suspect_end = next_line_start(self._descriptor, start + 1, given.end)
-        if given.mode is Mode.ALONE:
+        suspect_end = next_line_start(self._descriptor, start + 1, order.end)
+        if order.mode is Mode.ALONE:
             return Range(start, suspect_end, Mode.ALONE)
-        self.give_back(Range(suspect_end, given.end))
+        self.give_back(Range(suspect_end, order.end))
         self.give_back(Range(start, suspect_end, Mode.ALONE))
         return None

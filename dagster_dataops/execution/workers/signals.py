@@ -79,10 +79,10 @@ class Termination:
 
         def interruptible(*args: P.args, **named: P.kwargs) -> T:
             with self:
-                settled = call(*args, **named)
-                if self._raised and getattr(settled, "interrupt", None) is None:
+                returned = call(*args, **named)
+                if self._raised and getattr(returned, "interrupt", None) is None:
                     raise Terminated
-                return settled
+                return returned
 
         return interruptible
 

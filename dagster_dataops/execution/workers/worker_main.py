@@ -176,8 +176,8 @@ class _Worker:
 
     def _made_loop(self, assignment: Assignment, means: _Means) -> RangeLoop:
         calls = replace(means.calls, call=self._termination.during(means.calls.call))
-        made = BatchLoop if calls.operator.__dataops__.spec.batch else SpanLoop
-        return made(
+        kind = BatchLoop if calls.operator.__dataops__.spec.batch else SpanLoop
+        return kind(
             calls,
             self._input,
             self._write,
@@ -243,13 +243,13 @@ class _Worker:
         with suppress(OSError):  # the parent has ended
             self._send(protocol.pack(Kind.SHORTENED, end))
 
-    def _write(self, settled: FinishedSpan) -> None:
+    def _write(self, span: FinishedSpan) -> None:
         """Append a finished span to the segment and report it."""
         if self._segment is None:
             self._segment = SegmentWriter(*self._segment_place)
-        offset = self._segment.append(settled.output, settled.errors)
-        notes = "" if settled.notes is None else settled.notes.to_text()
-        self._send(protocol.pack(Kind.SPAN, offset, notes, *settled.span))
+        offset = self._segment.append(span.output, span.errors)
+        notes = "" if span.notes is None else span.notes.to_text()
+        self._send(protocol.pack(Kind.SPAN, offset, notes, *span.span))
 
 
 register_waiting_threads(_watching.copy)

@@ -216,6 +216,8 @@ class WorkerPool:
                 since = time.monotonic() - began
                 if self._serves_others(worker):
                     self._give_back(worker, max(0.0, _IDLE_SECONDS - since))
+                elif self._stopped and worker.circumstances is not None:
+                    worker.becomes_idle(max(0.0, seconds - since))
                 else:
                     worker.wait(max(0.0, seconds - since))
             for worker in self.workers:

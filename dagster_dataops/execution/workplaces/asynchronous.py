@@ -87,8 +87,8 @@ class _Calls:
         self._alone, self._has_taken = bool(self._again), False
         with event_loop() as loop:
             run = partial(run_through, loop)
-            with opened(self._operator, run, context) as own:
-                self._callers = async_callers(own, context, self._retries)
+            with opened(self._operator, run, context) as opened_operator:
+                self._callers = async_callers(opened_operator, context, self._retries)
                 run(self._run())
 
     def _after_closed(self, error: LoopClosedError) -> None:

@@ -44,9 +44,9 @@ class Collector:
     """Distribute the open lines, receive their outcomes, and journal them.
 
     Args:
-        attempt: What is run.
-        work: What is open.
-        sink: Where outcomes go.
+        attempt: The operator and its settings.
+        work: The open intervals of the input.
+        sink: Receives the finished spans.
 
     Attributes:
         taken: Number of lines that were handed out; approximate, because threads do not lock it.
@@ -193,9 +193,12 @@ class Collector:
     def _journal(self, finished: list[Finished]) -> None:
         runs = [[one] for one in finished] if self._apart else _neighbours(finished)
         check, name = self._work.checks_input, self._attempt.name
-        made = [span_of(run, name, check_input=check) for run in runs]
-        data = b"".join(part for one in made for part in (one.output, one.errors))
-        spans, notes = [one.span for one in made], [one.notes for one in made]
+        results = [span_of(run, name, check_input=check) for run in runs]
+        data = b"".join(part for one in results for part in (one.output, one.errors))
+        spans, notes = (
+            [one.span for one in results],
+            [one.notes for one in results],
+        )
         self._sink.journal(self._segment.number, self._segment.append(data), spans, notes)
 
     def raise_if_failed(self) -> None:

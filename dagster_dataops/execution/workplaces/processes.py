@@ -191,13 +191,11 @@ class _Run:
         if self._ending or not worker.ready:
             return
         depth = 1 if worker.late else self._scheduler.depth
-        while len(worker.ranges) < depth and (given := self._take()):
-            worker.ranges.append(given)
+        sharing = len(self._pool.workers)
+        while len(worker.ranges) < depth and (order := self._scheduler.take(sharing)):
+            worker.ranges.append(order)
             with suppress(OSError):
-                worker.connection.send_bytes(protocol.pack_range(given))
-
-    def _take(self) -> Range | None:
-        return self._scheduler.take(len(self._pool.workers))
+                worker.connection.send_bytes(protocol.pack_range(order))
 
     def _listen(self, seconds: float) -> None:
         for worker, has_message in self._pool.wait_for_messages(seconds).items():
@@ -280,20 +278,20 @@ class _Run:
 
     def _finished(self, worker: WorkerProcess, seconds: float) -> None:
         """Record that a worker has finished a range, and give it the next one."""
-        given = worker.ranges.popleft()
+        done = worker.ranges.popleft()
         worker.late = False
         worker.journaled_to = 0  # the next range may lie before this one
         self._last_done = time.monotonic()
-        self._scheduler.measured(given.end - given.start, seconds)
-        self._work.finish(given.start, given.end)
+        self._scheduler.measured(done.end - done.start, seconds)
+        self._work.finish(done.start, done.end)
         self._supply(worker)
 
     def _shorten(self, worker: WorkerProcess, end: int) -> None:
         """Give the lines after ``end`` of a worker's current range to free workers."""
-        given = worker.ranges[0]
-        worker.ranges[0] = given._replace(end=end)
+        current = worker.ranges[0]
+        worker.ranges[0] = current._replace(end=end)
         worker.late = True
-        self._scheduler.put_back(Interval(end, given.end))
+        self._scheduler.put_back(Interval(end, current.end))
         for other in self._pool.workers:
             self._supply(other)
 
@@ -314,14 +312,14 @@ class _Run:
         if not worker.ready:
             self._count_failed_start(worker)
         elif untouched:
-            given = untouched.pop(0)
-            self._work.finish(given.start, max(given.start, worker.journaled_to))
+            current = untouched.pop(0)
+            self._work.finish(current.start, max(current.start, worker.journaled_to))
             if worker.overdue is not None and not self._work.batch_size:
                 self._give_back_overdue(
-                    given, max(given.start, worker.journaled_to), worker.overdue
+                    current, max(current.start, worker.journaled_to), worker.overdue
                 )
             else:
-                killer = self._scheduler.give_back_after_death(given, worker.journaled_to)
+                killer = self._scheduler.give_back_after_death(current, worker.journaled_to)
                 if killer is not None:
                     self._blame(killer, _died(worker.cause_of_death))
         for queued in reversed(untouched):
@@ -336,15 +334,15 @@ class _Run:
         else:
             self._missing += self._work.growing
 
-    def _give_back_overdue(self, given: Range, start: int, overdue: Overdue) -> None:
+    def _give_back_overdue(self, order: Range, start: int, overdue: Overdue) -> None:
         """Journal the overdue record as failed; another worker processes the rest of its range."""
         limit = self._settings.timeout
-        if limit is None or not start <= overdue.offset < given.end:  # its call has ended after all
-            self._scheduler.give_back(given._replace(start=start))
+        if limit is None or not start <= overdue.offset < order.end:  # its call has ended after all
+            self._scheduler.give_back(order._replace(start=start))
             return
-        after = next_line_start(self._descriptor, overdue.offset + 1, given.end)
-        self._scheduler.give_back(given._replace(start=after))
-        self._scheduler.give_back(given._replace(start=start, end=overdue.offset))
+        after = next_line_start(self._descriptor, overdue.offset + 1, order.end)
+        self._scheduler.give_back(order._replace(start=after))
+        self._scheduler.give_back(order._replace(start=start, end=overdue.offset))
         self._blame(Range(overdue.offset, after), timed_out(limit))
 
     def _count_failed_start(self, worker: WorkerProcess) -> None:

@@ -30,15 +30,15 @@ def range_worker(
 ) -> Iterator[Callable[[Interval], None]]:
     """Yield the function that runs one range in this thread and hands its spans to the sink.
 
-    It calls the operator for the records of the range in order, with retries, time limits and
-    rules for failures as the settings say. A finished span is journaled at once. The operator is
-    open while the block runs; each thread needs a worker of its own. In the thread that runs the
-    workplace, ``sink.tick`` is called as well. Other threads leave that to it.
+    The function calls the operator for the records of the range in order, with retries, time
+    limits and rules for failures as the settings say. It journals a finished span at once, and
+    calls ``sink.tick`` if this thread runs the workplace. The operator is open while the block
+    runs. Each thread needs a worker of its own.
 
     Args:
-        attempt: What is run.
-        work: What is open. The ranges come from ``work.ranges``.
-        sink: Where outcomes go.
+        attempt: The operator and its settings.
+        work: The open intervals; the ranges come from ``work.ranges``.
+        sink: Receives the finished spans.
 
     Raises:
         RecordError: A record failed and failures are not ignored; its cause is the operator's
@@ -81,12 +81,7 @@ def range_worker(
 
 
 def _refused(users: Sequence[threading.Thread], interval: object) -> str:
-    """Return why a worker does not run a range; empty if it may.
-
-    Args:
-        users: The thread of the worker; empty after its block.
-        interval: The range.
-    """
+    """Return why a worker does not run a range; empty if it may."""
     if not users:
         return "a range came after the block of its range_worker; run ranges inside the block"
     if threading.current_thread() is not users[0]:

@@ -39,7 +39,7 @@ class RangeSource(ABC):
         """
 
     def expect(self, start: int, end: int) -> None:  # noqa: B027 - most have nothing to do
-        """Take note that bytes [start, end) will be read in order."""
+        """Prepare for reading bytes [start, end) in order."""
 
 
 Readable: TypeAlias = int | RangeSource

@@ -14,12 +14,6 @@ class AnalyzedText:
     """A text with the results of functions of it.
 
     A result depends only on the text, the function and its arguments, so it is never out of date.
-
-    Args:
-        text: The text.
-
-    Attributes:
-        text: The text.
     """
 
     __slots__ = ("_found", "text")
@@ -37,16 +31,16 @@ class AnalyzedText:
         try:
             return cast("T", self._found[key])
         except KeyError:
-            found = self._found[key] = function(self, *arguments)
-            return found
+            result = self._found[key] = function(self, *arguments)
+            return result
 
     def split(self, function: Callable[[str], list[str]]) -> list[str]:
         """Return ``function(text)``, computed once: words, sentences or lines. Do not change it."""
         try:
             return cast("list[str]", self._found[function])
         except KeyError:
-            found = self._found[function] = function(self.text)
-            return found
+            parts = self._found[function] = function(self.text)
+            return parts
 
 
 def shared(function: Callable[[str], list[str]]) -> Callable[[AnalyzedText], list[str]]:
@@ -75,7 +69,7 @@ def analyzed(text: str) -> AnalyzedText:
     latest = _latest.analyzed
     if latest.text == text:
         return latest
-    made = AnalyzedText(text)
+    fresh = AnalyzedText(text)
     if len(text) <= _LONGEST_KEPT:
-        _latest.analyzed = made
-    return made
+        _latest.analyzed = fresh
+    return fresh

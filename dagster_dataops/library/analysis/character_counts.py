@@ -10,11 +10,7 @@ _ASCII: Final = re.compile("[\x00-\x7f]+")
 
 
 class CharacterCounter:
-    """Counts the characters for which a test holds, ASCII at the speed of memory.
-
-    Args:
-        test: A pure function of one character.
-    """
+    """Counts the characters for which a pure function holds, ASCII at the speed of memory."""
 
     def __init__(self, test: Callable[[str], bool]) -> None:
         self._test = test

@@ -156,8 +156,8 @@ def _comment(code: str, place: int) -> _Comment | None:
     """Return the comment that begins at a position."""
     for begin, end in _BLOCKS:
         if code.startswith(begin, place):
-            found = code.find(end, place + len(begin))
-            return _Comment(place, found + len(end), begin, []) if found >= 0 else None
+            last = code.find(end, place + len(begin))
+            return _Comment(place, last + len(end), begin, []) if last >= 0 else None
     if documenting := _DOCUMENTING.match(code, place):
         mark: str | None = documenting[0]
     else:
@@ -173,8 +173,8 @@ def _comment(code: str, place: int) -> _Comment | None:
 
 
 def _is_line(code: str, place: int, mark: str) -> bool:
-    if found := _DOCUMENTING.match(code, place):
-        return found[0] == mark
+    if documenting := _DOCUMENTING.match(code, place):
+        return documenting[0] == mark
     if not code.startswith(mark, place):
         return code.startswith(mark.rstrip() + "\n", place) and mark != mark.rstrip()
     return mark != "#" or _DIRECTIVE.match(code, place) is None
@@ -244,14 +244,14 @@ def _lines_of(code: str, comment: _Comment) -> Iterator[tuple[int, int]]:
 
 def _documentation(code: str, lines: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the lines of the paragraphs before the first paragraph with a notice."""
-    found: list[tuple[int, int]] = []
+    lines_before: list[tuple[int, int]] = []
     paragraph: list[tuple[int, int]] = []
     for start, end in lines:
         paragraph.append((start, end))
         line = code[start:end]
         if _NOTICE.search(line) or _NOTICE_LINE.search(line):
-            return found
+            return lines_before
         if not line.strip(" \t\r\n*"):
-            found += paragraph
+            lines_before += paragraph
             paragraph = []
-    return found
+    return lines_before

@@ -10,10 +10,7 @@ _BREAKS: Final = frozenset({"softbreak", "hardbreak"})
 
 @cache
 def commonmark_parser(*, blocks: bool = False) -> Any:
-    """Return the parser of CommonMark.
-
-    Args:
-        blocks: Whether it finds blocks alone, which takes a fraction of the time.
+    """Return the parser of CommonMark; of ``blocks`` alone in a fraction of the time.
 
     Raises:
         MissingExtraError: markdown-it-py is not installed.

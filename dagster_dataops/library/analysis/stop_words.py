@@ -115,10 +115,7 @@ def languages_with_stop_words() -> frozenset[str]:
 
 
 def stop_words_of(language: str) -> frozenset[str]:
-    """Return the stop words of a language in lower case.
-
-    Args:
-        language: ISO 639-1 code.
+    """Return the stop words of a language (ISO 639-1 code) in lower case.
 
     Raises:
         DefinitionError: There is no list for the language.

@@ -10,10 +10,7 @@ Finder: TypeAlias = Callable[[str], Spans]
 def replaced(text: str, spans: Iterable[tuple[int, int]], replacements: Iterable[str]) -> str:
     """Return ``text`` with its spans replaced.
 
-    Args:
-        text: The text.
-        spans: Start and end of each span, in order, without overlaps.
-        replacements: A text for each span; there may be more.
+    The spans are in order, without overlaps. There is a replacement for each; there may be more.
     """
     pieces: list[str] = []
     place = 0

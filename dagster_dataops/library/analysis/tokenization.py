@@ -22,11 +22,7 @@ _FIRST_BYTES: Final = bytes(byte not in _CONTINUES for byte in range(256))
 
 
 class Tokenizer(ABC):
-    """Splits texts into tokens. It has no state, and is pickled by name.
-
-    Args:
-        name: The name that `tokenizer` takes.
-    """
+    """Splits texts into tokens. It has no state, and is pickled as the name for `tokenizer`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -142,12 +138,12 @@ class _FromFile(Tokenizer):
     @override
     def starts(self, text: str) -> list[int]:
         encoded = self._loaded.encode(valid_text(text), add_special_tokens=False)
-        found: list[int] = []
+        starts: list[int] = []
         reached = -1
         for start, _ in encoded.offsets:
-            found.append(start if start > reached else -1)
+            starts.append(start if start > reached else -1)
             reached = max(reached, start)
-        return found
+        return starts
 
 
 def _bpe_openai(name: str) -> tuple[Any, Any]:

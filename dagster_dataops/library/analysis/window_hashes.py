@@ -31,13 +31,13 @@ def hashable(text: str) -> bool:
 
 def character_hashes(text: str, size: int) -> Any:
     """Return the hash of each window of ``size`` characters, in order."""
-    found = codes = _code_points(text)
+    hashes = codes = _code_points(text)
     length = 1
     for bit in bin(size)[3:]:
-        found, length = _joined(found, length, found, length), 2 * length
+        hashes, length = _joined(hashes, length, hashes, length), 2 * length
         if bit == "1":
-            found, length = _joined(found, length, codes, 1), length + 1
-    return found
+            hashes, length = _joined(hashes, length, codes, 1), length + 1
+    return hashes
 
 
 class WordHashes(NamedTuple):
@@ -56,11 +56,11 @@ class WordHashes(NamedTuple):
 
     def of_runs(self, size: int) -> Any:
         """Return the hash of each run of ``size`` words; limits of words count."""
-        found = self.words
+        hashes = self.words
         factor = numpy().uint64(_FACTOR)
         for number in range(1, size):
-            found = found[:-1] * factor + self.words[number:]
-        return found
+            hashes = hashes[:-1] * factor + self.words[number:]
+        return hashes
 
     def of_joined_runs(self, size: int) -> Any:
         """Return the hash of each run of ``size`` words; limits of words do not count."""
@@ -137,13 +137,13 @@ def _between(prefixes: Any, starts: Any, ends: Any) -> Any:
 
 def _powers(number: int) -> tuple[Any, Any]:
     """Return at least ``number`` powers of the base, and as many of its inverse."""
-    found = _known.get("powers")
-    if found is None or len(found[0]) < number:
+    powers = _known.get("powers")
+    if powers is None or len(powers[0]) < number:
         length = max(4096, 1 << number.bit_length())
         bases = (_BASE, pow(_BASE, -1, _MODULUS))
         first, second = (powers_of(base, length) for base in bases)
-        found = _known["powers"] = first, second
-    return found
+        powers = _known["powers"] = first, second
+    return powers
 
 
 def powers_of(base: int, number: int) -> Any:

@@ -13,12 +13,8 @@ from dagster_dataops.library.option_values import needs_extra
 class WordSearch:
     """Finds the occurrences of words or phrases in a text, in one pass.
 
-    Args:
-        feature: Name of the operator, for errors.
-        words: The words and phrases.
-        whole_words: Whether a letter, digit or underscore before or after excludes an occurrence.
-        ignore_case: Whether to compare in lower case.
-        extra: The extra of the operator, for errors.
+    With ``whole_words``, a letter, digit or underscore before or after excludes an occurrence.
+    Errors name the operator ``feature`` and its extra.
 
     Raises:
         DefinitionError: There is no word, or an empty one.

@@ -65,11 +65,7 @@ def _regex_words(text: str) -> list[str]:
 class OfThread(threading.local):
     """A value for each thread, made when the thread uses it first; the thread of the call at once.
 
-    Args:
-        make: Returns a value; it is pickled in place of the values.
-
-    Attributes:
-        value: The value of this thread.
+    The function ``make`` returns a value, and is pickled in place of the values.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:
@@ -142,13 +138,13 @@ def read_by_spacy(
     text = valid_text(text)
     ends = [0, *(match.end() for match in _LONG_RUN.finditer(text)), len(text)]
     pipeline = of_thread.value
-    found: list[_Part] = []
+    parts: list[_Part] = []
     for start, end in pairwise(ends):
         if start < end:
             pipeline.max_length = max(pipeline.max_length, end - start + 1)
             with pipeline.memory_zone():
-                found += read(pipeline, text[start:end], start)
-    return found
+                parts += read(pipeline, text[start:end], start)
+    return parts
 
 
 def _words(pipeline: Any, piece: str, _: int) -> list[str]:

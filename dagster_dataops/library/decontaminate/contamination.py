@@ -191,10 +191,8 @@ class Overlap(decontaminate):
 class BenchmarkNgrams:
     """Computes the n-grams of texts and of the records of benchmarks.
 
-    Args:
-        size: The number of words in an n-gram.
-        words: Splits a simplified text.
-        ignore_numbers: Whether a benchmark has no n-grams without a letter.
+    They have ``size`` of the ``words`` of a simplified text. With ``ignore_numbers``, a benchmark
+    has no n-grams without a letter.
     """
 
     def __init__(self, size: int, words: Splitter, *, ignore_numbers: bool) -> None:
@@ -215,11 +213,7 @@ class BenchmarkNgrams:
     def of_parts(self, query: str, label: str, *, inside: bool, across: bool) -> Iterator[str]:
         """Yield the n-grams of a label of a benchmark, and those that reach from the query to it.
 
-        Args:
-            query: The question.
-            label: The answer.
-            inside: Whether to yield n-grams of the query alone, too.
-            across: Whether to yield n-grams with words of both.
+        ``inside`` yields the n-grams of the query alone, too; ``across`` those with words of both.
         """
         asked, answered = self.words(query), self.words(label)
         yield from self._counting(answered)

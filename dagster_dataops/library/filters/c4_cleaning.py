@@ -159,9 +159,7 @@ class C4Quality(Filter, filters):
     def cleaned(self, text: AnalyzedText, *, thorough: bool = False) -> CleanedText:
         """Return a text without the lines that the rules remove.
 
-        Args:
-            text: The text.
-            thorough: Whether to count all lines, even if the text is dropped.
+        With ``thorough``, all lines are counted, even if the text is dropped.
         """
         lines = text.split(str.splitlines if self._by_line else self._split)
         kept: list[str] = []

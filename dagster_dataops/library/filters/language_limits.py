@@ -92,12 +92,9 @@ def usual_stop_words(language: str) -> frozenset[str] | None:
 def by_language(
     constructor: Callable[..., Any], language: str, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return options, with the values of the language for those that have their defaults.
+    """Return options, with the values of a language for those that have their defaults.
 
-    Args:
-        constructor: Its signature has the defaults, which are for English.
-        language: ISO 639-1 code, also with a region.
-        given: The values of options by name.
+    The signature of ``constructor`` has the defaults, which are for English.
     """
     limits = _LIMITS.get(base_language(language), _OTHER)
     defaults = inspect.signature(constructor).parameters

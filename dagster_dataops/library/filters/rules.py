@@ -97,12 +97,10 @@ class Filter(Operator):
         self._reused_key = stats_key if reuse_stats else None
 
     def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
-        """Return the findings of the filter about a record.
+        """Return the findings of the filter about a record, which is not changed.
 
-        Args:
-            record: The record; not to be changed.
-            known: Signals to use instead of computing them.
-            thorough: Whether to compute all signals, even if the first has a reason.
+        The signals ``known`` are used instead of computing them. With ``thorough``, all signals are
+        computed, even if the first has a reason.
         """
         raise NotImplementedError
 

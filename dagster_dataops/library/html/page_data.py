@@ -173,12 +173,10 @@ class _Table:
 
 
 def _spread(row: list[_Cell], hanging: dict[int, tuple[str, int]], left: int) -> list[str]:
-    """Return the texts of a row.
+    """Return the texts of a row, from the cells that begin in it.
 
-    Args:
-        row: The cells that begin in it.
-        hanging: Cells of rows before, by column; changed to those that go on in the next row.
-        left: Number of rows of the section from this one on.
+    ``hanging`` has the cells of rows before, by column; it is changed to those that go on in the
+    next row. ``left`` rows of the section remain, with this one.
     """
     texts: list[str] = []
 

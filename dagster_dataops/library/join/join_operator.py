@@ -60,47 +60,43 @@ class JoinOperator(Operator):
         self._columns, self._suffix = columns, suffix
         self._max_bytes = max_memory_mb << 20
 
-    def _joined(self, left: Record, found: list[Record]) -> list[Record]:
-        """Return the records that a left record becomes.
-
-        Args:
-            left: The record.
-            found: The right records with its key, in input order.
+    def _joined(self, left: Record, matches: list[Record]) -> list[Record]:
+        """Return the records that a left record becomes with the right ones, in input order.
 
         Raises:
             ValueError: There are several, and ``duplicates`` is ``error``.
         """
         if self._how in {"semi", "anti"}:
-            return [left] if bool(found) == (self._how == "semi") else []
-        if len(found) > 1:
-            found = self._chosen(left, found)
-        if not found and self._how == "inner":
+            return [left] if bool(matches) == (self._how == "semi") else []
+        if len(matches) > 1:
+            matches = self._chosen(left, matches)
+        if not matches and self._how == "inner":
             return []
-        return [self._merged(left, right) for right in found or [{}]]
+        return [self._merged(left, right) for right in matches or [{}]]
 
-    def _chosen(self, left: Record, found: list[Record]) -> list[Record]:
+    def _chosen(self, left: Record, matches: list[Record]) -> list[Record]:
         match self._duplicates:
             case "first":
-                return found[:1]
+                return matches[:1]
             case "last":
-                return found[-1:]
+                return matches[-1:]
             case "all":
-                return found
+                return matches
         key = [value for column in self._left for value in column.present(left)]
         msg = (
-            f"{len(found)} records of the other side have the key {str(key)[:100]}; choose one by "
-            "duplicates='first' or 'last', or take all by 'all'"
+            f"{len(matches)} records of the other side have the key {str(key)[:100]}; choose one "
+            "by duplicates='first' or 'last', or take all by 'all'"
         )
         raise ValueError(msg)
 
     def _merged(self, left: Record, right: Record) -> Record:
         if self._columns is not None:
-            taken = {name: right.get(name) for name in self._columns}
+            added = {name: right.get(name) for name in self._columns}
         else:
-            taken = {name: value for name, value in right.items() if name not in self._key_names}
+            added = {name: value for name, value in right.items() if name not in self._key_names}
         renamed = {
             f"{name}{self._suffix}" if name in left else name: value
-            for name, value in taken.items()
+            for name, value in added.items()
         }
         return {**left, **renamed}
 
@@ -109,10 +105,10 @@ def key_digest(columns: Sequence[FieldKey], record: Record) -> bytes | None:
     """Return a digest of the key of a record; ``None`` if a part is missing or null."""
     values: list[Any] = []
     for column in columns:
-        found = column.present(record)
-        if not found or None in found:
+        elements = column.present(record)
+        if not elements or None in elements:
             return None
-        values.append(list(map(_plain, found)))
+        values.append(list(map(_plain, elements)))
     return xxhash.xxh3_128_digest(canonical(values))
 
 

@@ -108,11 +108,9 @@ class Merge(JoinOperator, join):
 
 
 class _Matches:
-    """Finds the right rows of rising keys.
+    """Finds the right rows of rising keys, among rows sorted by key.
 
-    Args:
-        rows: The right rows, sorted by key.
-        unmatched: Takes number and line of each row that was passed and not found.
+    ``unmatched`` takes number and line of each row that was passed and not found.
     """
 
     def __init__(self, rows: Iterator[Entry], unmatched: Callable[[int, bytes], None]) -> None:

@@ -171,9 +171,7 @@ def least_score(backend: Backend) -> float:
 def identifier(backend: str, model_path: str | None = None) -> Identifier:
     """Return the function from a text to its language (ISO 639-1) and score (0 to 1).
 
-    Args:
-        backend: ``py3langid``, ``lingua`` or ``fasttext``.
-        model_path: The model of fastText.
+    The backend is ``py3langid``, ``lingua`` or ``fasttext``, which needs the path of a model.
 
     Raises:
         DefinitionError: ``model_path`` does not fit the backend.

@@ -61,8 +61,7 @@ def phones(text: str) -> Spans:
 def phones_of(region: str) -> Finder:
     """Return a function that finds phone numbers by the plans of all countries.
 
-    Args:
-        region: ISO 3166-1 code of the country whose national forms are read.
+    National forms are those of ``region``, the ISO 3166-1 code of a country.
 
     Raises:
         DefinitionError: There is no such country.

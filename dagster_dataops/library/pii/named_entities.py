@@ -96,10 +96,7 @@ def _labelled(pipeline: Any, piece: str, before: int) -> list[tuple[str, int, in
 
 
 def _loaded(name: str) -> Any:
-    """Return a spaCy pipeline.
-
-    Args:
-        name: The folder, or the name of the package.
+    """Return the spaCy pipeline in a folder, or in a package of that name.
 
     Raises:
         DefinitionError: There is no such pipeline.

@@ -20,13 +20,9 @@ from dagster_dataops.records import Record
 
 
 class _Ranked:
-    """Sketches of records: the group and the sort key of each, sorted by both.
+    """Sketches of records: group (text) and sort key (list) of each, sorted by both.
 
-    Args:
-        sketches: Group (text) and sort key (list) of each record.
-        scratch: An empty folder.
-        max_bytes: The approximate memory limit.
-        reverse: Whether higher sort keys come first.
+    With ``reverse``, higher sort keys come first. The scratch folder is empty.
     """
 
     def __init__(
@@ -46,8 +42,7 @@ class _Ranked:
     def kept(self, most: Callable[[str, int], int]) -> Iterator[bool]:
         """Yield for each record in input order whether it is one of the first of its group.
 
-        Args:
-            most: Returns how many records of a group are kept, for the group and its size.
+        ``most`` returns how many are kept of a group, for the group and its size.
         """
         chosen = BitArray(self.count)
         for (group, size), (_, entries) in zip(

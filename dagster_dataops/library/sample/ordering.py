@@ -116,12 +116,7 @@ class GroupBy(sample):
 
 
 def sort_key(column: FieldKey, record: Record, *, reverse: bool) -> list[Any]:
-    """Return the sort key of a record; missing values come last.
-
-    Args:
-        column: The column of the value.
-        record: The record.
-        reverse: Whether the order is from the largest to the smallest.
+    """Return the sort key of the value in a column; missing values come last.
 
     Raises:
         TypeError: The value is neither a number nor a text.

@@ -103,11 +103,9 @@ class Rate(sample):
 
 
 class RecordHash:
-    """Computes a hash of some columns of a record, or of the whole record.
+    """Computes a hash of some columns of a record, or with ``key=None`` of the whole record.
 
-    Args:
-        key: The columns; ``None`` for all. Their order in the record does not count.
-        seed: Another seed gives other numbers.
+    The order of columns in the record does not count. Another seed gives other numbers.
     """
 
     def __init__(self, key: Keys | None, seed: int = 0) -> None:

@@ -61,13 +61,9 @@ class Embedding(score):
 
 
 def _folder_model(path: str, backend: str) -> Callable[[list[str]], Vectors]:
-    """Return the function from texts to vectors by a model in a folder.
+    """Return the function from texts to vectors by the model in a folder, read by a package.
 
     It is pickled as the path; each process reads the folder once.
-
-    Args:
-        path: The folder.
-        backend: The package that reads it.
 
     Raises:
         DefinitionError: There is no such folder, or the backend is unknown.

@@ -33,9 +33,7 @@ _SMALL: Final = 1e-8
 class HashedNGrams:
     """Turns a text into the numbers of the buckets that its word n-grams fall into.
 
-    Args:
-        size: The largest number of words in an n-gram.
-        buckets: The number of buckets, a power of two.
+    The n-grams have 1 to ``size`` words; the number of buckets is a power of two.
     """
 
     def __init__(self, size: int, buckets: int) -> None:

@@ -63,13 +63,10 @@ class Model(score):
 
 
 def file_model(path: str, label: str | None) -> Callable[[list[str]], Scores]:
-    """Return the function from texts to scores by a model in a file.
+    """Return the function from texts to scores by the model in a file.
 
-    It is pickled as the path; each process reads the file once.
-
-    Args:
-        path: The file.
-        label: The class whose probability is the score; ``None`` for the last one.
+    The score is the probability of the class ``label``, by default the last one. The function is
+    pickled as the path; each process reads the file once.
 
     Raises:
         DefinitionError: There is no such file, or its ending is unknown.

@@ -19,15 +19,10 @@ _LENGTH: Final = 8
 
 
 class ExternalSort:
-    """Sorts entries by key; equal keys stay in insertion order.
-
-    Args:
-        folder: A folder for sorted runs.
-        max_bytes: The approximate memory limit.
-        reverse: Whether to sort from the largest key to the smallest.
-        name: The beginning of the names of its files, unlike that of others in the folder.
+    """Sorts entries by key; equal keys stay in insertion order, also with ``reverse``.
 
     Keys are tuples of texts, numbers, bools and bytes that can be compared with each other.
+    What exceeds about ``max_bytes`` is in files in the folder whose names begin with ``name``.
     """
 
     def __init__(

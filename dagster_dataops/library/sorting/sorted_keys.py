@@ -44,11 +44,9 @@ def mapped_file(path: Path) -> mmap.mmap | bytes:
 
 
 class SortedKeys:
-    """Keys in a file that `write_sorted` wrote; read from disk as needed. Pickled as the path.
+    """Keys of one length in bytes in a file that `write_sorted` wrote.
 
-    Args:
-        path: The file.
-        length: The length of a key in bytes.
+    They are read from disk as needed. Pickled as the path.
     """
 
     def __init__(self, path: Path, length: int) -> None:

@@ -14,14 +14,7 @@ _BITS: Final = [tuple(bool(byte >> bit & 1) for bit in range(8)) for byte in ran
 
 
 class SpillLists:
-    """Numbered lists of fixed-size entries, in memory up to a limit, then in files.
-
-    Args:
-        folder: The folder of the files.
-        count: The number of lists.
-        entry: The format of an entry.
-        max_bytes: The maximum size of the entries in memory.
-    """
+    """Numbered lists of fixed-size entries, in memory up to a limit, then in files."""
 
     def __init__(self, folder: Path, count: int, entry: struct.Struct, max_bytes: int) -> None:
         self._folder = folder
@@ -79,11 +72,7 @@ def passes(entries: int, bytes_each: int, max_bytes: int) -> int:
 
 
 class BitArray:
-    """A bit array, initially all zero.
-
-    Args:
-        count: The number of bits.
-    """
+    """An array of ``count`` bits, initially all zero."""
 
     def __init__(self, count: int) -> None:
         self._count = count

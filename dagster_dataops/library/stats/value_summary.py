@@ -12,11 +12,9 @@ _LONGEST_VALUE: Final = 100  # characters
 
 
 class ValueSummary:
-    """Counts the values of a column; numbers are also measured.
+    """Counts the values of a column; numbers are also measured, in a histogram of ``bins`` bins.
 
-    Args:
-        bins: Number of bins of the histogram.
-        top: Number of most frequent values to tell.
+    The ``top`` most frequent values are told.
     """
 
     def __init__(self, bins: int, top: int) -> None:
@@ -56,10 +54,10 @@ class ValueSummary:
 
     def result(self) -> dict[str, Any]:
         """Return the summary as a JSON object."""
-        found: dict[str, Any] = {"count": self._count, "missing": self._missing}
+        summary: dict[str, Any] = {"count": self._count, "missing": self._missing}
         numbers = self._numbers
         if numbers.count:
-            found |= {
+            summary |= {
                 "sum": _finite(self._sum),
                 "mean": _finite(numbers.mean),
                 "std": _finite(numbers.deviation()),
@@ -69,10 +67,10 @@ class ValueSummary:
                 "histogram": self._histogram(),
             }
         ordered = self._values.most_common(self._top)
-        found["top"] = [{"value": value, "count": count} for (_, value), count in ordered]
+        summary["top"] = [{"value": value, "count": count} for (_, value), count in ordered]
         if self._lost:
-            found["top_error"] = self._lost
-        return found
+            summary["top_error"] = self._lost
+        return summary
 
     def _histogram(self) -> dict[str, list[float]]:
         width = (self._most - self._least) / self._bins

@@ -25,13 +25,7 @@ _UNION: Final = re.compile(r"\\cup(?![A-Za-z]) ?")
 
 
 class _Parts(NamedTuple):
-    """The parts of an answer.
-
-    Attributes:
-        kind: Answers of different kinds are different.
-        items: The parts.
-        ordered: Whether their order counts.
-    """
+    """The parts of an answer; answers of different kinds are different."""
 
     kind: str
     items: list[str]
@@ -41,9 +35,8 @@ class _Parts(NamedTuple):
 class AnswerComparison:
     """Compares answers; see ``verify.MathEqual``.
 
-    Args:
-        tolerance: Largest relative difference of equal numbers.
-        equal_values: Compares parts that are no numbers; by default, they differ.
+    Equal numbers differ by the tolerance at most, relatively. ``equal_values`` compares parts that
+    are no numbers; without it, they differ.
     """
 
     def __init__(self, tolerance: float, equal_values: EqualValues | None = None) -> None:
@@ -104,10 +97,10 @@ class AnswerComparison:
         """Return whether each part of one side has a partner of its own on the other."""
         rest = list(right)
         for one in left:
-            found = next((place for place in rest if self._same(one, place, depth)), None)
-            if found is None:
+            partner = next((place for place in rest if self._same(one, place, depth)), None)
+            if partner is None:
                 return False
-            rest.remove(found)
+            rest.remove(partner)
         return True
 
 
@@ -197,6 +190,6 @@ def _split(text: str, separator: re.Pattern[str]) -> list[str]:
     for mark in text:
         depth += (mark in _OPEN) - (mark in _CLOSE)
         depths.append(depth)
-    found = [one for one in separator.finditer(text) if depths[one.start()] == 0]
-    starts, ends = [0, *(one.end() for one in found)], [one.start() for one in found]
+    separators = [one for one in separator.finditer(text) if depths[one.start()] == 0]
+    starts, ends = [0, *(one.end() for one in separators)], [one.start() for one in separators]
     return [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]

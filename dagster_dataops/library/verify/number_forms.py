@@ -110,12 +110,7 @@ _LONGEST_UNIT: Final = 40
 
 
 class PlainAnswer(NamedTuple):
-    """An answer without marks that do not change its value.
-
-    Attributes:
-        text: The answer without its unit.
-        unit: The usual name of its unit; empty if it has none.
-    """
+    """An answer without marks that do not change its value, and the usual name of its unit."""
 
     text: str
     unit: str

@@ -167,9 +167,6 @@ class JsonSchema(verify):
 class SchemaCheck:
     """Checks values by a JSON Schema; pickled as the schema.
 
-    Args:
-        schema: The schema.
-
     Raises:
         DefinitionError: It is none, or refers to another document.
         MissingExtraError: jsonschema-rs is not installed.

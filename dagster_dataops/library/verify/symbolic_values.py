@@ -106,13 +106,13 @@ def _equal(answer: str, reference: str, tolerance: float) -> bool:
 
 def _sides(text: str) -> tuple[str, str, str] | None:
     """Return the relation, with ``<`` for ``>``, and what is on its left and right."""
-    found = list(_RELATION.finditer(text))
-    if not found:
+    relations = list(_RELATION.finditer(text))
+    if not relations:
         return "", text, "0"
-    if len(found) > 1:
+    if len(relations) > 1:
         return None
-    sign = found[0][0].strip()
-    sides = text[: found[0].start()], text[found[0].end() :]
+    sign = relations[0][0].strip()
+    sides = text[: relations[0].start()], text[relations[0].end() :]
     if sign in _SWAPPED:
         return _SWAPPED[sign], sides[1], sides[0]
     return sign, *sides
@@ -138,14 +138,16 @@ def _value(text: str) -> Any:
     text = _ROOT_OF_DIGIT.sub(r"\\sqrt{\1}", text)
     if not _is_readable(text):
         return None
-    found = _parsed(text)
-    if not isinstance(found, sympy.Expr) or not _is_small(found):
+    expression = _parsed(text)
+    if not isinstance(expression, sympy.Expr) or not _is_small(expression):
         return None
-    names = "".join(map(str, found.free_symbols))
+    names = "".join(map(str, expression.free_symbols))
     if not _CONSTANTS.union(names).issuperset(_LETTER.findall(_COMMAND.sub("", text))):
         return None  # a letter was taken for a unit
-    found = found.subs({one: sympy.I for one in found.free_symbols if str(one) == "i"})
-    exact = found.replace(
+    expression = expression.subs(
+        {one: sympy.I for one in expression.free_symbols if str(one) == "i"}
+    )
+    exact = expression.replace(
         lambda part: isinstance(part, sympy.Float), lambda part: sympy.Rational(str(part))
     ).doit()
     return exact if exact.is_finite is not False and not exact.has(sympy.nan) else None
@@ -170,10 +172,10 @@ def _parsed(text: str) -> Any:
     from math_verify import LatexExtractionConfig, parse
 
     form = [LatexExtractionConfig()]
-    found = parse(
+    expressions = parse(
         f"${text}$", form, fallback_mode="no_fallback", parsing_timeout=None, raise_on_error=False
     )
-    return found[0] if found else None
+    return expressions[0] if expressions else None
 
 
 def _is_small(expression: Any) -> bool:

@@ -14,11 +14,9 @@ verify: Any = data_register.new_group("verify")
 class Verdict:
     """Writes the result of a check.
 
-    Args:
-        mode: ``"tag"`` writes the result into every record. ``"drop"`` drops records that failed
-            the check, and writes nothing; ``"both"`` drops them, and writes it into the others.
-        output_key: The key for whether the record passed.
-        error_key: The key for the reason in words, ``None`` if it passed.
+    Mode ``tag`` writes into every record whether it passed (``output_key``), and the reason in
+    words, ``None`` if it passed (``error_key``). ``drop`` drops records that failed, and writes
+    nothing; ``both`` drops them, and writes into the others.
 
     Raises:
         DefinitionError: ``mode`` is none of these.
@@ -30,12 +28,10 @@ class Verdict:
         self._valid, self._error = output_key, error_key
 
     def of(self, record: Record, reason: str | None, error: str | None = None) -> Any:
-        """Return the result of ``forward``: a `Drop`, or the record.
+        """Return the result of ``forward``: a `Drop`, or the record, which may be changed.
 
-        Args:
-            record: The record, which may be changed.
-            reason: The reason to drop it; ``None`` if it passed.
-            error: The fault in words; by default the reason.
+        ``reason`` is ``None`` if the record passed; ``error`` is the fault in words, by default the
+        reason.
         """
         if reason is not None and self._drops:
             return Drop(reason)

@@ -42,10 +42,9 @@ class BatchStatus(NamedTuple):
 
 
 class BatchApi:
-    """The endpoints of a server for batches. Use it as an asynchronous context manager.
+    """The endpoints of a server for batches, as an asynchronous context manager.
 
-    Args:
-        client: The client; its address, key, headers, time limit and tries count.
+    Address, key, headers, time limit and tries are those of the client.
     """
 
     def __init__(self, client: ModelClient) -> None:
@@ -62,42 +61,40 @@ class BatchApi:
         await self._http.close()
 
     async def submit(self, requests: Path, mark: str) -> str:
-        """Submit a file of requests and return the id of the batch.
+        """Submit a file of requests, one a line, and return the id of the batch.
 
-        Args:
-            requests: The file, a request a line.
-            mark: Is written to the metadata of the batch, so that it can be found.
+        The mark is written to the metadata of the batch, so that it can be found.
         """
         file = await self._json("POST", "/files", form=requests)
-        made = {
+        request = {
             "input_file_id": file["id"],
             "endpoint": ENDPOINT,
             "completion_window": "24h",
             "metadata": {_MARK: mark},
         }
-        return str((await self._json("POST", "/batches", body=made))["id"])
+        return str((await self._json("POST", "/batches", body=request))["id"])
 
     async def find(self, mark: str) -> str | None:
         """Return the id of a batch that was submitted with a mark; ``None`` if there is none."""
         after = ""
         while True:
             listed = await self._json("GET", f"/batches?limit={_PAGE}{after}")
-            for one in listed["data"]:
-                mine = (one.get("metadata") or {}).get(_MARK) == mark
-                if mine and one["status"] not in _USELESS:
-                    return str(one["id"])
+            for batch in listed["data"]:
+                is_marked = (batch.get("metadata") or {}).get(_MARK) == mark
+                if is_marked and batch["status"] not in _USELESS:
+                    return str(batch["id"])
             if not listed.get("has_more") or not listed["data"]:
                 return None
             after = f"&after={listed['data'][-1]['id']}"
 
     async def status(self, batch: str) -> BatchStatus:
         """Return the state of a batch."""
-        found = await self._json("GET", f"/batches/{batch}")
-        state = found["status"]
-        files = [found.get(f"{kind}_file_id") for kind in ("output", "error")]
+        reply = await self._json("GET", f"/batches/{batch}")
+        state = reply["status"]
+        files = [reply.get(f"{kind}_file_id") for kind in ("output", "error")]
         fault = ""
         if state == "failed":
-            fault = orjson.dumps(found.get("errors")).decode()[:500]
+            fault = orjson.dumps(reply.get("errors")).decode()[:500]
         return BatchStatus(state in _ENDED, [one for one in files if one], fault)
 
     async def cancel(self, batch: str) -> None:

@@ -48,13 +48,9 @@ class DeferredRequest(BaseException):
 
 
 class BatchDelivery:
-    """The batches of one node.
+    """The batches of the node in a folder, whose replies go to the store.
 
-    Args:
-        folder: Folder of the node.
-        client: The client.
-        store: Its stored replies.
-        published: A text that changes when a result of the node is published.
+    ``published`` is a text that changes when a result of the node is published.
     """
 
     def __init__(
@@ -126,9 +122,9 @@ class BatchDelivery:
     async def _submit(self, api: BatchApi) -> None:
         for digest, part in self._state.parts.items():
             if part["id"] is None:
-                found = await api.find(part["mark"])
+                batch = await api.find(part["mark"])
                 path = self._folder / f"{digest}.jsonl"
-                part["id"] = found or await api.submit(path, part["mark"])
+                part["id"] = batch or await api.submit(path, part["mark"])
                 self._state.save()
 
     async def _collect(self, api: BatchApi, digest: str, part: dict[str, Any]) -> None:
@@ -238,15 +234,15 @@ class BatchState:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FOLDER / "state.json"
-        found = _state_in(self._path)
-        self._others = {name: one for name, one in found.items() if name not in _STATE}
-        self.parts: dict[str, dict[str, Any]] = found.get("parts", {})
+        state = _state_in(self._path)
+        self._others = {name: one for name, one in state.items() if name not in _STATE}
+        self.parts: dict[str, dict[str, Any]] = state.get("parts", {})
         for digest in self.parts:  # the name of a file
             confined(digest, self._path)
-        self.failed: dict[str, dict[str, Any]] = found.get("failed", {})
-        self.refusals: list[str] = found.get("refusals", [])
-        self.rounds: int = found.get("rounds", 0)
-        self.published: str = found.get("published", "")
+        self.failed: dict[str, dict[str, Any]] = state.get("failed", {})
+        self.refusals: list[str] = state.get("refusals", [])
+        self.rounds: int = state.get("rounds", 0)
+        self.published: str = state.get("published", "")
 
     @property
     def interrupted(self) -> bool:
@@ -269,21 +265,12 @@ class BatchState:
         return any(part.get("cancelled") for part in self.open_parts)
 
     def begin(self, published: str) -> None:
-        """Forget errors of earlier results.
-
-        Args:
-            published: A text that changes when a result is published.
-        """
+        """Forget errors of earlier results: ``published`` changes when a result is published."""
         if published != self.published:
             self.failed, self.rounds, self.published = {}, 0, published
 
     def intend(self, counts: dict[str, int], address: str) -> None:
-        """Write down that parts will be submitted.
-
-        Args:
-            counts: The number of requests by digest.
-            address: The address of the server.
-        """
+        """Write down that parts will be submitted: their numbers of requests by digest."""
         done = [digest for digest, part in self.parts.items() if part["collected"]]
         for digest in done:  # of the rounds before
             del self.parts[digest]
@@ -320,16 +307,16 @@ def _state_in(path: Path) -> dict[str, Any]:
             return {}
         raise
     try:
-        found = orjson.loads(content)
+        state = orjson.loads(content)
     except orjson.JSONDecodeError:
-        found = None
-    newer = isinstance(found, dict) and found.get("format", _FORMAT)
+        state = None
+    newer = isinstance(state, dict) and state.get("format", _FORMAT)
     if type(newer) is int and newer > _FORMAT:
         raise NewerVersionError(str(path), newer, _FORMAT)
-    if not isinstance(found, dict) or not all(map(_is_right, found.items())):
+    if not isinstance(state, dict) or not all(map(_is_right, state.items())):
         reason = "it is damaged; delete the file to submit all requests again"
         raise StorageError(str(path), "read the batches", reason)
-    return found
+    return state
 
 
 def _is_right(field: tuple[str, Any]) -> bool:
@@ -363,13 +350,7 @@ class Parts:
         return len(self._keys)
 
     def add(self, key: str, start: int, request: dict[str, Any]) -> None:
-        """Add a request; equal ones are sent once.
-
-        Args:
-            key: Its key.
-            start: Byte position of the record that asks.
-            request: The JSON of the request.
-        """
+        """Add a request of the record at a byte position; those of one key are sent once."""
         if key in self._keys:
             return
         self._keys.add(key)
@@ -396,13 +377,7 @@ class Parts:
 
 
 class _Asked(NamedTuple):
-    """A request of a batch.
-
-    Attributes:
-        model: The model.
-        offers_tools: Whether it offers tools.
-        tokens: Its tokens, estimated.
-    """
+    """A request of a batch, with its estimated tokens."""
 
     model: str
     offers_tools: bool

@@ -113,15 +113,11 @@ class ModelClient(Operational):
     def address(self) -> str:
         """Address of the server, without a slash at the end."""
         named = (os.environ.get(name) for name in _ADDRESS_VARIABLES)
-        found = self.base_url or next(filter(None, named), _OPENAI)
-        return found.rstrip("/")
+        address = self.base_url or next(filter(None, named), _OPENAI)
+        return address.rstrip("/")
 
     def url(self, path: str) -> str:
-        """Return the address of an endpoint.
-
-        Args:
-            path: Its path below the address, such as ``/chat/completions``.
-        """
+        """Return the address of the endpoint at a path, such as ``/chat/completions``."""
         return endpoint_address(self.address, path)
 
     @property
@@ -141,15 +137,15 @@ class ModelClient(Operational):
             ConfigurationError: It is none.
         """
         try:
-            found = canonical_address(self.address)
+            address = canonical_address(self.address)
         except ValueError:
-            found = ""
-        fits = found.startswith(("http://", "https://"))
+            address = ""
+        fits = address.startswith(("http://", "https://"))
         if not fits:
             shown = without_logins(self.address)
             allowed = "an address that begins with http:// or https://"
             raise ConfigurationError("ModelClient.base_url", shown, allowed)
-        return found
+        return address
 
     @property
     def key(self) -> str | None:
@@ -175,7 +171,7 @@ class ModelClient(Operational):
 
 def client_of(value: object) -> ModelClient:
     """Return a client for an object that makes calls; a `ModelClient` itself."""
-    made = getattr(value, "model_client", None)
-    if isinstance(made, ModelClient):  # a resource of Dagster
-        return made
+    client = getattr(value, "model_client", None)
+    if isinstance(client, ModelClient):  # a resource of Dagster
+        return client
     return value if isinstance(value, ModelClient) else ModelClient(complete=value)

@@ -18,25 +18,21 @@ async def following(
     session: Any,
     method: str,
     url: str,
-    own: Mapping[str, str],
+    private_headers: Mapping[str, str],
     options: Callable[[], Mapping[str, Any]],
 ) -> AsyncIterator[Any]:
-    """Yield the response to a request; redirects are followed.
+    """Yield the response to a request of aiohttp; redirects are followed with the same method.
 
-    Args:
-        session: A client session of aiohttp.
-        method: The method, which is kept.
-        url: The address.
-        own: Headers for this server alone, such as those with credentials.
-        options: Makes the options of the request, anew for each redirect.
+    The headers ``own``, such as those with credentials, are for this server alone. ``options``
+    makes the options of the request anew for each redirect.
 
     Raises:
         WrongServerError: The server redirects to where the request must not go.
     """
-    at, headers = url, own
+    at, headers = url, private_headers
     for _ in range(1 + _MOST_REDIRECTS):
-        given = {"headers": headers, "allow_redirects": False, **options()}
-        async with session.request(method, at, **given) as response:
+        arguments = {"headers": headers, "allow_redirects": False, **options()}
+        async with session.request(method, at, **arguments) as response:
             if response.status not in _REDIRECTS:
                 yield response
                 return

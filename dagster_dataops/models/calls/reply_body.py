@@ -17,26 +17,21 @@ _LARGEST: Final = 1 << 63
 
 
 def json_object(body: bytes, url: str, content_type: str = "") -> dict[str, Any]:
-    """Return the JSON object in a reply.
+    """Return the JSON object in the body of a reply of ``url``.
 
     A byte order mark and blank lines may come before it. Numbers that JSON does not have, such as
     NaN, are ``None``.
-
-    Args:
-        body: The body.
-        url: Where it is from.
-        content_type: Its type, as the server names it.
 
     Raises:
         BadReplyError: The reply is something else.
     """
     text = body.removeprefix(_MARK).strip(_BLANK)
     try:
-        found = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        found = _lenient(text)
-    if isinstance(found, dict):
-        return found
+        value = _lenient(text)
+    if isinstance(value, dict):
+        return value
     kind = "no JSON object"
     if _is_events(text, content_type):
         kind = "a stream of events, no JSON"

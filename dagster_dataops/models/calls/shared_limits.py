@@ -71,9 +71,7 @@ class _State(ctypes.Structure):
 class SharedLimits:
     """The limits of a client, shared by all processes of a machine that open the same file.
 
-    Args:
-        path: The file; its folder is created.
-        rates: The limits. Processes with other limits keep their own.
+    The folder of the file is created. Processes with other limits keep their own.
 
     Raises:
         StorageError: The file cannot be created.
@@ -140,9 +138,8 @@ class SharedLimits:
     def release(self, unused_tokens: float = 0, *, succeeded: bool = False) -> None:
         """End a request.
 
-        Args:
-            unused_tokens: Tokens that were taken and not used; negative if more were used.
-            succeeded: Whether there was a reply; many of them allow more requests in flight.
+        ``unused_tokens`` were taken and not used; they are negative if more were used. Many
+        requests that succeeded allow more in flight.
         """
         with locked(self._file):
             self._begin()
@@ -158,8 +155,8 @@ class SharedLimits:
         """Keep to the limits that a server announces, where they are lower; 0 for none."""
         announced = (requests_per_minute, tokens_per_minute)
         both = [
-            min(own, other) if own and other else own or other
-            for own, other in zip(self._rates[:2], announced, strict=True)
+            min(limit, least) if limit and least else limit or least
+            for limit, least in zip(self._rates[:2], announced, strict=True)
         ]
         self._rates = Rates(both[0], both[1], self._rates.max_in_flight)
 

@@ -25,39 +25,22 @@ _MAX_TEXT: Final = 500
 _OVERLOADED: Final = frozenset({429, 503, 529})
 _STATUSES: Final = range(400, 600)
 _PLAIN: Final = (
-    "message",
-    "detail",
-    "msg",
-    "error_message",
-    "error_description",
-    "title",
-    "errors",
+    *("message", "detail", "msg", "error_message", "error_description", "title", "errors"),
 )
 _ANSWERS: Final = ("choices", "data", "output", "content", "candidates")  # also of other APIs
 _CODES: Final = ("code", "type", "status", "error_code", "reason")
-_BY_CODE: Final[Mapping[str, type[ModelError]]] = {
-    "insufficient_quota": QuotaExhaustedError,
-    "insufficient_credits": QuotaExhaustedError,
-    "insufficient_balance": QuotaExhaustedError,
-    "billing_error": QuotaExhaustedError,
-    "billing_hard_limit_reached": QuotaExhaustedError,
-    "payment_required": QuotaExhaustedError,
-    "invalid_api_key": AuthenticationFailedError,
-    "authentication_error": AuthenticationFailedError,
-    "unauthenticated": AuthenticationFailedError,
-    "unauthorized": AuthenticationFailedError,
-    "permission_error": AuthenticationFailedError,
-    "permission_denied": AuthenticationFailedError,
-    "forbidden": AuthenticationFailedError,
-    "rate_limit_exceeded": RateLimitedError,
-    "rate_limit_error": RateLimitedError,
-    "rate_limited": RateLimitedError,
-    "resource_exhausted": RateLimitedError,
-    "too_many_requests": RateLimitedError,
-    "context_length_exceeded": ContextTooLongError,
-    "content_filter": ContentFilteredError,
-    "model_not_found": ModelMissingError,
+_CODES_OF: Final[Mapping[type[ModelError], str]] = {
+    QuotaExhaustedError: "insufficient_quota insufficient_credits insufficient_balance "
+    "billing_error billing_hard_limit_reached payment_required",
+    AuthenticationFailedError: "invalid_api_key authentication_error unauthenticated unauthorized "
+    "permission_error permission_denied forbidden",
+    RateLimitedError: "rate_limit_exceeded rate_limit_error rate_limited resource_exhausted "
+    "too_many_requests",
+    ContextTooLongError: "context_length_exceeded",
+    ContentFilteredError: "content_filter",
+    ModelMissingError: "model_not_found",
 }
+_BY_CODE: Final = {code: kind for kind, codes in _CODES_OF.items() for code in codes.split()}
 # Codes that count only with status 200: with another one, the status says more.
 _BY_CODE_ALONE: Final[Mapping[str, type[ModelError]]] = {
     "invalid_request_error": BadRequestError,
@@ -92,10 +75,8 @@ class _ServerError(NamedTuple):
 def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """Return the error for a reply with a status of 400 or more.
 
-    Args:
-        status: The status.
-        headers: The headers, by name in lower case or of any case-insensitive mapping.
-        body: The body; JSON with an error in one of the usual forms is understood.
+    The names of headers are in lower case, or the mapping ignores case. The body may be JSON with
+    an error in one of the usual forms.
     """
     said = _said(_json(body)) or _ServerError("", (), 0)
     plain = body[:_MAX_TEXT].decode(errors="replace")
@@ -109,10 +90,7 @@ def error_in(reply: Mapping[str, Any], headers: Mapping[str, str]) -> ModelError
     """Return the error that a reply with status 200 has; ``None`` if it has none.
 
     The code or the type decides, as the same status would. An unknown one is a fault of the server.
-
-    Args:
-        reply: The JSON of the reply.
-        headers: As of `error_of`.
+    Headers are as of `error_of`.
     """
     said = _said(reply)
     if said is None:
@@ -129,17 +107,17 @@ def error_in(reply: Mapping[str, Any], headers: Mapping[str, str]) -> ModelError
 def _made(
     kind: type[ModelError], reason: str, status: int, headers: Mapping[str, str]
 ) -> ModelError:
-    made = kind(reason)
-    made.retry_after = retry_after(headers)
-    made.overloaded = status in _OVERLOADED
+    error = kind(reason)
+    error.retry_after = retry_after(headers)
+    error.overloaded = status in _OVERLOADED
     if request := headers.get("x-request-id"):
-        made.details["request_id"] = request
-    return made
+        error.details["request_id"] = request
+    return error
 
 
 def _kind_of_status(status: int) -> type[ModelError]:
-    found = _BY_STATUS.get(status)
-    return found or (ServerFaultError if status >= 500 else BadRequestError)
+    kind = _BY_STATUS.get(status)
+    return kind or (ServerFaultError if status >= 500 else BadRequestError)
 
 
 def _json(body: bytes) -> Any:
@@ -148,17 +126,17 @@ def _json(body: bytes) -> Any:
     return None
 
 
-def _said(found: Any) -> _ServerError | None:
+def _said(reply: Any) -> _ServerError | None:
     """Return the error in the JSON of a reply, or in one of its choices; ``None`` without one."""
-    if isinstance(found, list) and found:  # as of Gemini
-        found = found[0]
-    if not isinstance(found, dict):
+    if isinstance(reply, list) and reply:  # as of Gemini
+        reply = reply[0]
+    if not isinstance(reply, dict):
         return None
-    if found.get("error"):
-        return _described(found["error"], found)
-    if any(found.get(name) for name in _ANSWERS):
-        return _said_in_choice(found.get("choices"))
-    return _said_plainly(found)
+    if reply.get("error"):
+        return _described(reply["error"], reply)
+    if any(reply.get(name) for name in _ANSWERS):
+        return _said_in_choice(reply.get("choices"))
+    return _said_plainly(reply)
 
 
 def _said_in_choice(choices: Any) -> _ServerError | None:
@@ -169,33 +147,28 @@ def _said_in_choice(choices: Any) -> _ServerError | None:
     return _described(errors[0], {}) if errors else None
 
 
-def _said_plainly(found: Mapping[str, Any]) -> _ServerError | None:
+def _said_plainly(reply: Mapping[str, Any]) -> _ServerError | None:
     """Return the error that an object without an answer is."""
-    errors = found.get("errors")
+    errors = reply.get("errors")
     if isinstance(errors, list) and errors:
-        return _described(errors, found)
-    said = _described(found, {})
-    texts = any(isinstance(found.get(name), (str, list)) and found[name] for name in _PLAIN)
+        return _described(errors, reply)
+    said = _described(reply, {})
+    texts = any(isinstance(reply.get(name), (str, list)) and reply[name] for name in _PLAIN)
     return said if texts or said.status else None
 
 
 def _described(error: Any, around: Mapping[str, Any]) -> _ServerError:
-    """Return what an error says.
-
-    Args:
-        error: An object, a text or a list.
-        around: The object that has it, which may have the code.
-    """
+    """Return what an object, text or list says; the object around it may have the code."""
     if isinstance(error, list):
         error = error[0]
     holders = [one for one in (error, around) if isinstance(one, dict)]
     plain = [one[name] for one in holders for name in _PLAIN if one.get(name)]
     texts = [error, *plain] if isinstance(error, str) else plain
-    given = [one[name] for one in holders for name in _CODES if one.get(name)]
+    named = [one[name] for one in holders for name in _CODES if one.get(name)]
     if isinstance(error, str) and " " not in error:
-        given.append(error)
-    words = [one.lower() for one in given if isinstance(one, str) and not one.isdigit()]
-    numbers = [int(one) for one in given if type(one) is int or str(one).isdigit()]
+        named.append(error)
+    words = [one.lower() for one in named if isinstance(one, str) and not one.isdigit()]
+    numbers = [int(one) for one in named if type(one) is int or str(one).isdigit()]
     return _ServerError(
         message="; ".join(dict.fromkeys(_shown(one) for one in texts or [error]))[:_MAX_TEXT],
         codes=tuple(one for one in dict.fromkeys(words) if one != "error"),

@@ -121,8 +121,8 @@ class _HttpTransport:
             raise error_of(status, headers, body)
         if _REQUESTS in headers or _TOKENS in headers:
             self.announced = (_limit(headers, _REQUESTS), _limit(headers, _TOKENS))
-        found = json_object(body, shown_address(url), headers.get("content-type", ""))
-        return _without_error(found, headers)
+        reply = json_object(body, shown_address(url), headers.get("content-type", ""))
+        return _without_error(reply, headers)
 
     async def _posted(
         self, url: str, body: bytes, sent: Callable[[], object]
@@ -186,9 +186,9 @@ class _ObjectTransport:
         self, path: str, request: dict[str, Any], sent: Callable[[], object]
     ) -> dict[str, Any]:
         sent()
-        given = request if self._takes_request else _prompt_of(path, request)
+        argument = request if self._takes_request else _prompt_of(path, request)
         try:
-            returned = self._call(given)
+            returned = self._call(argument)
             if inspect.isawaitable(returned):
                 async with asyncio.timeout(self._timeout):
                     returned = await returned

@@ -8,16 +8,15 @@ _LARGEST: Final = 1 << 20  # pixels of a side
 
 
 def image_size(head: bytes) -> tuple[int, int] | None:
-    """Return width and height in pixels of a PNG, JPEG, GIF or WebP; ``None`` if not known.
+    """Return width and height in pixels from the first bytes of an image; ``None`` if not known.
 
-    Args:
-        head: The first bytes of the file.
+    Known are PNG, JPEG, GIF and WebP.
     """
     try:
-        found = _size(head)
+        size = _size(head)
     except (struct.error, IndexError):
         return None
-    return found if found and all(0 < one <= _LARGEST for one in found) else None
+    return size if size and all(0 < one <= _LARGEST for one in size) else None
 
 
 def _size(head: bytes) -> tuple[int, int] | None:
@@ -61,6 +60,6 @@ def _webp_size(head: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _pair(found: tuple[int, ...]) -> tuple[int, int]:
-    width, height = found
+def _pair(numbers: tuple[int, ...]) -> tuple[int, int]:
+    width, height = numbers
     return width, height

@@ -18,10 +18,7 @@ _NAME: Final = "replies.jsonl"
 def replies_file(folder: Path, *, keep: bool) -> Path:
     """Return the file for the replies of a node; replies that it has are moved there.
 
-    Args:
-        folder: Folder of the node.
-        keep: Whether replies are kept as long as the result. Otherwise the file is among the
-            checkpoints, which are removed when the result is published.
+    Without ``keep``, it is among the checkpoints, which are removed when the result is published.
     """
     kept, passing = _places(folder)
     wanted, other = (kept, passing) if keep else (passing, kept)

@@ -19,12 +19,7 @@ def latency_count(seconds: float) -> str:
 
 
 def latency_quantile(rows: Mapping[str, float], share: float) -> float:
-    """Return the seconds that a share of the calls did not exceed.
-
-    Args:
-        rows: The counts by bucket.
-        share: The share, from 0 to 1.
-    """
+    """Return the seconds that a share (0 to 1) of the calls did not exceed, of counts by bucket."""
     ordered = sorted((int(bucket), number) for bucket, number in rows.items())
     wanted = share * sum(number for _, number in ordered)
     passed = 0.0

@@ -43,12 +43,9 @@ def media_kind(part: Mapping[str, Any]) -> str:
 
 
 def media_tokens(part: Mapping[str, Any], kind: str, stated: Mapping[str, float]) -> float:
-    """Return about how many tokens a part counts.
+    """Return about how many tokens a part of a message counts, by its `media_kind`.
 
-    Args:
-        part: A part of a message.
-        kind: Its `media_kind`.
-        stated: Tokens by kind that the user states.
+    The numbers by kind that the user states come first.
     """
     if kind in stated:
         return float(stated[kind])

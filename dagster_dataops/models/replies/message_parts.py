@@ -56,17 +56,17 @@ def message_of(choice: Mapping[str, Any]) -> Message:
     content = message.get("content")
     if type(content) is str and not any(map(message.get, _OTHERS)):
         return Message(content, "", "", [])
-    found = _ContentParts()
-    found.take(content)
+    parts = _ContentParts()
+    parts.take(content)
     for name in _REASONING_KEYS:
-        found.reasoning += _texts_in(message.get(name))
+        parts.reasoning += _texts_in(message.get(name))
     refusal = message.get("refusal")
     if isinstance(refusal, str):
-        found.refusals.append(refusal)
+        parts.refusals.append(refusal)
     return Message(
-        text="".join(found.texts),
-        reasoning="\n".join(dict.fromkeys(found.reasoning)),
-        refusal="\n".join(one for one in found.refusals if one),
+        text="".join(parts.texts),
+        reasoning="\n".join(dict.fromkeys(parts.reasoning)),
+        refusal="\n".join(one for one in parts.refusals if one),
         tool_calls=_tool_calls(message),
     )
 
@@ -79,8 +79,8 @@ def is_blank(text: str) -> bool:
 def end_of_thinking(text: str) -> int:
     """Return where the last block of thinking in a text ends; 0 without one."""
     end = 0
-    for found in _END_OF_THINKING.finditer(text):
-        end = found.end()
+    for mark in _END_OF_THINKING.finditer(text):
+        end = mark.end()
     return end
 
 
@@ -165,8 +165,8 @@ def _tool_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the calls of tools of a message; those of the older form in the newer one."""
     calls = message.get("tool_calls")
     many = calls if isinstance(calls, list) else []
-    found = [dict(one) for one in many if isinstance(one, dict)]
+    in_newer_form = [dict(one) for one in many if isinstance(one, dict)]
     older = message.get("function_call")
     if isinstance(older, dict) and older:
-        found.append({"type": "function", "function": dict(older)})
-    return found
+        in_newer_form.append({"type": "function", "function": dict(older)})
+    return in_newer_form

@@ -25,17 +25,8 @@ _MAX_TEXT: Final = 500
 
 # The sums that calls of models count, apart from tables.
 CALL_COUNTS: Final = frozenset(
-    {
-        *Usage._fields,
-        "calls",
-        "calls_repeated",
-        "calls_replayed",
-        "calls_without_usage",
-        "cost",
-        "cost_estimated",
-        "rate_limited_seconds",
-        "tokens_estimated",
-    }
+    {"calls", "calls_repeated", "calls_replayed", "calls_without_usage", "cost", "cost_estimated"}
+    | {"rate_limited_seconds", "tokens_estimated", *Usage._fields}
 )
 
 
@@ -146,8 +137,8 @@ def offers_tools(request: Mapping[str, Any]) -> bool:
 
 def finish_of(choice: Mapping[str, Any]) -> str:
     """Return why a choice ended, in the words of the server; empty if it does not say."""
-    found = choice.get("finish_reason")
-    return "" if found is None else str(found).strip()
+    reason = choice.get("finish_reason")
+    return "" if reason is None else str(reason).strip()
 
 
 def finish_reason_of(raw: dict[str, Any]) -> str:
@@ -173,14 +164,18 @@ def _choices(raw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         UnfinishedReplyError: There is an error in their place.
     """
     _check_error(raw, "the reply")
-    found = raw.get("choices")
-    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+    choices = raw.get("choices")
+    if (
+        not isinstance(choices, list)
+        or not choices
+        or not all(isinstance(one, dict) for one in choices)
+    ):
         keys = ", ".join(map(str, list(raw)[:10])) or "none"
         reason = f"the reply has no choices with a message; its keys: {keys}"
         raise BadReplyError(reason)
-    if all(type(one.get("index")) is int for one in found):
-        return sorted(found, key=lambda one: int(one["index"]))
-    return found
+    if all(type(one.get("index")) is int for one in choices):
+        return sorted(choices, key=lambda one: int(one["index"]))
+    return choices
 
 
 def _check_finished(choice: Mapping[str, Any], message: Message, *, offers_tools: bool) -> None:

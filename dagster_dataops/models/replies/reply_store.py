@@ -83,9 +83,9 @@ def stored_replies(path: Path) -> Iterator[StoredReply]:
     with storage(path, "read the replies"), path.open("rb") as file:
         at = 0
         for text in file:
-            found = _stored(at, _parsed(text)) if _KEYED.match(text) else None
-            if found is not None:
-                yield found
+            stored = _stored(at, _parsed(text)) if _KEYED.match(text) else None
+            if stored is not None:
+                yield stored
             at += len(text)
 
 
@@ -142,20 +142,15 @@ class ReplyStore:
             )
 
     def get(self, key: str, *, rejected: bool = True) -> StoredReply | None:
-        """Return the last reply to a request; ``None`` if there is none.
-
-        Args:
-            key: The key of the request.
-            rejected: Whether a rejected reply may be returned.
-        """
-        found = self._find(key)
-        if found is None:
+        """Return the last reply to a request, also a rejected one if allowed; else ``None``."""
+        entry = self._find(key)
+        if entry is None:
             with storage(self._path, "read the replies"):
                 self._refresh()
-            found = self._find(key)
-        if found is None:
+            entry = self._find(key)
+        if entry is None:
             return None
-        at, line, is_rejected = found
+        at, line, is_rejected = entry
         return None if is_rejected and not rejected else _stored(at, line)
 
     def put(  # noqa: PLR0913 - the fields of a line
@@ -234,20 +229,19 @@ class ReplyStore:
     def take_spent(self, start: int) -> list[StoredReply]:
         """Return the replies without an answer that a stopped run got for a record, only once."""
         places = self._spent_before.pop(start, ())
-        found = [_stored(at, self._line(at)) for at in places]
-        return [one for one in found if one is not None]
+        replies = [_stored(at, self._line(at)) for at in places]
+        return [reply for reply in replies if reply is not None]
 
     def reject(self, key: str) -> None:
         """Record that the reply to a request was of no use."""
-        found = self._find(key)
-        if found is not None and not found[2]:
-            self._append({"key": key, "rejected": found[0]})
+        entry = self._find(key)
+        if entry is not None and not entry[2]:
+            self._append({"key": key, "rejected": entry[0]})
 
     def begin(self, published: str) -> None:
         """Begin a run; replies so far are those of earlier results if a result was published since.
 
-        Args:
-            published: Name of the run whose result is published; empty for none.
+        ``published`` is the name of the run whose result is published; empty for none.
         """
         line = orjson.dumps({"published": published})
         with storage(self._path, "open the replies"), locked(self._file):
@@ -262,9 +256,9 @@ class ReplyStore:
         """
         for at, text in self._lines(position):
             if _KEYED.match(text) or _SPENT_AT.match(text):
-                found = _stored(at, _parsed(text))
-                if found is not None:
-                    yield found
+                stored = _stored(at, _parsed(text))
+                if stored is not None:
+                    yield stored
 
     def close(self) -> None:
         """Close the file."""
@@ -398,10 +392,10 @@ class _KeyTable:
 
     def positions(self, key: int) -> list[int]:
         """Return the positions of a key, the last one first."""
-        found = []
+        positions = []
         slot = key & self._mask
         while position := self._positions[slot]:
             if self._keys[slot] == key:
-                found.append(position - 1)
+                positions.append(position - 1)
             slot = (slot + 1) & self._mask
-        return found[::-1]
+        return positions[::-1]

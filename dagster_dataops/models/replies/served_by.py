@@ -32,10 +32,7 @@ class ServedBy(NamedTuple):
         return {"address": self.address, **named}
 
     def made(self, line: Mapping[str, Any]) -> bool:
-        """Return whether a stored reply is from this server.
-
-        Args:
-            line: The line of the reply.
+        """Return whether the line of a stored reply is from this server.
 
         Raises:
             UnaddressedRepliesError: The reply does not name its server, and the user has not said

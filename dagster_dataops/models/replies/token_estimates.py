@@ -26,10 +26,8 @@ def estimate(
 ) -> tuple[float, float]:
     """Return about how many tokens a request has, and the most that its reply has.
 
-    Args:
-        request: The JSON of the request.
-        usual_output: Tokens of a reply that has no limit.
-        media: Tokens of a part by its kind: ``image``, ``audio``, ``video``, ``file``.
+    ``usual_output`` counts for a reply without a limit, ``media`` for a part by its kind:
+    ``image``, ``audio``, ``video``, ``file``.
     """
     if "messages" not in request:
         return text_tokens(str(request.get("input"))), 0.0
@@ -43,8 +41,8 @@ def reply_tokens(raw: Mapping[str, Any]) -> int:
     """Return about how many tokens the texts and calls of tools in a reply have; 0 for none."""
     choices = raw.get("choices")
     many = choices if isinstance(choices, list) else [raw]
-    found = [one for one in many if isinstance(one, Mapping)]
-    texts = [text for choice in found for text in _spoken(choice)]
+    objects = [one for one in many if isinstance(one, Mapping)]
+    texts = [text for choice in objects for text in _spoken(choice)]
     return -int(-sum(map(text_tokens, texts)) // 1)
 
 

@@ -10,27 +10,13 @@ _LONGEST: Final = 20  # characters of a number
 _HOLDERS: Final = ("usage", "usageMetadata", "usage_metadata", "token_usage", "meta", "timings")
 _INNER: Final = ("tokens", "billed_units", "usage")
 _TOKENS_IN: Final = (
-    "prompt_tokens",
-    "promptTokens",
-    "promptTokenCount",
-    "prompt_token_count",
-    "prompt_eval_count",
-    "inputTokens",
-    "inputTokenCount",
-    "input_token_count",
-    "prompt_n",
+    *("prompt_tokens", "promptTokens", "promptTokenCount", "prompt_token_count", "prompt_n"),
+    *("prompt_eval_count", "inputTokens", "inputTokenCount", "input_token_count"),
 )
 _TOKENS_IN_UNCACHED: Final = "input_tokens"  # of Anthropic; without those of its caches
 _TOKENS_OUT: Final = (
-    "completion_tokens",
-    "output_tokens",
-    "completionTokens",
-    "outputTokens",
-    "outputTokenCount",
-    "output_token_count",
-    "generated_tokens",
-    "eval_count",
-    "predicted_n",
+    *("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "predicted_n"),
+    *("outputTokenCount", "output_token_count", "generated_tokens", "eval_count"),
 )
 _TOKENS_OUT_SHOWN: Final = ("candidatesTokenCount", "candidates_token_count")  # without thoughts
 _THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count")
@@ -74,13 +60,7 @@ class Usage(NamedTuple):
 
 
 class CountedUsage(NamedTuple):
-    """The tokens of a call, and those of them that are estimated.
-
-    Attributes:
-        usage: All tokens.
-        estimated: Tokens of request and reply that the server does not report; ``None`` if it
-            reports both.
-    """
+    """The tokens of a call, and those of request and reply that are estimated, if any."""
 
     usage: Usage
     estimated: tuple[int, int] | None
@@ -114,10 +94,7 @@ def counted_usage(
 ) -> CountedUsage:
     """Return the tokens of a call; those that the server does not report are estimated.
 
-    Args:
-        raw: The JSON of the server.
-        request_tokens: The estimated tokens of the request.
-        estimated: An earlier estimate, which counts.
+    ``request_tokens`` is the estimate of the request; an earlier estimate of both counts instead.
     """
     usage = usage_of(raw) or Usage()
     if estimated is None:
@@ -151,9 +128,9 @@ def _told(raw: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 
 def _tokens_in(counts: Mapping[str, Any]) -> int | None:
-    found = _first([counts], _TOKENS_IN)
-    if found is not None:
-        return found
+    tokens = _first([counts], _TOKENS_IN)
+    if tokens is not None:
+        return tokens
     fresh = token_count(counts.get(_TOKENS_IN_UNCACHED))
     if fresh is None:
         return None
@@ -161,9 +138,9 @@ def _tokens_in(counts: Mapping[str, Any]) -> int | None:
 
 
 def _tokens_out(counts: Mapping[str, Any]) -> int | None:
-    found = _first([counts], _TOKENS_OUT)
-    if found is not None:
-        return found
+    tokens = _first([counts], _TOKENS_OUT)
+    if tokens is not None:
+        return tokens
     shown = _first([counts], _TOKENS_OUT_SHOWN)
     return None if shown is None else shown + (_first([counts], _THOUGHTS) or 0)
 
@@ -174,12 +151,12 @@ def _counts(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     if type(usage) is dict and type(usage.get("prompt_tokens")) is int:
         return usage
     holders = [raw.get(name) for name in _HOLDERS]
-    found = [one for one in holders if isinstance(one, dict)]
-    found += [one[name] for one in found for name in _INNER if isinstance(one.get(name), dict)]
-    for counts in (*found, raw):
+    objects = [one for one in holders if isinstance(one, dict)]
+    objects += [one[name] for one in objects for name in _INNER if isinstance(one.get(name), dict)]
+    for counts in (*objects, raw):
         if _tokens_in(counts) is not None or _tokens_out(counts) is not None:
             return counts
-    totals: list[Mapping[str, Any]] = [one for one in found if _first([one], _TOTAL) is not None]
+    totals: list[Mapping[str, Any]] = [one for one in objects if _first([one], _TOTAL) is not None]
     return totals[0] if totals else {}
 
 

@@ -27,13 +27,13 @@ def vectors_of(request: Mapping[str, Any], reply: Mapping[str, Any]) -> list[lis
     """
     count = len(request["input"])
     items = reply.get("data")
-    found = _by_index(items) if isinstance(items, list) else {}
-    if sorted(found) != list(range(count)) or (isinstance(items, list) and len(items) != count):
+    by_index = _by_index(items) if isinstance(items, list) else {}
+    if sorted(by_index) != list(range(count)) or (isinstance(items, list) and len(items) != count):
         number = len(items) if isinstance(items, list) else 0
-        shown = ", ".join(map(str, sorted(found)[:10])) or "none"
+        shown = ", ".join(map(str, sorted(by_index)[:10])) or "none"
         reason = f"the reply has {number} vectors of the texts {shown}, not one of all {count}"
         raise BadReplyError(reason)
-    vectors = [_vector(found[at], at) for at in range(count)]
+    vectors = [_vector(by_index[at], at) for at in range(count)]
     for at, vector in enumerate(vectors):
         if len(vector) != len(vectors[0]):
             reason = f"vector {at} has {len(vector)} numbers, vector 0 has {len(vectors[0])}"
@@ -52,25 +52,25 @@ def vector_length(reply: Mapping[str, Any]) -> int:
 
 def _by_index(items: list[Any]) -> dict[int, Any]:
     """Return the vectors by the number of their text: their order if they have no index."""
-    found: dict[int, Any] = {}
+    vectors: dict[int, Any] = {}
     for at, one in enumerate(items):
         if not isinstance(one, dict):
             continue
         index = one.get("index", at)
         if type(index) is int or (isinstance(index, float) and index.is_integer()):
-            found[int(index)] = one.get("embedding")
-    return found
+            vectors[int(index)] = one.get("embedding")
+    return vectors
 
 
-def _vector(given: Any, at: int) -> list[JsonValue]:
+def _vector(value: Any, at: int) -> list[JsonValue]:
     """Return a vector.
 
     Raises:
         InvalidOutputError: It is none.
     """
-    vector: Any = _decoded(given) if isinstance(given, str) else given
+    vector: Any = _decoded(value) if isinstance(value, str) else value
     if not isinstance(vector, list) or not vector:
-        raise InvalidOutputError(f"vector {at} is no list of numbers: {given!r:.80}")
+        raise InvalidOutputError(f"vector {at} is no list of numbers: {value!r:.80}")
     if not (set(map(type, vector)) <= _NUMBERS and all(map(math.isfinite, vector))):
         number = next(n for n, one in enumerate(vector) if not _is_number(one))
         reason = f"vector {at}: number {number} is {vector[number]!r:.40}, not a finite number"

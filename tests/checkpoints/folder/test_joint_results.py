@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
+from dagster_dataops import load_result
 from dagster_dataops.checkpoints.folder.joint_results import check_together
-from dagster_dataops.checkpoints.folder.manifest import load_result
-from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.errors import InputError
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.execution.splitting import operator_for, splits
 from tests.faults.crashing import DyingAfter, in_child
+from tests.nodes import commit
 
 
 def test_results_of_two_runs_of_a_node_are_not_read_together(tmp_path: Path) -> None:

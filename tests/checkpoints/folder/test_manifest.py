@@ -4,17 +4,17 @@ from pathlib import Path
 import orjson
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest, load_result, published
+from dagster_dataops import load_result
 from dagster_dataops.errors import ResultMissingError
-from tests.execution.helpers import act, expected_results, node, plan, run, write_input
+from tests.execution.helpers import act, expected_results, node, plan, run_over
+from tests.nodes import Manifest, published
 
 _RECORDS = plan(["keep", "drop", "fail", "expand"])
 
 
 @pytest.fixture
 def folder(tmp_path: Path):
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
-    run(act(_concurrency_mode="single"), dataset, node(tmp_path), run="first")
+    run_over(tmp_path, act(_concurrency_mode="single"), _RECORDS, run="first")
     return node(tmp_path)
 
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from dagster_dataops import chain, data_register
-from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint, in_words
+from dagster_dataops.checkpoints.folder.run_fingerprint import in_words
 from tests.each import each
 from tests.execution.helpers import act, act_async
+from tests.journals import RunFingerprint
 
 _ONE = RunFingerprint.of(act(tag="a").__dataops__, "xxh3:1")
 

@@ -9,17 +9,22 @@ from pathlib import Path
 import pytest
 import xxhash
 
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, existing, fresh
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
-from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter, checksum, segment_path
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.folder_place import FolderClaim
 from dagster_dataops.checkpoints.publish.commit import commit
-from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.errors import LostError
 from tests.faults.cases import cases
+from tests.journals import (
+    Checkpoint,
+    RunFingerprint,
+    SegmentWriter,
+    Span,
+    SpansEntry,
+    checksum,
+    fresh,
+    segment_path,
+)
+from tests.nodes import Manifest, NodeFolder, draft_of, existing, published
 from tests.object_stores import FakeStore, Request, machine
 
 FINGERPRINT = RunFingerprint("6", "op", "options", "code", "input")
@@ -59,7 +64,7 @@ def run(folder: NodeFolder, name: str, pieces: list[bytes] = PIECES) -> bytes:
 
 
 def _interval():
-    from dagster_dataops.datasets.lines import Interval
+    from dagster_dataops.workplaces import Interval
 
     return Interval(0, 24)
 

@@ -8,7 +8,6 @@ import orjson
 import pytest
 
 from dagster_dataops import config, load_result
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import (
@@ -21,6 +20,7 @@ from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from tests.each import each
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.foundation.places.test_confined_names import ESCAPES
+from tests.nodes import Manifest, NodeFolder
 from tests.object_stores import FakeStore, machine
 from tests.parted_results import store_in_parts
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, result_by_range
+from dagster_dataops import load_result
+from dagster_dataops.checkpoints.folder.manifest import result_by_range
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.folder_place import FolderClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace
@@ -14,6 +15,7 @@ from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import FolderLockedError, InputError
 from dagster_dataops.foundation.places import open_stores
 from tests.execution.helpers import act, node, plan, run, write_input
+from tests.nodes import NodeFolder
 from tests.object_stores import FakeStore, machine
 
 _RECORDS = plan(["keep"] * 20)

@@ -7,16 +7,8 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
-from dagster_dataops.checkpoints.publish import commit
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import draft_of
-from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops import JsonlDataset, Operator, load_result
 from dagster_dataops.errors import StorageError
-from dagster_dataops.foundation.concurrency.background import background, deleting
-from dagster_dataops.operators.definition.operator import Operator
 from tests.execution.helpers import (
     act,
     error_rows,
@@ -29,6 +21,17 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import DyingAfter, in_child
+from tests.nodes import (
+    CheckpointContent,
+    JsonlWriter,
+    NodeFolder,
+    ResumePolicy,
+    background,
+    commit,
+    deleting,
+    draft_of,
+    published,
+)
 
 _OLD = plan(["keep", "fail", "expand", "keep"])
 _NEW = plan(["expand", "drop", "replace", "fail", "fail", "keep", "expand"])
@@ -169,9 +172,7 @@ def test_a_dataset_operator_killed_while_publishing_leaves_a_whole_result(
     assert not folder.checkpoints.exists()
 
 
-def test_a_manifests_draft_without_its_result_does_not_cost_the_checkpoint(
-    tmp_path: Path,
-) -> None:
+def test_a_manifests_draft_without_its_result_does_not_cost_the_checkpoint(tmp_path: Path) -> None:
     """A power loss may keep the name of a later file and lose that of an earlier one."""
     folder = _start(tmp_path)
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
@@ -263,9 +264,7 @@ def test_a_death_while_publishing_the_same_bytes_again_leaves_the_result(
     assert not list(folder.path.glob(".*.draft"))
 
 
-def test_an_interrupted_publication_is_finished_by_the_next_run(
-    tmp_path: Path,
-) -> None:
+def test_an_interrupted_publication_is_finished_by_the_next_run(tmp_path: Path) -> None:
     folder = _start(tmp_path)
     dataset = write_input(tmp_path / "new.jsonl", _NEW)
     _killed("before the renames", act(_concurrency_mode="single"), dataset, folder)

@@ -11,40 +11,23 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import existing
+from dagster_dataops import DataPipelineBuilder, StopRun, To, load_result, trace
 from dagster_dataops.checkpoints.folder import run_fingerprint
-from dagster_dataops.checkpoints.folder.manifest import (
-    Manifest,
-    NodeFolder,
-    load_result,
-    other_format,
-)
+from dagster_dataops.checkpoints.folder.manifest import other_format
 from dagster_dataops.checkpoints.journal import journal_writer
-from dagster_dataops.checkpoints.journal.frames import (
-    FORMAT,
-    FrameKind,
-    frame,
-    json_frame,
-    read_frames,
-    spans_frame,
-)
+from dagster_dataops.checkpoints.journal.frames import json_frame
 from dagster_dataops.checkpoints.journal.journal_reader import (
     READERS,
     AttemptEntry,
     format_of,
     is_newer,
     is_read,
-    read_journal,
 )
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.errors import NewerVersionError, RetryRefusedError, TraceError
-from dagster_dataops.operators.outcomes.named_outputs import To
-from dagster_dataops.operators.outcomes.record_context import StopRun
-from dagster_dataops.pipelines.tracing.tracer import trace
-from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from tests.execution.helpers import node, run, write_input
+from tests.journals import FORMAT, FrameKind, frame, read_frames, read_journal, spans_frame
+from tests.nodes import Manifest, NodeFolder, ResumePolicy, draft_of, existing
 from tests.object_stores import FakeStore, machine
 
 OLDER: Final = "3-little"

@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
-from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.datasets.writer import JsonlWriter
 from tests.execution.helpers import plan, run, write_input
 from tests.execution.splitting import check_manifests, expected, operator_for, splits, written
 from tests.faults.crashing import DyingAfter, in_child
+from tests.nodes import JsonlWriter, Manifest, NodeFolder, ResumePolicy, commit, published_manifest
 
 _OLD = plan(["train", "test", "fail", "both"])
 _NEW = plan(["several", "test", "drop", "fail", "train", "both", "fail", "changed"])

@@ -8,16 +8,11 @@ from typing import Annotated, Any
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, fresh
-from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.foundation.hashing.file_digests import content_digest
-from dagster_dataops.foundation.hashing.operational import Operational
+from dagster_dataops import Operational, RunReport
 from dagster_dataops.operators.definition.spec import Invocation
-from tests.execution.helpers import TINY, cut_by, lines, node, run, write_input
+from tests.execution.helpers import TINY, cut_by, lines, node, run, run_over, write_input
+from tests.journals import Checkpoint, RunFingerprint, Span, SpansEntry, checksum, fresh
+from tests.nodes import ResumePolicy, content_digest
 from tests.registries import OperatorRegistry
 
 _RECORDS = [{"n": n} for n in range(20)]
@@ -77,6 +72,11 @@ def calls() -> list[int]:
     return _SWITCH.calls
 
 
+@pytest.fixture
+def dataset(tmp_path: Path) -> Any:
+    return write_input(tmp_path / "input.jsonl", _RECORDS)
+
+
 def _go_on(
     operator: Any,
     dataset: Any,
@@ -92,8 +92,9 @@ def _expected(factor: int = 2, add: int = 0) -> bytes:
     return lines({"n": n * factor + add} for n in range(20))
 
 
-def test_an_unfinished_run_resumes_where_it_stopped(tmp_path: Path, registry, calls) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+def test_an_unfinished_run_resumes_where_it_stopped(
+    tmp_path: Path, dataset, registry, calls
+) -> None:
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry), dataset, tmp_path)
     assert calls == list(range(12, 20))
@@ -104,8 +105,7 @@ def test_an_unfinished_run_resumes_where_it_stopped(tmp_path: Path, registry, ca
     assert not node(tmp_path).checkpoints.exists()
 
 
-def test_several_attempts_are_counted_in_the_note(tmp_path: Path, registry) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+def test_several_attempts_are_counted_in_the_note(tmp_path: Path, dataset, registry) -> None:
     for stop_at in (5, 9, 17):
         _interrupt(_operator(registry), dataset, tmp_path, stop_at, resume=ResumePolicy.AUTO)
     report = _go_on(_operator(registry), dataset, tmp_path)
@@ -113,8 +113,7 @@ def test_several_attempts_are_counted_in_the_note(tmp_path: Path, registry) -> N
 
 
 @pytest.mark.parametrize("mode", ["thread", "process"])
-def test_a_run_resumes_in_another_mode(tmp_path: Path, registry, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+def test_a_run_resumes_in_another_mode(tmp_path: Path, dataset, registry, mode: str) -> None:
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(OperatorRegistry(print), mode=mode), dataset, tmp_path)
     assert report.manifest.resumed == 12
@@ -142,29 +141,30 @@ def _afresh(tmp_path: Path, registry, calls, before: Any, after: Any, dataset: A
     return note
 
 
-def test_changed_options_start_afresh(tmp_path: Path, registry, calls) -> None:
-    same = lambda: write_input(tmp_path / "input.jsonl", _RECORDS)  # noqa: E731
-    before, after = _operator(registry), _operator(registry, add=1)
-    note = _afresh(tmp_path, registry, calls, before, after, same)
-    assert "because its options have changed since" in note
-    assert node(tmp_path).result.read_bytes() == _expected(add=1)
-
-
-def test_changed_code_starts_afresh(tmp_path: Path, registry, calls) -> None:
-    same = lambda: write_input(tmp_path / "input.jsonl", _RECORDS)  # noqa: E731
-    before, after = _operator(registry), _operator(OperatorRegistry(print), factor=3)
-    note = _afresh(tmp_path, registry, calls, before, after, same)
-    assert "because its code has changed since" in note
-    assert node(tmp_path).result.read_bytes() == _expected(factor=3)
-
-
-def test_changed_input_starts_afresh(tmp_path: Path, registry, calls) -> None:
-    def other() -> Any:  # with the same size
-        return write_input(tmp_path / "input.jsonl", [{"n": 9}, *_RECORDS[1:]])
-
-    note = _afresh(tmp_path, registry, calls, _operator(registry), _operator(registry), other)
-    assert "because the input has changed since" in note
-    assert node(tmp_path).result.read_bytes().startswith(b'{"n":18}\n{"n":2}\n')
+@pytest.mark.parametrize(
+    ("rows", "option", "factor", "reason"),
+    [
+        (_RECORDS, {"add": 1}, 2, "its options have changed since"),
+        (_RECORDS, {}, 3, "its code has changed since"),
+        ([{"n": 9}, *_RECORDS[1:]], {}, 2, "the input has changed since"),  # with the same size
+    ],
+    ids=["options", "code", "input"],
+)
+def test_another_operator_or_input_starts_afresh(
+    tmp_path: Path,
+    registry,
+    calls,
+    rows: list[dict[str, int]],
+    option: dict[str, int],
+    factor: int,
+    reason: str,
+) -> None:
+    after = _operator(OperatorRegistry(print) if factor == 3 else registry, factor, **option)
+    other = lambda: write_input(tmp_path / "input.jsonl", rows)  # noqa: E731
+    note = _afresh(tmp_path, registry, calls, _operator(registry), after, other)
+    assert f"because {reason}" in note
+    found = lines({"n": row["n"] * factor + option.get("add", 0)} for row in rows)
+    assert node(tmp_path).result.read_bytes() == found
 
 
 def test_another_upstream_result_starts_afresh(tmp_path: Path, registry, calls) -> None:
@@ -178,8 +178,7 @@ def test_another_upstream_result_starts_afresh(tmp_path: Path, registry, calls) 
     assert node(tmp_path).result.read_bytes() == lines({"n": (n + 100) * 4} for n in range(20))
 
 
-def test_several_changed_parts_are_all_named(tmp_path: Path, registry, calls) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+def test_several_changed_parts_are_all_named(tmp_path: Path, dataset, registry, calls) -> None:
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(OperatorRegistry(print), 5, add=1), dataset, tmp_path)
     assert "because its options and its code have changed since" in report.notes[0]
@@ -188,9 +187,8 @@ def test_several_changed_parts_are_all_named(tmp_path: Path, registry, calls) ->
 @pytest.mark.parametrize("reuse", [True, False], ids=["with digest", "by checksums"])
 @pytest.mark.parametrize("how", ["touched", "copied", "rewritten"])
 def test_the_same_content_with_another_time_is_resumed(
-    tmp_path: Path, registry, calls, how: str, reuse: bool
+    tmp_path: Path, dataset, registry, calls, how: str, reuse: bool
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     if how == "touched":
         os.utime(dataset.path, ns=(1, 1))
@@ -204,8 +202,9 @@ def test_the_same_content_with_another_time_is_resumed(
     assert node(tmp_path).result.read_bytes() == _expected()
 
 
-def test_changes_after_the_settled_part_are_taken_up(tmp_path: Path, registry, calls) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+def test_changes_after_the_settled_part_are_taken_up(
+    tmp_path: Path, dataset, registry, calls
+) -> None:
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     changed = [*_RECORDS[:15], {"n": 99}, *_RECORDS[16:]]
     report = _go_on(_operator(registry), write_input(dataset.path, changed), tmp_path)
@@ -214,9 +213,8 @@ def test_changes_after_the_settled_part_are_taken_up(tmp_path: Path, registry, c
 
 
 def test_across_code_keeps_records_finished_by_the_old_code(
-    tmp_path: Path, registry, calls
+    tmp_path: Path, dataset, registry, calls
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     changed = _operator(OperatorRegistry(print), factor=3)
     report = _go_on(changed, dataset, tmp_path, ResumePolicy.ACROSS_CODE)
@@ -227,9 +225,8 @@ def test_across_code_keeps_records_finished_by_the_old_code(
 
 
 def test_records_kept_of_older_code_are_not_kept_by_a_run_that_did_not_ask_for_it(
-    tmp_path: Path, registry, calls
+    tmp_path: Path, dataset, registry, calls
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 8)
     mended = _operator(OperatorRegistry(print), factor=3)
     _interrupt(mended, dataset, tmp_path, 12, resume=ResumePolicy.ACROSS_CODE, run="across")
@@ -239,24 +236,25 @@ def test_records_kept_of_older_code_are_not_kept_by_a_run_that_did_not_ask_for_i
     assert node(tmp_path).result.read_bytes() == _expected(factor=3)
 
 
-def test_across_code_refuses_other_options(tmp_path: Path, registry, calls) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+def test_across_code_refuses_other_options(tmp_path: Path, dataset, registry, calls) -> None:
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry, add=1), dataset, tmp_path, ResumePolicy.ACROSS_CODE)
     assert report.manifest.resumed == 0
     assert node(tmp_path).result.read_bytes() == _expected(add=1)
 
 
-def test_never_resuming_starts_afresh_with_a_log_line(tmp_path: Path, registry, calls) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+def test_never_resuming_starts_afresh_with_a_log_line(
+    tmp_path: Path, dataset, registry, calls
+) -> None:
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     report = _go_on(_operator(registry), dataset, tmp_path, ResumePolicy.NEVER)
     assert "because resuming is switched off" in report.notes[0]
     assert calls == list(range(20))
 
 
-def test_the_matching_one_of_several_checkpoints_is_found(tmp_path: Path, registry, calls) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+def test_the_matching_one_of_several_checkpoints_is_found(
+    tmp_path: Path, dataset, registry, calls
+) -> None:
     _interrupt(_operator(registry, add=1), dataset, tmp_path, 12)
     _interrupt(_operator(registry, add=2), dataset, tmp_path, 6, resume=ResumePolicy.AUTO)
     report = _go_on(_operator(registry, add=1), dataset, tmp_path)
@@ -265,9 +263,8 @@ def test_the_matching_one_of_several_checkpoints_is_found(tmp_path: Path, regist
 
 
 def test_a_resumed_run_names_the_runs_that_settled_its_records(
-    tmp_path: Path, registry, calls
+    tmp_path: Path, dataset, registry, calls
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     auto = ResumePolicy.AUTO
     _interrupt(_operator(registry), dataset, tmp_path, 12, run="first", resume=auto)
     _interrupt(_operator(registry), dataset, tmp_path, 18, run="second", resume=auto)
@@ -281,22 +278,8 @@ def test_a_resumed_run_names_the_runs_that_settled_its_records(
 
 
 def test_a_run_that_resumes_nothing_names_no_run(tmp_path: Path, registry, calls) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
-    manifest = run(_operator(registry), dataset, node(tmp_path)).manifest
+    manifest = run_over(tmp_path, _operator(registry), _RECORDS).manifest
     assert (manifest.resumed, manifest.resumed_from) == (0, [])
-
-
-def test_a_checkpoint_of_another_format_is_not_used(
-    tmp_path: Path, registry, calls, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dagster_dataops.checkpoints.folder import run_fingerprint
-
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
-    with monkeypatch.context() as patch:
-        patch.setattr(run_fingerprint, "FORMAT", "0-middle")
-        _interrupt(_operator(registry), dataset, tmp_path, 12)
-    report = _go_on(_operator(registry), dataset, tmp_path)
-    assert "of run killed has format 0-middle; this version reads" in report.notes[0]
 
 
 def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(
@@ -313,14 +296,14 @@ def test_a_checkpoint_of_another_format_stays_until_the_new_result_is_published(
     _interrupt(_operator(registry), dataset, tmp_path, 6, resume=ResumePolicy.ACROSS_CODE)
     assert kept.read_bytes() == before
     report = _go_on(_operator(registry), dataset, tmp_path)
+    assert "of run killed has format 2-little; this version reads" in report.notes[0]
     assert report.manifest.resumed == 6
     assert node(tmp_path).result.read_bytes() == _expected()
 
 
 def test_an_option_without_known_content_never_equals_another(
-    tmp_path: Path, registry, calls
+    tmp_path: Path, dataset, registry, calls
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
 
     def operator() -> Any:
         return _operator(registry, add=Unknown(0))
@@ -341,9 +324,8 @@ _TEXTS = (text for text in "ab")
 
 
 def test_a_constant_without_known_content_never_equals_another(
-    tmp_path: Path, registry, calls
+    tmp_path: Path, dataset, registry, calls
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
 
     @registry("data.naming", _concurrency_mode="single")
     def name(record: dict) -> dict:
@@ -367,9 +349,8 @@ def test_a_constant_without_known_content_never_equals_another(
 
 
 def test_the_log_says_that_another_version_compared_by_other_rules(
-    tmp_path: Path, registry, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dataset, registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     with monkeypatch.context() as patch:  # as version 0.2 wrote it
         patch.setattr(Invocation, "options_digest", "0123456789abcdef0123456789abcdef")
         _interrupt(_operator(registry, add=Sum(1, 2)), dataset, tmp_path, 12)
@@ -380,9 +361,8 @@ def test_the_log_says_that_another_version_compared_by_other_rules(
 
 
 def test_a_checkpoint_that_lost_its_fingerprint_is_not_used(
-    tmp_path: Path, registry, calls
+    tmp_path: Path, dataset, registry, calls
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     journal = node(tmp_path).checkpoints / "1" / "journal"
     data = journal.read_bytes()
@@ -394,7 +374,7 @@ def test_a_checkpoint_that_lost_its_fingerprint_is_not_used(
 
 
 def test_records_given_as_a_list_resume_by_their_digest(tmp_path: Path, registry, calls) -> None:
-    from dagster_dataops.datasets.writer import write_records
+    from tests.nodes import write_records
 
     path = tmp_path / "list.jsonl"
     _interrupt(_operator(registry), write_records(path, _RECORDS, "list"), tmp_path, 12)
@@ -404,8 +384,9 @@ def test_records_given_as_a_list_resume_by_their_digest(tmp_path: Path, registry
 
 
 @pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.NEVER])
-def test_a_finished_run_leaves_nothing_to_resume(tmp_path: Path, registry, calls, policy) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
+def test_a_finished_run_leaves_nothing_to_resume(
+    tmp_path: Path, dataset, registry, calls, policy
+) -> None:
     run(_operator(registry), dataset, node(tmp_path))
     report = _go_on(_operator(registry), dataset, tmp_path, policy)
     assert calls == list(range(20))
@@ -415,10 +396,9 @@ def test_a_finished_run_leaves_nothing_to_resume(tmp_path: Path, registry, calls
 @pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.FAILED_RECORDS])
 @pytest.mark.parametrize("ours", [False, True], ids=["a user's file", "a published file"])
 def test_a_line_read_while_its_file_was_cut_short_is_done_again(
-    tmp_path: Path, registry, calls, ours: bool, policy: ResumePolicy
+    tmp_path: Path, dataset, registry, calls, ours: bool, policy: ResumePolicy
 ) -> None:
     """The file is read as during a copy over the input; it is complete when the run resumes."""
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     digest = content_digest(dataset.path) if ours else None
     dataset = replace(dataset, fingerprint=digest)
     operator = _operator(registry)
@@ -487,10 +467,9 @@ def _settle(operator: Any, dataset: Any, path: Path, numbers: list[int]) -> None
 
 @pytest.mark.parametrize("policy", [ResumePolicy.AUTO, ResumePolicy.FAILED_RECORDS])
 def test_a_settled_record_whose_line_was_joined_to_the_one_before_is_done_again(
-    tmp_path: Path, registry, calls, policy: ResumePolicy
+    tmp_path: Path, dataset, registry, calls, policy: ResumePolicy
 ) -> None:
     """The newline between an open and a settled record became a space: the size is the same."""
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _settle(_operator(registry), dataset, tmp_path, [1, 2, *range(6, 20)])
     content = dataset.path.read_bytes()
     for joined in (b'{"n":0}\n', b'{"n":5}\n'):
@@ -507,9 +486,8 @@ def test_a_settled_record_whose_line_was_joined_to_the_one_before_is_done_again(
 
 @pytest.mark.parametrize("count", [15, 25], ids=["shorter", "longer"])
 def test_an_input_of_another_length_starts_afresh(
-    tmp_path: Path, registry, calls, count: int
+    tmp_path: Path, dataset, registry, calls, count: int
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     _interrupt(_operator(registry), dataset, tmp_path, 12)
     changed = [{"n": n} for n in range(count)]
     report = _go_on(_operator(registry), write_input(dataset.path, changed), tmp_path)

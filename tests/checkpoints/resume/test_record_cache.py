@@ -14,20 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent, existing
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
-from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
-from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.checkpoints.journal.span import SpansEntry
-from dagster_dataops.checkpoints.journal.stored_outcomes import line_digest
+from dagster_dataops import JsonlDataset, RunReport, load_result
 from dagster_dataops.checkpoints.resume import record_cache
 from dagster_dataops.checkpoints.resume.record_cache import RecordCache
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.checkpoints.resume.start_decision import OutcomeSource
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import (
     OperatorOptionError,
     OutageError,
@@ -35,7 +26,6 @@ from dagster_dataops.errors import (
     RunStoppedError,
     StorageError,
 )
-from dagster_dataops.execution.run_report import RunReport
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -52,6 +42,22 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import DyingAfter, in_child
+from tests.journals import (
+    Checkpoint,
+    FinishedSpan,
+    JournalWriter,
+    SegmentWriter,
+    SpansEntry,
+    line_digest,
+)
+from tests.nodes import (
+    CheckpointContent,
+    NodeFolder,
+    ResumePolicy,
+    existing,
+    published,
+    write_records,
+)
 
 _KINDS = ("keep", "replace", "expand", "drop", "fail")
 Rows = list[dict[str, Any]]
@@ -122,6 +128,11 @@ class _Node:
         assert not self.folder.checkpoints.exists()
 
 
+@pytest.fixture
+def this(tmp_path: Path) -> _Node:
+    return _Node(tmp_path)
+
+
 def _failing(records: Iterable[dict[str, Any]]) -> list[int]:
     return [record["n"] for record in records if record["do"] == "fail"]
 
@@ -160,8 +171,7 @@ def set_aside(rows: Rows, new: Rows) -> Rows:
     return [row for row in rows if row not in new]
 
 
-def test_an_unchanged_input_is_not_processed_again_by_default(tmp_path: Path) -> None:
-    this = _Node(tmp_path)
+def test_an_unchanged_input_is_not_processed_again_by_default(this: _Node) -> None:
     records = plan(("keep", "drop", "expand") * 5)
     this.run(records)
     this.run(records, run="second")
@@ -172,9 +182,8 @@ def test_an_unchanged_input_is_not_processed_again_by_default(tmp_path: Path) ->
     this.check(records)
 
 
-def test_only_new_lines_of_a_growing_file_are_called(tmp_path: Path) -> None:
+def test_only_new_lines_of_a_growing_file_are_called(tmp_path: Path, this: _Node) -> None:
     """It is no result of ours, so that nothing but its lines tells what is in it."""
-    this = _Node(tmp_path)
     records = plan(("keep", "expand", "drop") * 4)
     for count in (3, 7, 12):
         this.run(write_input(tmp_path / "grows.jsonl", records[:count]))
@@ -182,8 +191,9 @@ def test_only_new_lines_of_a_growing_file_are_called(tmp_path: Path) -> None:
         assert len(this.asked) in {3, 4, 5}
 
 
-def test_white_space_around_a_line_and_blank_lines_make_no_other_record(tmp_path: Path) -> None:
-    this = _Node(tmp_path)
+def test_white_space_around_a_line_and_blank_lines_make_no_other_record(
+    tmp_path: Path, this: _Node
+) -> None:
     records = plan(("keep", "expand", "drop") * 2)
     this.run(records)
     path = tmp_path / "spaced.jsonl"
@@ -215,9 +225,8 @@ def test_records_settled_by_an_unfinished_run_over_another_input_are_reused(
 
 
 def test_other_options_and_other_code_ask_for_everything(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    this: _Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    this = _Node(tmp_path)
     records = plan(("keep", "drop") * 4)
     this.run(records)
     this.run(records, tag="other")
@@ -228,9 +237,8 @@ def test_other_options_and_other_code_ask_for_everything(
 
 
 def test_across_code_keeps_old_records_with_a_log_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    this: _Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    this = _Node(tmp_path)
     records = plan(("keep", "drop") * 4)
     this.run(records[1:], run="old")
     spec = asked(log="x").__dataops__.spec
@@ -245,10 +253,7 @@ def test_across_code_keeps_old_records_with_a_log_line(
     assert this.asked == list(range(8)), "what old code made is not taken unasked"
 
 
-def test_outcomes_stored_without_the_setting_are_computed_again(
-    tmp_path: Path,
-) -> None:
-    this = _Node(tmp_path)
+def test_outcomes_stored_without_the_setting_are_computed_again(this: _Node) -> None:
     records = plan(("keep", "drop", "fail") * 3)
     this.run(records, _reuse_outcomes=False)
     found = published(this.folder)
@@ -261,8 +266,7 @@ def test_outcomes_stored_without_the_setting_are_computed_again(
     this.check(records[1:])
 
 
-def test_without_failures_the_kept_journal_exists_only_with_reuse(tmp_path: Path) -> None:
-    this = _Node(tmp_path)
+def test_without_failures_the_kept_journal_exists_only_with_reuse(this: _Node) -> None:
     records = plan(("keep",) * 3)
     this.run(records)
     assert this.folder.kept.exists()
@@ -270,8 +274,7 @@ def test_without_failures_the_kept_journal_exists_only_with_reuse(tmp_path: Path
     assert not this.folder.kept.exists()
 
 
-def test_an_edited_result_is_not_used_for_outcomes(tmp_path: Path) -> None:
-    this = _Node(tmp_path)
+def test_an_edited_result_is_not_used_for_outcomes(this: _Node) -> None:
     records = plan(("keep",) * 6)
     this.run(records)
     data = this.folder.result.read_bytes()
@@ -281,8 +284,7 @@ def test_an_edited_result_is_not_used_for_outcomes(tmp_path: Path) -> None:
     this.check(records[1:])
 
 
-def test_a_damaged_result_is_detected_and_made_again(tmp_path: Path) -> None:
-    this = _Node(tmp_path)
+def test_a_damaged_result_is_detected_and_made_again(this: _Node) -> None:
     records = plan(("keep",) * 6)
     this.run(records)
     path = this.folder.result
@@ -299,9 +301,8 @@ def test_a_damaged_result_is_detected_and_made_again(tmp_path: Path) -> None:
     assert path.read_bytes() == expected_results(records[1:])
 
 
-def test_a_journal_kept_for_another_result_is_not_used(tmp_path: Path) -> None:
+def test_a_journal_kept_for_another_result_is_not_used(this: _Node) -> None:
     """As after a loss of power, or where files were copied: the places would be wrong."""
-    this = _Node(tmp_path)
     records = plan(("keep", "expand") * 6)
     this.run(records[::-1])
     other = this.folder.kept.read_bytes()
@@ -313,9 +314,10 @@ def test_a_journal_kept_for_another_result_is_not_used(tmp_path: Path) -> None:
     this.check(records[:-1])
 
 
-def test_outcomes_that_were_found_stay_found_though_the_input_is_touched(tmp_path: Path) -> None:
+def test_outcomes_that_were_found_stay_found_though_the_input_is_touched(
+    tmp_path: Path, this: _Node
+) -> None:
     """A run that looked them up was stopped; touching the file changes none of its lines."""
-    this = _Node(tmp_path)
     records = plan(("keep", "drop") * 10)
     path = tmp_path / "input.jsonl"
     this.run(write_input(path, records[:15]))
@@ -328,8 +330,7 @@ def test_outcomes_that_were_found_stay_found_though_the_input_is_touched(tmp_pat
     this.check(records)
 
 
-def test_failed_records_are_retried_alone_and_all_outcomes_stay_known(tmp_path: Path) -> None:
-    this = _Node(tmp_path)
+def test_failed_records_are_retried_alone_and_all_outcomes_stay_known(this: _Node) -> None:
     records = plan(_KINDS * 3)
     this.run(records)
     this.run(records, run="second", resume=ResumePolicy.FAILED_RECORDS)
@@ -341,8 +342,7 @@ def test_failed_records_are_retried_alone_and_all_outcomes_stay_known(tmp_path: 
     this.check(rows)
 
 
-def test_an_input_without_known_records_leaves_no_files(tmp_path: Path) -> None:
-    this = _Node(tmp_path)
+def test_an_input_without_known_records_leaves_no_files(this: _Node) -> None:
     this.run(plan(("keep",) * 3))
     strangers = [{**record, "text": "stranger"} for record in plan(("keep",) * 4)]
     this.run(strangers)
@@ -362,8 +362,7 @@ _MOMENTS = {
 
 
 @pytest.mark.parametrize("moment", _MOMENTS)
-def test_a_death_while_looking_up_costs_no_outcome(tmp_path: Path, moment: str) -> None:
-    this = _Node(tmp_path)
+def test_a_death_while_looking_up_costs_no_outcome(this: _Node, moment: str) -> None:
     records = plan(("keep", "expand", "drop") * 4)
     this.run(records)
     rows = [*records[2:], {"n": 50, "do": "keep", "text": "new"}]
@@ -382,10 +381,7 @@ def test_a_death_while_looking_up_costs_no_outcome(tmp_path: Path, moment: str) 
 
 
 @pytest.mark.slow
-def test_a_damaged_kept_journal_never_mixes_up_outcomes(
-    tmp_path: Path,
-) -> None:
-    this = _Node(tmp_path)
+def test_a_damaged_kept_journal_never_mixes_up_outcomes(tmp_path: Path, this: _Node) -> None:
     records = plan(("keep", "expand", "drop", "replace") * 3)
     this.run(records)
     whole = this.folder.kept.read_bytes()
@@ -441,8 +437,7 @@ def test_operators_over_all_records_have_no_outcome_of_one() -> None:
         turn_around(_reuse_outcomes=True)
 
 
-def test_a_handle_of_the_result_stays_valid(tmp_path: Path) -> None:
-    this = _Node(tmp_path)
+def test_a_handle_of_the_result_stays_valid(this: _Node) -> None:
     records = plan(("keep",) * 4)
     this.run(records)
     held = load_result(this.folder).path.open("rb")
@@ -451,9 +446,8 @@ def test_a_handle_of_the_result_stays_valid(tmp_path: Path) -> None:
         assert held.read() == expected_results(records)
 
 
-def test_a_run_started_without_the_setting_resumes_with_it(tmp_path: Path) -> None:
+def test_a_run_started_without_the_setting_resumes_with_it(tmp_path: Path, this: _Node) -> None:
     """Spans of many records, with failures among them, lie beside those of one."""
-    this = _Node(tmp_path)
     records = plan(_KINDS * 6)
     records[26]["do"] = "exit"
     with pytest.raises(RecordError):
@@ -473,9 +467,8 @@ def test_a_run_started_without_the_setting_resumes_with_it(tmp_path: Path) -> No
 
 
 def test_records_that_old_code_made_are_known_as_such_after_a_kill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    this: _Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    this = _Node(tmp_path)
     records = plan(("keep", "drop") * 4)
     this.run(records[1:], run="old")
     monkeypatch.setitem(vars(asked(log="x").__dataops__.spec), "code_version", "edited")
@@ -506,8 +499,7 @@ def test_known_outcomes_between_failing_calls_do_not_hide_an_outage(
     assert len(this.asked) == 4
 
 
-def test_a_run_that_is_resumed_looks_up_the_rest(tmp_path: Path) -> None:
-    this = _Node(tmp_path)
+def test_a_run_that_is_resumed_looks_up_the_rest(this: _Node) -> None:
     records = plan(("keep", "expand", "drop") * 4)
     this.run(records, run="first")
 
@@ -529,9 +521,8 @@ def test_a_run_that_is_resumed_looks_up_the_rest(tmp_path: Path) -> None:
     this.check(records[1:])
 
 
-def test_reused_outcomes_that_a_loss_of_power_took_are_looked_up_again(tmp_path: Path) -> None:
+def test_reused_outcomes_that_a_loss_of_power_took_are_looked_up_again(this: _Node) -> None:
     """The journal was on disk, and the file with the outcomes was not."""
-    this = _Node(tmp_path)
     records = plan(("keep", "expand", "drop") * 4)
     this.run(records, run="first")
 

@@ -5,12 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure, reopen
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.datasets.lines import Line, content_interval, iterate_lines
-from dagster_dataops.foundation.hashing.file_digests import content_digest
 from tests.examples import at_most
 from tests.execution.helpers import (
     KINDS,
@@ -32,6 +27,8 @@ from tests.execution.helpers import (
     without_traceback,
     write_input,
 )
+from tests.journals import Line, content_interval, iterate_lines, segment_path
+from tests.nodes import CheckpointContent, ResumePolicy, content_digest
 
 
 def lines_of(dataset: JsonlDataset) -> list[Line]:

@@ -17,20 +17,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder.manifest import Manifest, published
+from dagster_dataops import JsonlDataset, RunReport
 from dagster_dataops.checkpoints.journal import kept_journal
-from dagster_dataops.checkpoints.publish import commit
-from dagster_dataops.checkpoints.resume import seeded_checkpoint
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume import retry_failed
+from dagster_dataops.checkpoints.resume.retry_failed import seeded_by_result
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets import writer
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.errors import RetryRefusedError, RunStoppedError, StorageError
-from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.workplaces import range_worker
-from dagster_dataops.foundation.hashing.file_digests import content_digest
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -44,10 +38,13 @@ from tests.execution.helpers import (
     lines,
     node,
     run,
+    run_over,
     turn_around,
     write_input,
 )
 from tests.faults.crashing import in_child
+from tests.journals import content_interval, iterate_lines
+from tests.nodes import Manifest, ResumePolicy, commit, content_digest, existing, published
 from tests.registries import OperatorRegistry
 
 RETRY = ResumePolicy.FAILED_RECORDS
@@ -441,9 +438,7 @@ def test_changed_code_is_logged_and_keeps_successful_records(fixable: Fixable) -
     assert Manifest.load(fixable.folder.manifest) == report.manifest
 
 
-def test_changed_options_are_logged_and_apply_only_to_failed_records(
-    fixable: Fixable,
-) -> None:
+def test_changed_options_are_logged_and_apply_only_to_failed_records(fixable: Fixable) -> None:
     fixable.run([3, 7], ResumePolicy.AUTO)
     report = fixable.run([], factor=10)
     assert fixable.result() == [0, 1, 2, 30, 4, 5, 6, 70, 8, 9]
@@ -635,9 +630,7 @@ def test_a_record_unfinished_elsewhere_is_not_used_and_the_note_reports_it(
     assert fixable.calls == [3]
 
 
-def test_an_unfinished_run_over_a_newer_input_is_resumed(
-    fixable: Fixable,
-) -> None:
+def test_an_unfinished_run_over_a_newer_input_is_resumed(fixable: Fixable) -> None:
     fixable.run([3], ResumePolicy.AUTO, run="first")
     fixable.dataset = write_input(fixable.dataset.path, [{"n": n} for n in range(20, 30)])
     fixable.stopped([24], ResumePolicy.AUTO, run="unfinished")
@@ -725,7 +718,7 @@ def test_a_retry_killed_while_it_is_prepared_is_prepared_again(tmp_path: Path) -
 
     def die() -> None:
         patch = pytest.MonkeyPatch()
-        patch.setattr(seeded_checkpoint, "write_durably", lambda *_: os._exit(1))
+        patch.setattr(retry_failed, "write_durably", lambda *_: os._exit(1))
         rounds.run()
 
     assert in_child(die) == 1
@@ -772,8 +765,11 @@ def test_several_inputs_gathered_into_one_are_recognized(tmp_path: Path) -> None
 
 
 def test_an_error_file_row_has_no_internal_fields(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1, "do": "fail", "text": ""}])
-    run(act(_concurrency_mode="single", _stop_after_failures=0), dataset, node(tmp_path))
+    run_over(
+        tmp_path,
+        act(_concurrency_mode="single", _stop_after_failures=0),
+        [{"n": 1, "do": "fail", "text": ""}],
+    )
     (row,) = error_rows(node(tmp_path))
     names = "index path line operator exception message traceback attempts input"
     assert list(row) == names.split()
@@ -830,9 +826,7 @@ def test_a_selection_operator_is_refused_only_after_publication(
         run(Longest(), dataset, folder, run="third", resume=RETRY)
 
 
-def test_an_interrupted_publication_is_finished_before_a_retry(
-    fixable: Fixable,
-) -> None:
+def test_an_interrupted_publication_is_finished_before_a_retry(fixable: Fixable) -> None:
     def die() -> None:
         patch = pytest.MonkeyPatch()
         patch.setattr(commit, "_finish", lambda *_: os._exit(1))
@@ -843,3 +837,15 @@ def test_an_interrupted_publication_is_finished_before_a_retry(
     assert fixable.calls == [3]
     assert report.notes[0].startswith("finished publishing the result of run cut")
     assert report.notes[1].startswith("retrying 1 failed record of run cut")
+
+
+def test_a_new_checkpoint_removes_those_whose_making_was_cut_short(tmp_path: Path) -> None:
+    folder = node(tmp_path)
+    for name in ("1", "2"):
+        (folder.checkpoints / name).mkdir(parents=True)
+        (folder.checkpoints / name / "segment-00001.jsonl").write_bytes(b"{}\n")
+    (folder.checkpoints / "2" / "journal").touch()
+    folder.result.write_bytes(b"{}\n")
+    folder.kept.touch()
+    new = seeded_by_result(folder).folder
+    assert sorted(folder.checkpoints.iterdir()) == [folder.checkpoints / "2", new]

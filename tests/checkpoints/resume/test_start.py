@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import Operational
 from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import (
     StartDecision,
@@ -14,8 +14,8 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     StartRequest,
 )
 from dagster_dataops.execution import executor
-from dagster_dataops.foundation.hashing.operational import Operational
 from tests.execution.helpers import TINY, cut_by, node, run, write_input
+from tests.nodes import ResumePolicy
 from tests.registries import OperatorRegistry
 
 _RECORDS = [{"n": n} for n in range(10)]

@@ -4,11 +4,10 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from dagster_dataops import LocalCluster
 from dagster_dataops.errors import InputError, StorageError, WorkerError
 from dagster_dataops.execution.agent_pool import AgentOrder, Command, Ended, Message, Ready
-from dagster_dataops.execution.agents.agent import Agent
-from dagster_dataops.execution.cluster.local_cluster import LocalCluster
-from dagster_dataops.execution.leases.agent_orders import AgentOrders
+from tests.execution.engine import Agent, AgentOrders
 from tests.execution.helpers import act, node, plan, sink_for, write_input
 
 

@@ -5,18 +5,16 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
-from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops import LocalCluster
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.lines import Interval, content_interval
 from dagster_dataops.execution.agent_pool import Lease
 from dagster_dataops.execution.agents import leased_work
 from dagster_dataops.execution.agents.leased_work import LeasedWork, LeaseSink
-from dagster_dataops.execution.cluster.local_cluster import LocalCluster
-from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.foundation.places.opening import opened
-from dagster_dataops.operators.pickling import receive
+from dagster_dataops.workplaces import Interval
+from tests.execution.engine import AgentOrders, receive
 from tests.execution.helpers import act, node, plan, sink_for, write_input
+from tests.journals import SegmentWriter, Span, content_interval, segment_path
 
 
 class InBatches(data_register.new_group("leased_batches")):

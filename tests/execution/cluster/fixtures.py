@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
-from dagster_dataops import data
+from dagster_dataops import Drop, JsonlDataset, LocalCluster, OperatorContext, RunReport, data
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.execution.cluster.local_cluster import LocalCluster, SubprocessAgents
-from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
+from dagster_dataops.execution.cluster.local_cluster import SubprocessAgents
+from dagster_dataops.execution.leases import head
 from tests.execution.helpers import Listener, node, run, write_input
+
+
+def silent_after(patch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Replace agents that have been silent for some seconds."""
+    patch.setattr(head, "_SILENT_SECONDS", seconds)
 
 
 @data_register("data.over_agents", _concurrency_mode="process", _max_workers=2)

@@ -16,10 +16,10 @@ from typing import Final
 
 import psutil
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops import JsonlDataset
 from tests.execution.cluster.fixtures import Watched, input_of, works
 from tests.execution.helpers import node, run
+from tests.nodes import ResumePolicy
 
 _MIXED: Final = ["keep", "fail", "twice", "drop", "keep", "keep"]
 _LONGEST_WAIT: Final = 1.5

@@ -10,10 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import RecordError, RunStoppedError
-from dagster_dataops.execution.leases import head
-from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
 from tests.execution.cluster.fixtures import (
     Cuttable,
     Meanwhile,
@@ -22,11 +19,14 @@ from tests.execution.cluster.fixtures import (
     family,
     input_of,
     kill_one,
+    silent_after,
     works,
 )
 from tests.execution.cluster.kill_campaign import campaign
+from tests.execution.engine import LeaseSchedule
 from tests.execution.helpers import error_rows, node, run
 from tests.faults.crashing import wait_until
+from tests.nodes import ResumePolicy
 
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
 
@@ -64,7 +64,7 @@ def test_an_agent_that_is_killed_is_replaced_and_no_record_is_blamed(tmp_path: P
 def test_a_frozen_agent_is_replaced_and_each_record_counts_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool
 ) -> None:
-    monkeypatch.setattr(head, "_SILENT_SECONDS", 8.0)
+    silent_after(monkeypatch, 8.0)
     dataset = input_of(tmp_path, _MIXED * 400)
     cluster = Watched(agents=2)
     frozen: list[psutil.Process] = []
@@ -97,7 +97,7 @@ def test_a_frozen_agent_is_replaced_and_each_record_counts_once(
 def test_an_agent_that_is_cut_off_is_replaced_and_what_it_says_later_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(head, "_SILENT_SECONDS", 2.0)
+    silent_after(monkeypatch, 2.0)
     counts = _watch_settling(monkeypatch)
     dataset = input_of(tmp_path, _MIXED * 300)
     cluster = Cuttable(agents=2)

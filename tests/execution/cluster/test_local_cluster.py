@@ -8,18 +8,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dagster_dataops import chain, config, data
-from dagster_dataops.checkpoints.folder.manifest import load_result
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import LocalCluster, chain, config, data, load_result
 from dagster_dataops.errors import (
     AbsentColumnError,
     ClusterError,
     ConfigurationError,
     OperatorOptionError,
 )
-from dagster_dataops.execution.cluster.local_cluster import LocalCluster
 from dagster_dataops.execution.leases.head import Head
-from dagster_dataops.operators.outcomes.record_context import count_tables
 from tests.execution.cluster.fixtures import (
     Beside,
     Counting,
@@ -30,6 +26,7 @@ from tests.execution.cluster.fixtures import (
     works,
 )
 from tests.execution.helpers import act_async, node, plan, run, turn_around, write_input
+from tests.nodes import ResumePolicy, count_tables
 from tests.object_stores import FakeStore, machine
 
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]

@@ -10,13 +10,10 @@ from typing import Any
 import psutil
 import pytest
 
-from dagster_dataops import data
+from dagster_dataops import LocalCluster, RayCluster, data
 from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtraError
 from dagster_dataops.execution.cluster import ray_cluster
-from dagster_dataops.execution.cluster.local_cluster import LocalCluster
-from dagster_dataops.execution.cluster.ray_cluster import RayCluster
-from dagster_dataops.execution.leases import head
-from tests.execution.cluster.fixtures import Meanwhile, both, family, input_of, works
+from tests.execution.cluster.fixtures import Meanwhile, both, family, input_of, silent_after, works
 from tests.execution.helpers import error_rows, node, run
 from tests.faults.crashing import wait_until
 
@@ -104,7 +101,7 @@ class TestOnRay:
     def test_a_frozen_node_is_replaced_and_each_record_counts_once(
         self, tmp_path: Path, ray_nodes: _Nodes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(head, "_SILENT_SECONDS", 4.0)
+        silent_after(monkeypatch, 4.0)
         dataset = input_of(tmp_path, _MIXED * 300)
         frozen: list[psutil.Process] = []
 

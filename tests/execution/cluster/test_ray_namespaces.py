@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.execution.cluster.ray_cluster import RayCluster
-from dagster_dataops.execution.leases import head
-from tests.execution.cluster.fixtures import Meanwhile, both, input_of, works
+from dagster_dataops import RayCluster
+from tests.execution.cluster.fixtures import Meanwhile, both, input_of, silent_after, works
 from tests.faults.crashing import wait_until
 
 _KINDS = ["keep", "fail", "twice", "drop", "keep", "keep"] * 300
@@ -152,7 +151,7 @@ def _living(ray: object) -> int:
 def test_a_cut_network_costs_no_record_and_what_is_said_later_counts_once(
     tmp_path: Path, network: _Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(head, "_SILENT_SECONDS", 4.0)
+    silent_after(monkeypatch, 4.0)
     dataset = input_of(tmp_path, _KINDS)
     listener = Meanwhile(50, lambda: network.cut(0))
     late = Meanwhile(len(_KINDS) * 9 // 10, lambda: network.mend(0))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.datasets.lines import Interval
-from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
+from dagster_dataops.workplaces import Interval
 from tests.execution.cluster.fixtures import Meanwhile, Watched, both, input_of, kill_one, logs
+from tests.execution.engine import LeaseSchedule
 
 
 @pytest.fixture
@@ -18,9 +18,9 @@ def revoked(monkeypatch: pytest.MonkeyPatch) -> list[Interval]:
     found: list[Interval] = []
     revoke = LeaseSchedule.revoke
 
-    def noted(schedule: LeaseSchedule, agent: Hashable) -> int:
+    def noted(schedule: LeaseSchedule, agent: Hashable) -> None:
         found.extend(Interval(*part) for part in schedule._held_by(agent))
-        return revoke(schedule, agent)
+        revoke(schedule, agent)
 
     monkeypatch.setattr(LeaseSchedule, "revoke", noted)
     return found

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from dagster_dataops import LocalCluster
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.durable_files import draft_of
-from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.errors import (
     ClusterError,
     EnvironmentDiffersError,
@@ -28,12 +27,11 @@ from dagster_dataops.execution.agent_pool import (
     Said,
     SpanBatch,
 )
-from dagster_dataops.execution.agents.agent import Agent
-from dagster_dataops.execution.cluster.local_cluster import LocalCluster
 from dagster_dataops.execution.leases import head
-from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.operators.pickling import receive
-from tests.execution.helpers import act, lines, node, operator_for, plan, run, write_input
+from dagster_dataops.workplaces import Interval
+from tests.execution.engine import Agent, Failure, receive
+from tests.execution.helpers import act, lines, node, operator_for, plan, run, run_over, write_input
+from tests.nodes import draft_of
 
 
 class _Fake:
@@ -101,35 +99,30 @@ def test_an_environment_that_differs_is_refused_by_name(
     tmp_path: Path, part: str, name: str
 ) -> None:
     cluster = _Cluster(lambda order, _: [_ready(order, **{part: "other"})])
-    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
     with pytest.raises(EnvironmentDiffersError, match=f"{name} on node-7 is other, but"):
-        run(act(), dataset, node(tmp_path), cluster=cluster)
+        run_over(tmp_path, act(), plan(["keep"]), cluster=cluster)
 
 
 def test_agents_that_die_again_and_again_end_the_run(tmp_path: Path) -> None:
     cluster = _Cluster(lambda *_: [Lost("out of memory")])
-    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
     with pytest.raises(ClusterError, match="6 agents in a row died, the last with: out of memory"):
-        run(act(), dataset, node(tmp_path), cluster=cluster)
+        run_over(tmp_path, act(), plan(["keep"]), cluster=cluster)
 
 
 def test_an_error_of_an_agent_is_that_of_the_run(tmp_path: Path) -> None:
     error = StorageError("/shared", "write", "disk full")
     cluster = _Cluster(lambda order, _: [_ready(order), Ended(error=error)])
-    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
     with pytest.raises(StorageError, match="disk full"):
-        run(act(), dataset, node(tmp_path), cluster=cluster)
+        run_over(tmp_path, act(), plan(["keep"]), cluster=cluster)
 
 
 def test_a_cluster_without_agents_is_an_error_after_some_time(tmp_path: Path) -> None:
     cluster = _Cluster(lambda *_: [], start_seconds=0.2)
-    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
     with pytest.raises(ClusterError, match="no agent was ready within 0.2 s"):
-        run(act(), dataset, node(tmp_path), cluster=cluster)
+        run_over(tmp_path, act(), plan(["keep"]), cluster=cluster)
 
 
 def test_no_two_agents_have_a_segment_number_in_common(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
     orders: list[AgentOrder] = []
 
     def dies(order: AgentOrder, _: int) -> list[Message]:
@@ -137,7 +130,7 @@ def test_no_two_agents_have_a_segment_number_in_common(tmp_path: Path) -> None:
         return [Lost("killed")]
 
     with pytest.raises(ClusterError):
-        run(act(), dataset, node(tmp_path), cluster=_Cluster(dies))
+        run_over(tmp_path, act(), plan(["keep"]), cluster=_Cluster(dies))
     numbers = [number for order in orders for number in order.segments]
     assert len(numbers) == len(set(numbers)) > 10_000
 
@@ -222,7 +215,6 @@ def test_agents_of_a_complete_run_finish_and_are_closed_after_the_publication(
 
 @pytest.mark.parametrize("settled", [True, False])
 def test_agents_of_a_failed_run_are_stopped(tmp_path: Path, settled: bool) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
 
     def behave(order: AgentOrder, number: int) -> list[Message]:
         if number:
@@ -232,7 +224,7 @@ def test_agents_of_a_failed_run_are_stopped(tmp_path: Path, settled: bool) -> No
 
     cluster = _Cluster(behave, agents=2)
     with pytest.raises(RecordError, match="no"):
-        run(act(_ignore_errors=False), dataset, node(tmp_path), cluster=cluster)
+        run_over(tmp_path, act(_ignore_errors=False), plan(["keep"] * 3), cluster=cluster)
     assert Command.STOP in cluster.started[1].orders
     assert Command.FINISH not in cluster.started[1].orders
 
@@ -243,7 +235,6 @@ def numbered(record, context):
 
 
 def test_each_agent_knows_its_number(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"]))
     numbers: list[tuple[int, int]] = []
 
     def dies(order: AgentOrder, _: int) -> list[Message]:
@@ -251,17 +242,16 @@ def test_each_agent_knows_its_number(tmp_path: Path) -> None:
         return [Lost("killed")]
 
     with pytest.raises(ClusterError):
-        run(numbered(), dataset, node(tmp_path), cluster=_Cluster(dies, agents=3))
+        run_over(tmp_path, numbered(), plan(["keep"]), cluster=_Cluster(dies, agents=3))
     assert numbers[:4] == [(0, 3), (1, 3), (2, 3), (0, 3)]
 
 
 def test_agents_of_a_run_that_ends_with_an_error_are_stopped(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
     error = StorageError("/shared", "write", "disk full")
     cluster = _Cluster(
         lambda order, number: [_ready(order), *([] if number else [Ended(error=error)])], agents=2
     )
     with pytest.raises(StorageError, match="disk full"):
-        run(act(), dataset, node(tmp_path), cluster=cluster)
+        run_over(tmp_path, act(), plan(["keep"] * 3), cluster=cluster)
     assert Command.STOP in cluster.started[1].orders
     assert Command.FINISH not in cluster.started[1].orders

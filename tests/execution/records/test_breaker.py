@@ -3,7 +3,8 @@ import threading
 import pytest
 
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.record_failures import Failure, failure_of, failure_of_line
+from dagster_dataops.execution.records.record_failures import failure_of_line
+from tests.execution.engine import Failure, failure_of
 
 REFUSED = failure_of(ConnectionError("401"))
 BUSY = failure_of(TimeoutError("503"))

@@ -1,13 +1,18 @@
 """Tests of batches, by `settle_steps`, `calling_once` and `span_draft`."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+import orjson
+import pytest
+
 from dagster_dataops import To, data, data_register
-from dagster_dataops.datasets.lines import Line
-from dagster_dataops.execution.records.calling import calling_once
-from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.execution.records.span_draft import Finished, span_of
+from dagster_dataops.execution.records.fork_guard import ForkGuard
+from dagster_dataops.execution.records.span_draft import SpanDraft, span_of
+from tests.execution.engine import Failure, Finished, calling_once
+from tests.faults.crashing import in_child
+from tests.journals import Line
 
 data_register.new_group("batched")
 Records = list[dict[str, Any]]
@@ -167,3 +172,57 @@ def test_records_of_a_batch_go_to_named_outputs() -> None:
     span = span_of(finished, "parted", check_input=False)
     assert span.notes is not None
     assert list(span.notes.outputs()) == [0, 1]
+
+
+def test_an_error_line_holds_the_record_and_where_it_was() -> None:
+    draft = SpanDraft()
+    draft.records, draft.output = 3, bytearray(9)
+    draft.fail(Failure("E", "m", "t", offset=17), b'{"a": 1}', "g.o")
+    draft.fail(Failure("E", "m", "t"), b"\xffx" * 50_000, "g.o")
+    failed, raw = map(orjson.loads, draft.errors)
+    assert failed == {
+        "offset": 17,
+        "length": 8,
+        "position": 3,
+        "output": 9,
+        "dropped": 0,
+        "operator": "g.o",
+        "exception": "E",
+        "message": "m",
+        "traceback": "t",
+        "attempts": 1,
+        "input": {"a": 1},
+    }
+    assert raw["input"] == "\\xffx" * (32 << 10)
+    assert raw["position"] == 4
+
+
+def test_undoing_removes_what_was_added_since_the_mark() -> None:
+    draft = SpanDraft()
+    draft.fail(Failure("E", "first", ""), b"{}", "g.o")
+    mark = draft.mark()
+    draft.output += b"{}\n"
+    draft.records, draft.emitted = 2, 1
+    draft.fail(Failure("E", "second", "", disposition=b"{}"), b"{}", "g.o")
+    draft.undo(mark)
+    assert draft.mark() == mark
+    assert b"first" in b"".join(draft.errors)
+    assert draft.finished(0, 3, None).span.failed == 1
+
+
+def test_the_process_itself_continues() -> None:
+    ForkGuard().check()
+
+
+def test_a_forked_copy_ends_at_once_with_a_reason(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    guard = ForkGuard()
+
+    def go_on() -> None:
+        guard.check()
+        (tmp_path / "went on").touch()
+
+    assert in_child(go_on) == 1
+    assert not list(tmp_path.iterdir())
+    assert "returned from the operator's call" in capfd.readouterr().err

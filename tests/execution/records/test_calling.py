@@ -8,13 +8,8 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import UnencodableError
-from dagster_dataops.execution.records.calling import calling_each
-from dagster_dataops.execution.records.record_failures import (
-    Failure,
-    failure_of,
-)
-from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.records import encode
+from tests.execution.engine import Failure, Tally, calling_each, failure_of
 from tests.execution.helpers import act, act_async, call_one, call_one_async
 
 _GROUP = "data.settling"

@@ -2,10 +2,8 @@
 
 import pytest
 
-from dagster_dataops.execution.records.record_failures import (
-    failure_of,
-)
 from dagster_dataops.operators.chains.chain_calls import PartCall, PartTimes, chain_function
+from tests.execution.engine import failure_of
 
 
 def test_messages_are_cut_and_always_text() -> None:

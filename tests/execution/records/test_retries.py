@@ -9,18 +9,13 @@ from typing import Any, Final
 
 import pytest
 
+from dagster_dataops import To, trace
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.lines import Line
 from dagster_dataops.errors import RecordError, RunStoppedError, UnencodableError
 from dagster_dataops.execution.records.async_calling import async_callers
-from dagster_dataops.execution.records.calling import calling_each, calling_once
-from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.execution.records.retries import PauseEnded, Retries, matches
-from dagster_dataops.operators.options.settings import ExecutionSettings
-from dagster_dataops.operators.outcomes.named_outputs import To
-from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import ContractError
-from dagster_dataops.pipelines.tracing.tracer import trace
+from tests.execution.engine import Failure, Outcome, Tally, calling_each, calling_once
 from tests.execution.helpers import (
     MODES,
     Listener,
@@ -30,8 +25,11 @@ from tests.execution.helpers import (
     lines,
     node,
     run,
+    run_over,
     write_input,
 )
+from tests.journals import Line
+from tests.nodes import ExecutionSettings
 
 _GROUP = "data.retrying"
 
@@ -79,8 +77,7 @@ def test_a_record_is_tried_again_with_a_new_copy_until_it_succeeds(
 ) -> None:
     goods = [1, 3, 1, 2, 9, 1]
     records = [{"n": n, "good_at": good} for n, good in enumerate(goods)]
-    dataset = write_input(tmp_path / "input.jsonl", records)
-    run(_shaky(mode, tmp_path, _retries=2), dataset, node(tmp_path))
+    run_over(tmp_path, _shaky(mode, tmp_path, _retries=2), records)
     well = [{**record, "seen": record["good_at"]} for record in records if record["good_at"] <= 3]
     assert node(tmp_path).result.read_bytes() == lines(well)
     (row,) = error_rows(node(tmp_path))
@@ -95,16 +92,16 @@ def test_a_record_is_tried_again_with_a_new_copy_until_it_succeeds(
 def test_a_further_try_may_drop_or_multiply_its_record(tmp_path: Path, mode: str) -> None:
     answers: list[object] = [[], [{"a": 1}, {"a": 2}], {"b": 1}]
     records = [{"n": n, "good_at": 2, "answers": answer} for n, answer in enumerate(answers)]
-    dataset = write_input(tmp_path / "input.jsonl", records)
-    report = run(_shaky(mode, tmp_path, _retries=1), dataset, node(tmp_path))
+    report = run_over(tmp_path, _shaky(mode, tmp_path, _retries=1), records)
     assert node(tmp_path).result.read_bytes() == lines([{"a": 1}, {"a": 2}, {"b": 1}])
     assert (report.manifest.rows_in, report.manifest.dropped, report.manifest.failed) == (3, 1, 0)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_bad_lines_and_bad_results_are_not_tried_again(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 0, "good_at": 1, "answers": 5}, 3])
-    run(_shaky(mode, tmp_path, _retries=5), dataset, node(tmp_path))
+    run_over(
+        tmp_path, _shaky(mode, tmp_path, _retries=5), [{"n": 0, "good_at": 1, "answers": 5}, 3]
+    )
     rows = error_rows(node(tmp_path))
     assert [row["exception"] for row in rows] == ["InvalidResult", "InvalidLine"]
     assert [row["attempts"] for row in rows] == [1, 1]
@@ -113,8 +110,7 @@ def test_bad_lines_and_bad_results_are_not_tried_again(tmp_path: Path, mode: str
 
 @pytest.mark.parametrize("mode", MODES)
 def test_without_retries_a_record_has_one_try(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 0, "good_at": 2}])
-    run(_shaky(mode, tmp_path), dataset, node(tmp_path))
+    run_over(tmp_path, _shaky(mode, tmp_path), [{"n": 0, "good_at": 2}])
     (row,) = error_rows(node(tmp_path))
     assert row["attempts"] == 1
 
@@ -127,25 +123,28 @@ def test_without_retries_a_record_has_one_try(tmp_path: Path, mode: str) -> None
 def test_only_the_requested_exceptions_are_retried(
     tmp_path: Path, mode: str, retry_on: Any, tries: int
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 0, "good_at": 9}])
-    run(_shaky(mode, tmp_path, _retries=1, _retry_on=retry_on), dataset, node(tmp_path))
+    run_over(
+        tmp_path, _shaky(mode, tmp_path, _retries=1, _retry_on=retry_on), [{"n": 0, "good_at": 9}]
+    )
     (row,) = error_rows(node(tmp_path))
     assert row["attempts"] == (tmp_path / "tries-0").stat().st_size == tries
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_step_fails_only_after_the_last_try(tmp_path: Path, mode: str) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 0, "good_at": 9}])
     with pytest.raises(RecordError, match="BusyError: try 3 of 0"):
-        run(_shaky(mode, tmp_path, _retries=2, _ignore_errors=False), dataset, node(tmp_path))
+        run_over(
+            tmp_path,
+            _shaky(mode, tmp_path, _retries=2, _ignore_errors=False),
+            [{"n": 0, "good_at": 9}],
+        )
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
 def test_the_number_of_retried_records_is_reported(tmp_path: Path, mode: str) -> None:
     records = [{"n": n, "good_at": good} for n, good in enumerate([1, 2, 2, 9])]
     listener = Listener()
-    dataset = write_input(tmp_path / "input.jsonl", records)
-    run(_shaky(mode, tmp_path, _retries=1), dataset, node(tmp_path), progress=listener)
+    run_over(tmp_path, _shaky(mode, tmp_path, _retries=1), records, progress=listener)
     assert listener.notes == ["tried 3 failed records again; 2 of them succeeded"]
 
 
@@ -184,7 +183,7 @@ def test_an_interrupt_during_a_pause_is_raised_and_keeps_earlier_records() -> No
         output = bytearray()
         stretch = settle(iter([b'{"n":1}', b'{"n":0}']), output, math.inf)
         assert bytes(output) == b'{"n":1}\n'
-        assert (stretch.settled, stretch.line, stretch.failure) == (1, b'{"n":0}', None)
+        assert (stretch.finished, stretch.line, stretch.failure) == (1, b'{"n":0}', None)
         assert isinstance(stretch.interrupt, Stop)
         with pytest.raises(Stop):
             call_one(settle, b'{"n":0}')
@@ -229,7 +228,7 @@ def test_lines_after_a_record_tried_again_are_not_lost() -> None:
         output, source = bytearray(), iter([b'{"n":%d}' % n for n in range(5)])
         settled = 0
         while settled < 5:
-            settled += settle(source, output, math.inf).settled
+            settled += settle(source, output, math.inf).finished
     assert seen == [0, 1, 2, 2, 3, 4]
     assert bytes(output) == lines({"n": n} for n in range(5))
 
@@ -330,8 +329,9 @@ def test_outputs_of_records_that_succeed_at_a_later_try_are_theirs(
         name = ("train", "test", "both")[record["n"] % 3]
         return [To("train", record), To("test", record)] if name == "both" else To(name)
 
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(9)])
-    report = run(routes(folder=str(tmp_path), _concurrency_mode=mode), dataset, node(tmp_path))
+    report = run_over(
+        tmp_path, routes(folder=str(tmp_path), _concurrency_mode=mode), [{"n": n} for n in range(9)]
+    )
     found = {name: [one["n"] for one in made.dataset] for name, made in report.outputs.items()}
     assert found == {"train": [0, 2, 3, 5, 6, 8], "test": [1, 2, 4, 5, 7, 8], "both": []}
 
@@ -347,8 +347,9 @@ def test_reasons_of_records_that_are_dropped_at_a_later_try_are_counted(
             return context.drop("third")
         return [record, record] if record["n"] % 3 == 1 else record
 
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(9)])
-    report = run(drops(folder=str(tmp_path), _concurrency_mode=mode), dataset, node(tmp_path))
+    report = run_over(
+        tmp_path, drops(folder=str(tmp_path), _concurrency_mode=mode), [{"n": n} for n in range(9)]
+    )
     assert [one["n"] for one in report.dataset] == [1, 1, 2, 4, 4, 5, 7, 7, 8]
     assert (report.manifest.dropped, report.manifest.drops) == (3, {"third": 3})
     source = [json.loads(str(place.text))["n"] for place in trace(node(tmp_path).path, 3).sources]

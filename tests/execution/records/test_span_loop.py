@@ -11,18 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
-from dagster_dataops.checkpoints.journal.segments import checksum
-from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.records import span_loop
-from dagster_dataops.execution.records.calling import CallEach, Stretch
 from dagster_dataops.execution.records.calls import opened_calls
-from dagster_dataops.execution.records.record_failures import Failure, Outcome
 from dagster_dataops.execution.records.span_loop import SpanLoop
-from dagster_dataops.operators.outcomes.record_context import Tally
+from tests.execution.engine import CallEach, Failure, Outcome, Stretch, Tally
 from tests.execution.helpers import calls_of
 from tests.faults.crashing import wait_until
+from tests.journals import FinishedSpan, Span, checksum
 
 
 def _settle(line: bytes) -> Outcome:

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops import data_register, load_artefact
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.datasets.artefact import held
+from dagster_dataops import data_register, load_artefact, load_result
 from dagster_dataops.errors import (
     DatasetOperatorError,
     OperatorDefinitionError,
@@ -24,10 +21,9 @@ from dagster_dataops.errors import (
     RunStoppedError,
     StorageError,
 )
-from dagster_dataops.execution import ticker
-from dagster_dataops.foundation.concurrency.background import deleting
-from tests.execution.helpers import Listener, error_rows, node, run, write_input
+from tests.execution.helpers import Listener, error_rows, look_at_every_tick, node, run, write_input
 from tests.faults.failing import failing
+from tests.nodes import NodeFolder, ResumePolicy, deleting, held, published
 
 group = data_register.new_group("artefact_runner_tests")
 RECORDS = [{"n": n} for n in range(10)]
@@ -206,8 +202,7 @@ def write_again(dataset):
 def test_a_stop_is_heeded_while_records_are_read(
     dataset, folder: NodeFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
-    monkeypatch.setattr(ticker, "_STOP_CHECK_SECONDS", 0.0)
+    look_at_every_tick(monkeypatch)
     with pytest.raises(RunStoppedError):
         run(Numbers(), dataset, folder, should_stop=lambda: "told to", progress=Listener())
     assert not folder.result.exists()

@@ -7,15 +7,13 @@ from typing import Any, Final
 
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops import JsonlDataset
 from dagster_dataops.errors import InputError, RecordError
 from dagster_dataops.execution.runners import concat_inputs
 from dagster_dataops.execution.runners.concat_inputs import gathered
 from tests.execution.helpers import act, node, run, turn_around, write_input
 from tests.faults.crashing import in_child, wait_until
+from tests.nodes import JsonlWriter, NodeFolder, ResumePolicy
 
 
 def _dataset(path: Path, content: bytes) -> JsonlDataset:

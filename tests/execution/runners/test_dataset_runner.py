@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops import data
-from dagster_dataops.checkpoints.folder.manifest import load_result
+from dagster_dataops import data, load_result
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import (
     DatasetOperatorError,
@@ -12,8 +11,15 @@ from dagster_dataops.errors import (
     RecordError,
     RunStoppedError,
 )
-from dagster_dataops.execution import ticker
-from tests.execution.helpers import Listener, error_rows, lines, node, run, write_input
+from tests.execution.helpers import (
+    Listener,
+    error_rows,
+    lines,
+    look_at_every_tick,
+    node,
+    run,
+    write_input,
+)
 
 _GROUP = "data.whole_tests"
 _RECORDS = [{"n": n} for n in range(10)]
@@ -174,8 +180,7 @@ def test_a_bad_line_fails_the_step_where_failures_are_not_ignored(tmp_path: Path
 
 
 def test_progress_and_stopping(tmp_path: Path, dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
-    monkeypatch.setattr(ticker, "_STOP_CHECK_SECONDS", 0.0)
+    look_at_every_tick(monkeypatch)
     listener = Listener()
     run(pairs(), dataset, node(tmp_path), progress=listener)
     assert listener.states[-1].records == 10

@@ -8,10 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from dagster_dataops import To, chain, config, data, data_register, pipeline
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops import JsonlDataset, To, chain, config, data, data_register, pipeline
 from dagster_dataops.errors import (
     ChainDefinitionError,
     ConfigurationError,
@@ -26,13 +23,18 @@ from dagster_dataops.errors import (
     RunStoppedError,
     StorageError,
 )
-from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.run_report import RunContext
-from dagster_dataops.operators.definition.operator import exporting, reconfigured
-from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.operators.definition.operator import exporting
 from tests.datasets.exporters.folders import names_in
 from tests.execution.helpers import error_rows, node, run, write_input
 from tests.faults.failing import failing
+from tests.nodes import (
+    ExecutionSettings,
+    NodeFolder,
+    OperatorExecutor,
+    ResumePolicy,
+    RunContext,
+    reconfigured,
+)
 
 group = data_register.new_group("export_runner_tests")
 RECORDS = [{"n": n} for n in range(10)]

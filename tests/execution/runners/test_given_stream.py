@@ -5,20 +5,19 @@ from typing import Any
 
 import pytest
 
+from dagster_dataops import DataPipeline, read_jsonl, read_sequence
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.execution.runners.given_stream import (
     as_reading,
-    given_stream,
     is_stream,
     name_of_stream,
     of_first,
     of_partition,
 )
-from dagster_dataops.streams.data_pipeline import DataPipeline
-from dagster_dataops.streams.factories import read_jsonl, read_sequence
-from dagster_dataops.streams.operations import Operations
+from dagster_dataops.testing import Operations
 from tests.execution.helpers import write_input
+from tests.nodes import given_stream
 
 
 class Reader:

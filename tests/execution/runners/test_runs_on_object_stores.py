@@ -9,15 +9,25 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import JsonlDataset, To, data, data_register, load_artefact
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.run_report import RunContext, RunReport
-from dagster_dataops.execution.runners.given_stream import given_stream
-from dagster_dataops.streams.factories import read_sequence
+from dagster_dataops import (
+    JsonlDataset,
+    RunReport,
+    To,
+    data,
+    data_register,
+    load_artefact,
+    load_result,
+    read_sequence,
+)
 from tests.execution.helpers import write_input
+from tests.nodes import (
+    NodeFolder,
+    OperatorExecutor,
+    ResumePolicy,
+    RunContext,
+    existing,
+    given_stream,
+)
 from tests.object_stores import FakeStore, machine
 
 group = data_register.new_group("object_store_tests")

@@ -8,17 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.checkpoints.journal.segments import segment_path
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import Drop, JsonlDataset, OperatorContext
 from dagster_dataops.data import data_register
-from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, InputError, RecordError, RunStoppedError
-from dagster_dataops.execution import ticker
 from dagster_dataops.execution.runners import selection_runner
-from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -28,11 +21,15 @@ from tests.execution.helpers import (
     cut_by,
     error_rows,
     lines,
+    look_at_every_tick,
     node,
     run,
+    run_over,
     without_traceback,
     write_input,
 )
+from tests.journals import segment_path
+from tests.nodes import Manifest, ResumePolicy, existing, write_records
 
 group: Any = data_register.new_group("selecting_tests")
 
@@ -142,9 +139,8 @@ class RisingBatches(group):
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
 def test_batches_are_sketched_with_a_context_and_fail_one_by_one(tmp_path: Path, mode: str) -> None:
     records = [{"n": number} for number in (1, 2, None, 2, 5, 4, 6, None, 7, 7)]
-    dataset = write_input(tmp_path / "input.jsonl", records)
 
-    report = run(RisingBatches(_concurrency_mode=mode, _max_workers=2), dataset, node(tmp_path))
+    report = run_over(tmp_path, RisingBatches(_concurrency_mode=mode, _max_workers=2), records)
 
     kept = [{"n": number} for number in (1, 2, 5, 6, 7)]
     assert node(tmp_path).result.read_bytes() == lines(kept)
@@ -197,9 +193,8 @@ def test_a_record_that_nests_too_deep_to_be_written_is_copied(tmp_path: Path) ->
 def test_the_first_failing_sketch_fails_the_step_where_failures_are_not_ignored(
     tmp_path: Path,
 ) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}, {"n": None}, {"n": 2}])
     with pytest.raises(RecordError, match=r"RisingNumbers failed on record 1 \(.*line 2\)"):
-        run(RisingNumbers(_ignore_errors=False), dataset, node(tmp_path))
+        run_over(tmp_path, RisingNumbers(_ignore_errors=False), [{"n": 1}, {"n": None}, {"n": 2}])
     assert not node(tmp_path).result.exists()
 
 
@@ -211,8 +206,7 @@ def test_a_sketch_that_json_cannot_hold_is_that_records_error(tmp_path: Path) ->
         def keep(self, sketches):
             return [True for _ in sketches]
 
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(3)])
-    report = run(Bytes(), dataset, node(tmp_path))
+    report = run_over(tmp_path, Bytes(), [{"n": n} for n in range(3)])
     assert report.dataset.read() == [{"n": 0}, {"n": 2}]
     assert "'sketch' holds a bytes" in error_rows(node(tmp_path))[0]["message"]
 
@@ -257,8 +251,7 @@ def test_an_interrupt_of_keep_is_raised_and_leaves_the_sketches(tmp_path: Path, 
 
 
 def test_keep_can_be_stopped(tmp_path: Path, numbered, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ticker, "_TICK_SECONDS", 0.0)
-    monkeypatch.setattr(ticker, "_STOP_CHECK_SECONDS", 0.0)
+    look_at_every_tick(monkeypatch)
     reasons: list[str | None] = [None]
 
     def stopping(sketches, scratch):

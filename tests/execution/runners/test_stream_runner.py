@@ -10,10 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.journal.journal_reader import read_positions
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops import DataPipeline, RunReport, read_jsonl, read_sequence
 from dagster_dataops.errors import (
     FolderLockedError,
     RunStoppedError,
@@ -21,14 +18,18 @@ from dagster_dataops.errors import (
     StreamItemError,
     StreamSourceError,
 )
-from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.progress import Quiet
-from dagster_dataops.execution.run_report import RunContext, RunReport
-from dagster_dataops.execution.runners.given_stream import given_stream
-from dagster_dataops.streams.data_pipeline import DataPipeline
-from dagster_dataops.streams.factories import read_jsonl, read_sequence
-from dagster_dataops.streams.operations import Operations
+from dagster_dataops.testing import Operations
 from tests.execution.helpers import lines, node, write_input
+from tests.journals import read_positions
+from tests.nodes import (
+    NodeFolder,
+    OperatorExecutor,
+    Quiet,
+    ResumePolicy,
+    RunContext,
+    existing,
+    given_stream,
+)
 
 COUNT = 400
 ROWS = [{"n": n, "text": f"é {n}"} for n in range(COUNT)]
@@ -197,9 +198,7 @@ def test_damaged_output_is_made_again(tmp_path: Path) -> None:
     assert second.calls == list(range(report.manifest.resumed, COUNT))
 
 
-def test_items_after_the_resumed_position_are_not_part_of_the_result(
-    tmp_path: Path,
-) -> None:
+def test_items_after_the_resumed_position_are_not_part_of_the_result(tmp_path: Path) -> None:
     """A killed run writes items that it does not settle, and a loss of power may leave anything."""
     interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))
     (segment,) = node(tmp_path).checkpoints.glob("*/segment-*")
@@ -308,9 +307,7 @@ def test_quarantined_items_are_beside_the_result(tmp_path: Path) -> None:
     assert report.error_path == node(tmp_path).errors
 
 
-def test_quarantined_items_survive_interruptions_without_duplicates(
-    tmp_path: Path,
-) -> None:
+def test_quarantined_items_survive_interruptions_without_duplicates(tmp_path: Path) -> None:
     def stream(stop_at: int | None) -> DataPipeline:
         worked = read_sequence(ROWS).map(failing).map(Working(stop_at))
         return worked.and_return(on_error="quarantine")

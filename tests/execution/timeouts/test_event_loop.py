@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.timeouts import event_loop
+from tests.execution.engine import Failure
 from tests.execution.helpers import call_one_async, error_rows, lines, node, run, write_input
 from tests.execution.timeouts.hanging import (
     GROUP,

@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.records.calling import calling_each
-from dagster_dataops.execution.timeouts.record_timeout import (
-    RecordTimeout,
-)
 from dagster_dataops.execution.timeouts.sigalrm import Alarm, alarm_obstacle
-from tests.execution.helpers import Listener, call_one, error_rows, node, run, write_input
+from tests.execution.engine import RecordTimeout, calling_each
+from tests.execution.helpers import Listener, call_one, error_rows, node, run, run_over, write_input
 from tests.execution.timeouts.hanging import GROUP, hangs
 
 # pytest-timeout's SIGALRM would prevent the product's.
@@ -76,8 +73,12 @@ def test_an_alarm_of_other_code_is_not_changed(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGALRM, lambda *_: rung.set())
     try:
         listener = Listener()
-        dataset = write_input(tmp_path / "input.jsonl", [{"n": 1, "hang": False}])
-        run(hangs(_concurrency_mode="single"), dataset, node(tmp_path), progress=listener)
+        run_over(
+            tmp_path,
+            hangs(_concurrency_mode="single"),
+            [{"n": 1, "hang": False}],
+            progress=listener,
+        )
         assert listener.notes == [
             "_timeout=1.5 is not kept in single mode here: something else uses SIGALRM",
             "changed 0 of 1 record",

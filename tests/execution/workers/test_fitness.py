@@ -16,11 +16,10 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import StorageError
-from dagster_dataops.execution.records.calling import Stretch
-from dagster_dataops.execution.records.record_failures import failure_of
 from dagster_dataops.execution.workers.fitness import Fitness
 from tests.each import each
-from tests.execution.helpers import error_rows, node, run, write_input
+from tests.execution.engine import Stretch, failure_of
+from tests.execution.helpers import error_rows, node, run, run_over, write_input
 
 _COUNT: Final = 40
 _RUDE: Final = 23
@@ -88,8 +87,7 @@ def test_a_worker_that_is_damaged_costs_at_most_the_record(tmp_path: Path, deed:
 
 
 def test_the_error_row_names_the_limit_that_was_lowered(tmp_path: Path) -> None:
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_COUNT)])
-    run(opens(deed="no file size"), dataset, node(tmp_path))
+    run_over(tmp_path, opens(deed="no file size"), [{"n": n} for n in range(_COUNT)])
     (row,) = error_rows(node(tmp_path))
     assert (row["index"], row["exception"]) == (_RUDE, "WorkerDied")
     assert "a call lowered RLIMIT_FSIZE from no limit to 0 in its worker" in row["message"]

@@ -8,10 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dagster_dataops.execution.workers import fork_server
-from dagster_dataops.execution.workers.protocol import Kind
-from dagster_dataops.execution.workers.worker_main import Assignment
-from dagster_dataops.execution.workers.worker_pool import WorkerPool
+from tests.execution.engine import Assignment, Kind, WorkerPool, fork_server
 from tests.execution.helpers import (
     act,
     expected_results,
@@ -19,11 +16,56 @@ from tests.execution.helpers import (
     node,
     plan,
     run,
+    run_over,
     second_thread,
     write_input,
 )
 from tests.faults.crashing import Script, alive, in_child, wait_until
 from tests.subprocesses import killed_at_exit
+
+_WHERE = """
+import os
+import sys
+
+from dagster_dataops import data_register
+
+
+@data_register("data.where", _concurrency_mode="process", _max_workers=1)
+def where(record):
+    print("said by a worker", flush=True)
+    return {
+        "version": VERSION,
+        "variable": os.environ.get("WHERE"),
+        "folder": os.getcwd(),
+        "open": sorted(os.listdir("/proc/self/fd")),
+        "server": os.getppid(),
+        "dagster": "dagster" in sys.modules,
+    }
+"""
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Return a function that runs an operator of a module on disk in a worker."""
+    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
+    (tmp_path / "modules").mkdir()
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}])
+
+    def call(version: int):
+        code = _WHERE.replace("VERSION", str(version))
+        path = tmp_path / "modules" / "where_module.py"
+        path.write_text(code)
+        os.utime(
+            path, (version, version)
+        )  # so that its bytecode is not taken for that of the last version
+        sys.modules.pop("where_module", None)
+        import where_module  # type: ignore[import-not-found]
+
+        with second_thread(True):
+            report = run(where_module.where(), dataset, node(tmp_path), run=str(version))
+        return next(iter(report.dataset))
+
+    return call
 
 
 def test_one_server_forks_the_workers_of_every_run(where) -> None:
@@ -41,6 +83,17 @@ def test_workers_have_only_the_necessary_descriptors_open(where) -> None:
     # Standard streams, connection, parent pipe and the one that is its own, input, two segments,
     # and the folder that is being listed.
     assert len(where(1)["open"]) <= 10
+
+
+def test_workers_have_the_environment_and_the_folder_of_their_parent_as_they_are_now(
+    where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHERE", "here")
+    assert where(1)["variable"] == "here"
+    monkeypatch.delenv("WHERE")
+    monkeypatch.chdir(tmp_path)
+    found = where(2)
+    assert (found["variable"], found["folder"]) == (None, str(tmp_path))
 
 
 def _assignment(tmp_path: Path) -> Assignment:
@@ -99,9 +152,8 @@ def test_where_no_server_can_be_had_workers_are_fresh_interpreters(
     monkeypatch.setattr(fork_server, "_BOOT", "raise SystemExit(3)")
     monkeypatch.setattr(fork_server._kept, "server", None)
     records = plan(["keep", "drop", "keep"])
-    dataset = write_input(tmp_path / "input.jsonl", records)
     with second_thread(True):
-        run(act(_concurrency_mode="process"), dataset, node(tmp_path))
+        run_over(tmp_path, act(_concurrency_mode="process"), records)
     assert not fork_server.running()
     assert node(tmp_path).result.read_bytes() == expected_results(records)
 

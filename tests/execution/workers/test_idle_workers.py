@@ -2,6 +2,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import Any
 import psutil
 import pytest
 
+from dagster_dataops import RunReport
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError
-from dagster_dataops.execution.run_report import RunReport
-from dagster_dataops.execution.workers.idle_workers import idle_workers
-from dagster_dataops.foundation.concurrency.background import background, deleting
+from tests.execution.engine import idle_workers, processes
 from tests.execution.helpers import node, run, second_thread, write_input
 from tests.faults.crashing import Script, alive, in_child, wait_until
+from tests.nodes import background, deleting
 from tests.subprocesses import killed_at_exit
 
 _MODULE = """
@@ -160,6 +161,16 @@ def test_an_operator_can_request_fresh_workers(tmp_path: Path, kept: Any) -> Non
     assert len(shared | own | again) == 3
     assert not alive(own | again)
     assert _workers(_run(tmp_path, kept.tell())) == shared
+
+
+def test_a_fresh_worker_ends_as_soon_as_its_run_is_over(
+    tmp_path: Path, kept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_GRACE_SECONDS", 60.0)
+    began = time.monotonic()
+    worker = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
+    assert time.monotonic() - began < 50
+    assert not alive(worker)
 
 
 def test_a_worker_whose_module_was_edited_is_replaced(tmp_path: Path, kept: Any) -> None:
@@ -331,7 +342,7 @@ def test_idle_workers_end_with_their_parents_exit(tmp_path: Path) -> None:
 
 
 def test_an_idle_worker_ends_after_a_while(tmp_path: Path) -> None:
-    from dagster_dataops.execution.workers import worker_main
+    from tests.execution.engine import worker_main
 
     assert 10_000 <= worker_main._IDLE_MS <= 600_000
     code = "from dagster_dataops.execution.workers import worker_main\nworker_main._IDLE_MS = 100\n"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.datasets.lines import Interval
-from dagster_dataops.execution.workers.protocol import Mode, Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
+from dagster_dataops.workplaces import Interval
+from tests.execution.engine import Mode, Range
 
 
 @contextmanager
@@ -196,9 +196,7 @@ def _try(schedule: Scheduler, content: bytes, done: int, seconds: float) -> None
     schedule.measured(done - 10, seconds)
 
 
-def test_a_lone_worker_gets_a_rest_shorter_than_a_worker_start(
-    tmp_path: Path,
-) -> None:
+def test_a_lone_worker_gets_a_rest_shorter_than_a_worker_start(tmp_path: Path) -> None:
     content = (b"x" * 9 + b"\n") * 1000
     with _schedule(tmp_path / "input", content, 8) as schedule:
         _try(schedule, content, 3000, 0.008)

@@ -1,18 +1,17 @@
-"""Tests of a worker that waits for its next run while the code of the user changes."""
+"""The code of the user changes while a worker waits for its next run."""
 
 import importlib
 import multiprocessing
 import sys
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dagster_dataops.execution.workers import protocol, worker_main
 from dagster_dataops.execution.workers.loaded_modules import LoadedModules
-from dagster_dataops.execution.workers.protocol import Kind
-from dagster_dataops.execution.workers.signals import Termination
+from tests.execution.engine import Kind, Termination, protocol, worker_main
 
 _MODULE = "stale_code"
 
@@ -63,3 +62,79 @@ def test_a_worker_whose_code_stays_loads_the_operator(code: tuple[Path, LoadedMo
     (answer,) = _messages(code[1])
     assert answer[0] == Kind.UNABLE
     assert b"no_such_module" in answer
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoadedModules]:
+    """Yield the modules that a test imports from its own folder; forget them afterwards."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield LoadedModules()
+    for name in ("loaded_one", "loaded_two"):
+        sys.modules.pop(name, None)
+
+
+def _imported(path: Path, code: str = "VALUE = 1") -> Path:
+    path.write_text(code)
+    importlib.invalidate_caches()
+    importlib.import_module(path.stem)
+    return path
+
+
+def test_a_module_whose_file_stays_as_it_is_has_not_changed(
+    tmp_path: Path, modules: LoadedModules
+) -> None:
+    _imported(tmp_path / "loaded_one.py")
+    modules.take_note(time.time_ns())
+    assert not modules.changed()
+
+
+@pytest.mark.parametrize("how", ["edited", "replaced", "removed"])
+def test_a_changed_file_is_detected(tmp_path: Path, modules: LoadedModules, how: str) -> None:
+    _imported(tmp_path / "loaded_one.py")
+    path = _imported(tmp_path / "loaded_two.py")
+    modules.take_note(time.time_ns())
+    match how:
+        case "edited":
+            path.write_text("VALUE = 22")
+        case "replaced":
+            (tmp_path / "new").write_text("VALUE = 1")
+            (tmp_path / "new").replace(path)
+        case "removed":
+            path.unlink()
+    assert modules.changed()
+
+
+def test_a_file_that_changed_while_it_was_imported_counts_as_changed(
+    tmp_path: Path, modules: LoadedModules
+) -> None:
+    _imported(tmp_path / "loaded_one.py")
+    modules.take_note(began=(tmp_path / "loaded_one.py").stat().st_mtime_ns - 1)
+    assert modules.changed()
+
+
+def test_modules_of_before_and_modules_without_a_file_do_not_count(
+    tmp_path: Path, modules: LoadedModules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _imported(tmp_path / "loaded_one.py")
+    later = LoadedModules()
+    by_hand = types.ModuleType("loaded_by_hand")
+    by_hand.__file__ = "no/such/file"
+    monkeypatch.setitem(sys.modules, "loaded_by_hand", by_hand)
+    later.take_note(time.time_ns())
+    path.write_text("VALUE = 22")
+    assert not later.changed()
+
+
+def test_modules_that_are_imported_when_they_are_used_are_not_imported(
+    tmp_path: Path, modules: LoadedModules
+) -> None:
+    path = tmp_path / "loaded_one.py"
+    path.write_text("raise ZeroDivisionError")
+    spec = importlib.util.find_spec("loaded_one")
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    lazy = sys.modules["loaded_one"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(lazy)
+    modules.take_note(time.time_ns())
+    assert not modules.changed()

@@ -1,3 +1,4 @@
+import math
 import os
 import threading
 from dataclasses import replace
@@ -6,17 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.journal.segments import segment_path
-from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.parent_death import end_with_parent
-from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
-from dagster_dataops.execution.workers.signals import Termination
-from dagster_dataops.execution.workers.worker_main import Assignment, serve
+from dagster_dataops.execution.workers.worker_main import serve
+from tests.execution.engine import (
+    STOP,
+    Assignment,
+    Failure,
+    Kind,
+    Mode,
+    Range,
+    Termination,
+    protocol,
+)
 from tests.execution.helpers import act, expected_results, plan, write_input
 from tests.faults.crashing import in_child
+from tests.journals import Span, segment_path
 
 _RECORDS = plan(["keep", "expand", "fail", "drop"])
 
@@ -142,3 +150,33 @@ def test_every_process_bound_to_a_pipe_ends_with_it() -> None:
     assert set(statuses) <= {-9, 1}
     for descriptor in (reader, bound, binds):
         os.close(descriptor)
+
+
+_LARGE = st.integers(0, 2**64 - 1)
+_SMALL = st.integers(0, 2**32 - 1)
+
+
+_SPAN = st.builds(Span, _LARGE, _LARGE, *[_SMALL] * 4, _LARGE, _LARGE, _SMALL, _SMALL)
+
+
+@given(_LARGE, _LARGE, st.sampled_from(Mode), st.floats(0) | st.just(math.inf))
+def test_ranges_arrive_as_they_were_sent(start: int, end: int, mode: Mode, patience: float) -> None:
+    for order in (Range(start, end, mode, patience), Range(start, end)):
+        message = protocol.pack_range(order)
+        assert protocol.unpack_range(message) == order
+        assert message != STOP
+
+
+@given(_LARGE, _SPAN, st.floats(0, 1e9))
+def test_messages_arrive_as_they_were_sent(offset: int, span: Span, seconds: float) -> None:
+    message = protocol.pack(Kind.SPAN, offset, *span)
+    assert message[0] == Kind.SPAN
+    assert protocol.unpack(message) == [offset, *span]
+    assert protocol.unpack(protocol.pack(Kind.DONE, seconds)) == [seconds]
+    assert protocol.unpack(protocol.pack(Kind.READY)) == []
+
+
+def test_faults_with_any_text_arrive() -> None:
+    message = protocol.pack_fault("full \ud800 é")
+    assert message[0] == Kind.FAULT
+    assert protocol.unpack(message) == ["full \\ud800 é"]

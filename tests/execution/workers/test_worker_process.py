@@ -1,17 +1,17 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from multiprocessing.connection import Pipe
+from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.execution.workers.worker_process import WorkerProcess
-
-
-def _span(start: int, length: int) -> Span:
-    return Span(start, length, 1, 1, 0, 0, 10, 0, 0, 0)
+from dagster_dataops.execution.workers.heartbeat import Heartbeat
+from tests.execution.engine import Assignment, WorkerPool, WorkerProcess
+from tests.execution.helpers import act, plan, write_input
+from tests.faults.crashing import in_child
 
 
 @pytest.fixture
@@ -26,11 +26,6 @@ def worker() -> Iterator[WorkerProcess]:
     process.returncode = 0  # reaped by the handle
     handle.close()
     theirs.close()
-
-
-def test_a_span_moves_the_end_of_the_settled_part(worker: WorkerProcess) -> None:
-    worker.take_note(_span(100, 40))
-    assert worker.journaled_to == 140
 
 
 def test_an_ended_process_stays_ended(worker: WorkerProcess) -> None:
@@ -104,3 +99,90 @@ def test_nothing_is_left_open_once_a_handle_is_closed(worker: WorkerProcess) -> 
     for number in numbers:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(number)
+
+
+def test_no_worker_is_busy_at_first() -> None:
+    heartbeat = Heartbeat()
+    assert heartbeat.read() == (0, 0.0)
+    heartbeat.close()
+
+
+def test_a_call_is_announced_while_it_runs() -> None:
+    heartbeat = Heartbeat()
+    heartbeat.announce(1234)
+    before = time.monotonic()
+    offset, since = heartbeat.around(lambda record: heartbeat.read())({})  # type: ignore[misc]
+    assert offset == 1234
+    assert before <= since <= time.monotonic()
+    assert heartbeat.read() == (1234, 0.0)
+    heartbeat.close()
+
+
+def test_a_call_that_raises_is_over() -> None:
+    heartbeat = Heartbeat()
+
+    def fail(record: object) -> object:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        heartbeat.around(fail)({})
+    assert heartbeat.read()[1] == 0.0
+    heartbeat.close()
+
+
+def test_another_process_reads_the_announced_position(tmp_path: object) -> None:
+    heartbeat = Heartbeat()
+
+    def tell() -> None:
+        mine = Heartbeat(heartbeat.descriptor)
+        mine.announce(1 << 40)
+        mine.around(lambda record: os._exit(0))({})
+
+    assert in_child(tell) == 0
+    offset, since = heartbeat.read()
+    assert offset == 1 << 40
+    assert 0 < since <= time.monotonic()
+    heartbeat.close()
+
+
+def test_closing_releases_the_memory() -> None:
+    heartbeat = Heartbeat()
+    heartbeat.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(heartbeat.descriptor)
+
+
+def test_a_program_that_an_operator_starts_does_not_inherit_it() -> None:
+    heartbeat = Heartbeat()
+    assert not os.get_inheritable(heartbeat.descriptor)
+    heartbeat.close()
+
+
+def test_every_cause_of_death_has_a_text() -> None:
+    worker = WorkerProcess(0, None, 1)  # type: ignore[arg-type]
+    words = {}
+    for status in (0, 3, -9, -11, -40):
+        worker.status = status
+        words[status] = worker.cause_of_death
+    assert words == {
+        0: "exit status 0",
+        3: "exit status 3",
+        -9: "killed by SIGKILL",
+        -11: "killed by SIGSEGV",
+        -40: "killed by signal 40",
+    }
+
+
+def test_forked_workers_close_descriptors_of_the_parent(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    pool = WorkerPool(act(), (writer,))
+    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
+    worker = pool.start(
+        Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 1, checks_input=True)
+    )
+    worker.connection.recv_bytes()
+    os.close(writer)
+    assert os.read(reader, 1) == b""  # no other process holds the writing end
+    os.close(reader)
+    pool.stop()
+    pool.close(10.0)

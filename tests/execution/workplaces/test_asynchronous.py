@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError
-from tests.execution.helpers import error_rows, lines, node, run, write_input
+from tests.execution.helpers import error_rows, lines, node, run, run_over, write_input
 from tests.faults.crashing import HANG_SECONDS
+from tests.nodes import ResumePolicy
 
 _GROUP = "data.async_tests"
 
@@ -22,8 +22,7 @@ def test_a_thousand_calls_are_in_flight_at_once(tmp_path: Path) -> None:
         while len(waiting) < 1000:
             await asyncio.sleep(0.01)
 
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(1000)])
-    run(meet(), dataset, node(tmp_path))
+    run_over(tmp_path, meet(), [{"n": n} for n in range(1000)])
     assert not error_rows(node(tmp_path))
 
 
@@ -32,10 +31,8 @@ def test_it_runs_where_a_loop_is_running_already(tmp_path: Path) -> None:
     async def plain(record):
         return record
 
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}] * 10)
-
     async def notebook() -> None:
-        run(plain(), dataset, node(tmp_path))
+        run_over(tmp_path, plain(), [{"n": 1}] * 10)
 
     asyncio.run(notebook())
     assert node(tmp_path).result.read_bytes() == lines([{"n": 1}] * 10)
@@ -70,13 +67,3 @@ def test_a_failure_ends_the_step_and_cancels_calls_in_flight(tmp_path: Path) -> 
     report = run(fixed(), dataset, node(tmp_path), resume=ResumePolicy.ACROSS_CODE)
     assert report.manifest.resumed == 2
     assert node(tmp_path).result.read_bytes() == lines({"n": n} for n in range(10))
-
-
-def test_no_thread_is_left_after_a_run(tmp_path: Path) -> None:
-    @data_register(_GROUP)
-    async def quick(record):
-        await asyncio.sleep(0)
-
-    before = set(threading.enumerate())
-    run(quick(), write_input(tmp_path / "input.jsonl", [{"n": 1}] * 40), node(tmp_path))
-    assert set(threading.enumerate()) <= before

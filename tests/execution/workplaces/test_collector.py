@@ -4,15 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent
-from dagster_dataops.datasets.lines import Line
 from dagster_dataops.errors import StorageError
-from dagster_dataops.execution.records.record_failures import Failure, Outcome
-from dagster_dataops.execution.records.span_draft import Finished
 from dagster_dataops.execution.workplaces import collector
 from dagster_dataops.execution.workplaces.collector import Collector
 from dagster_dataops.foundation.concurrency.waitable_thread import WaitableThread
+from tests.execution.engine import Failure, Finished, Outcome
 from tests.execution.helpers import act, node, settled_output, sink_for, write_input
+from tests.journals import Line
+from tests.nodes import CheckpointContent
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ import pytest
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, RunStoppedError
-from dagster_dataops.execution.workplaces import single
 from tests.execution.helpers import (
-    lines,
+    TINY,
+    cut_by,
     node,
     run,
+    run_over,
     run_single,
-    settled_output,
     sink_for,
     write_input,
 )
@@ -35,27 +35,10 @@ def test_the_error_of_a_failing_step_has_its_cause(tmp_path: Path) -> None:
     def divide(record):
         return {"n": 1 / record["n"]}
 
-    dataset = write_input(tmp_path / "input.jsonl", [{"n": 1}, {"n": 0}])
     with pytest.raises(RecordError, match="on record 1 .*line 2.*ZeroDivisionError") as caught:
-        run(divide(), dataset, node(tmp_path))
+        run_over(tmp_path, divide(), [{"n": 1}, {"n": 0}])
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert "1 / record" in "".join(caught.value.traceback_text)
-
-
-def test_small_ranges_cover_the_whole_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @data_register(_GROUP)
-    def same(record):
-        return record
-
-    monkeypatch.setattr(single, "_RANGE_BYTES", 10)
-    records = [{"n": n} for n in range(20)]
-    dataset = write_input(tmp_path / "input.jsonl", records)
-    sink = sink_for(same(_concurrency_mode="single"), dataset, node(tmp_path))
-    run_single(sink)
-    assert b"".join(settled_output(sink)) == lines(records)
-    sink.checkpoint.close()
 
 
 def test_a_stop_keeps_settled_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +46,7 @@ def test_a_stop_keeps_settled_records(tmp_path: Path, monkeypatch: pytest.Monkey
     def same_again(record):
         return record
 
-    monkeypatch.setattr(single, "_RANGE_BYTES", 10)
+    cut_by(monkeypatch, TINY)
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20)])
     operator = same_again(_concurrency_mode="single")
     sink = sink_for(operator, dataset, node(tmp_path), should_stop=lambda: "told to")

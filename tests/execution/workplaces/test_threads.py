@@ -3,11 +3,20 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError
-from tests.execution.helpers import error_rows, lines, node, run, write_input
+from tests.execution.helpers import (
+    error_rows,
+    lines,
+    node,
+    operator_for,
+    plan,
+    run,
+    run_over,
+    write_input,
+)
 from tests.faults.crashing import HANG_SECONDS
+from tests.nodes import ResumePolicy
 
 _GROUP = "data.thread_tests"
 
@@ -83,16 +92,6 @@ def test_the_first_failure_ends_the_step_with_calls_still_in_flight(tmp_path: Pa
     assert [row["index"] for row in error_rows(node(tmp_path))] == [3]
 
 
-def test_no_thread_is_left_after_a_run(tmp_path: Path) -> None:
-    @data_register(_GROUP, _concurrency_mode="thread", _max_workers=16)
-    def plain(record):
-        return record
-
-    before = set(threading.enumerate())
-    run(plain(), write_input(tmp_path / "input.jsonl", [{"n": 1}] * 40), node(tmp_path))
-    assert set(threading.enumerate()) <= before
-
-
 def test_operators_own_the_record_they_are_given(tmp_path: Path) -> None:
     @data_register(_GROUP, _concurrency_mode="thread", _max_workers=4)
     def spoils(record):
@@ -103,3 +102,10 @@ def test_operators_own_the_record_they_are_given(tmp_path: Path) -> None:
     run(spoils(), dataset, node(tmp_path))
     assert dataset.path.read_bytes() == before
     assert node(tmp_path).result.read_bytes() == b"{}\n" * 4
+
+
+@pytest.mark.parametrize("mode", ["thread", "async"])
+def test_no_thread_is_left_after_a_run(tmp_path: Path, mode: str) -> None:
+    before = set(threading.enumerate())
+    run_over(tmp_path, operator_for(mode, 16), plan(["keep"] * 40))
+    assert set(threading.enumerate()) <= before

@@ -6,11 +6,8 @@ from inspect import signature
 import pytest
 
 from dagster_dataops.assets.launchpad.config_schema import mode_type
-from dagster_dataops.operators.options.concurrency_modes import (
-    MODES,
-    PACKAGE_MODES,
-    Workplace,
-)
+from dagster_dataops.operators.options.concurrency_modes import MODES, PACKAGE_MODES
+from dagster_dataops.workplaces import Workplace
 
 
 @pytest.mark.parametrize("mode", PACKAGE_MODES)

@@ -24,6 +24,7 @@ def test_sizes():
 def test_members():
     assert frozenset("!#…。「»\x00\x9f") <= PUNCTUATION
     assert PUNCTUATION.isdisjoint("\t\n aé")
+    assert not any(map(str.isalpha, PUNCTUATION))
     assert frozenset(" \t\n19!😀☎上\u093e") <= SPECIAL_CHARACTERS
     assert frozenset(".?!।؟") <= TERMINAL_PUNCTUATION
 

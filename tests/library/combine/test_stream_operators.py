@@ -8,16 +8,21 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import combine, config, data, data_register, pipeline
+from dagster_dataops import (
+    DataPipeline,
+    Pipeline,
+    combine,
+    config,
+    data,
+    data_register,
+    pipeline,
+    read_sequence,
+)
 from dagster_dataops.errors import (
     OperatorDefinitionError,
     PipelineDefinitionError,
     StreamDefinitionError,
 )
-from dagster_dataops.pipelines.pipeline import Pipeline
-from dagster_dataops.streams.data_pipeline import DataPipeline
-from dagster_dataops.streams.factories import read_sequence
-from dagster_dataops.streams.operations import Operations
 from tests.registries import OperatorRegistry
 
 ROWS = [{"n": n} for n in range(6)]
@@ -151,11 +156,11 @@ def test_a_user_registers_stream_operators_of_any_shape(registry: OperatorRegist
             super().__init__(**kwargs)
             self.names = names
 
-        def stream(self, first: Operations, second: Operations) -> Operations:
+        def stream(self, first: Any, second: Any) -> Any:
             return DataPipeline.zip(first, second.shuffle(0, seed=1), names=self.names)
 
     class Endless(group):  # type: ignore[misc, valid-type]
-        def stream(self, rows: Operations) -> Operations:
+        def stream(self, rows: Any) -> Any:
             return rows.repeat()
 
     with pipeline() as ppl:
@@ -173,7 +178,7 @@ def test_a_user_registers_stream_operators_of_any_shape(registry: OperatorRegist
     with pytest.raises(OperatorDefinitionError, match="cannot be `async def`"):
 
         class Waiting(group):  # type: ignore[misc, valid-type]
-            async def stream(self, rows: Operations) -> Operations:
+            async def stream(self, rows: Any) -> Any:
                 return rows
 
 

@@ -14,7 +14,7 @@ NEW = [{"text": "one two"}, {"text": "One, two"}, {"text": "ten"}, {"text": ""}]
 
 def test_records_of_the_other_dataset_are_dropped(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl"
-    path.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in OLD))
+    path.write_bytes(b"\n".join(orjson.dumps(record) + b"\n" for record in OLD))
     for reference in (OLD, path, str(path)):
         assert data.dedup.Against(reference)(NEW) == [NEW[0], NEW[2]]
         assert data.dedup.Against(reference, normalize="datajuicer")(NEW) == [NEW[2]]
@@ -32,15 +32,31 @@ def test_similar_texts_are_dropped(root: Path) -> None:
     assert data.dedup.Against([{"text": " ".join(words)}], by="near")(new) == [new[1]]
 
 
+@pytest.mark.parametrize("max_bytes", [10, 1 << 20])
 @pytest.mark.parametrize("by", ["exact", "near"])
-def test_an_index_is_an_artefact(root: Path, by: str) -> None:
-    path = data.dedup.Index(by, max_memory_mb=1)(OLD)
+def test_an_index_is_an_artefact(root: Path, by: str, max_bytes: int) -> None:
+    index = data.dedup.Index(by, max_memory_mb=1, _concurrency_mode="single")
+    index._max_bytes = max_bytes
+    path = index([*OLD, *OLD])
+    assert {one.name for one in Path(path).iterdir()} == {"keys", "options.json"}
     operator = data.dedup.Against(path, by, _concurrency_mode="process", _max_workers=2)
     dropped = [] if by == "near" else [NEW[0]]
     assert operator(NEW) == [*dropped, NEW[2]]
     assert pickle.loads(pickle.dumps(operator._seen)).__contains__(b"x" * 16) is False
     with pytest.raises(DefinitionError, match="was built with"):
         data.dedup.Against(path, by, input_key="other")
+
+
+@pytest.mark.parametrize("max_bytes", [100, 1 << 20])
+def test_an_index_has_each_key_once_in_order(tmp_path: Path, max_bytes: int) -> None:
+    index = data.dedup.Index()
+    index._max_bytes = max_bytes
+    index.build(iter([{"text": str(number % 300)} for number in range(500)]), tmp_path)
+    keys = (tmp_path / "keys").read_bytes()
+    split = [keys[at : at + 16] for at in range(0, len(keys), 16)]
+    assert len(split) == 300
+    assert split == sorted(set(split))
+    assert {one.name for one in tmp_path.iterdir()} == {"keys", "options.json"}
 
 
 def test_an_index_is_a_node_of_a_pipeline(root: Path) -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -6,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.dedup import exact
+from dagster_dataops.errors import DefinitionError, StorageError
 from tests.examples import at_most
 from tests.execution.helpers import MODES, error_rows, lines, node, run, write_input
 
@@ -63,6 +63,39 @@ def test_modes_agree_in_memory_and_on_disk(tmp_path: Path, mode: str, max_bytes:
     assert report.manifest.dropped == 500 - (report.dataset.rows or 0)
 
 
+def verdicts(values: list[int], max_bytes: int, scratch: Path) -> Iterator[bool]:
+    operator = data.dedup.Exact()
+    operator._max_bytes = max_bytes
+    return operator.keep((operator.sketch({"text": str(one)}) for one in values), scratch)
+
+
+def test_a_part_larger_than_memory_is_searched_in_several_passes(tmp_path: Path) -> None:
+    values = [number * number % 3001 for number in range(6000)]
+    expected = [at == values.index(value) for at, value in enumerate(values)]
+    for max_bytes in (200, 2000, 1 << 20):
+        assert list(verdicts(values, max_bytes, tmp_path)) == expected
+
+
+def test_data_that_fits_into_memory_is_decided_at_once(tmp_path: Path) -> None:
+    read = []
+    sketches = (read.append(at) or f"{at % 3:032x}" for at in range(10))
+    decided = data.dedup.Exact().keep(sketches, tmp_path)
+    assert [next(decided) for _ in range(4)] == [True, True, True, False]
+    assert read == [0, 1, 2, 3]
+    assert not list(tmp_path.iterdir())
+
+
+def test_entries_beyond_the_memory_limit_are_in_files_and_deleted(tmp_path: Path) -> None:
+    decided = verdicts(list(range(200)), 2000, tmp_path)
+    for _ in range(7):
+        next(decided)
+    assert not list(tmp_path.iterdir())
+    assert list(decided) == [True] * 193
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(StorageError, match="missing/000.*: cannot write"):
+        list(verdicts(list(range(200)), 2000, tmp_path / "missing"))
+
+
 def test_one_of_many_duplicates_is_kept(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", [{"text": "a", "n": n} for n in range(100)])
     assert run(data.dedup.Exact(), dataset, node(tmp_path)).dataset.read() == [
@@ -88,7 +121,6 @@ def test_memory_is_given_in_megabytes() -> None:
     assert data.dedup.Exact(max_memory_mb=2)._max_bytes == 2 << 20
     with pytest.raises(DefinitionError, match="'max_memory_mb' must be at least 1; got 0"):
         data.dedup.Exact(max_memory_mb=0)
-    assert exact.Exact is data.dedup.Exact
 
 
 def test_normalized_texts_are_compared_without_case_space_digits_and_punctuation(root) -> None:

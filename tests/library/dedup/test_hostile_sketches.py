@@ -7,7 +7,6 @@ import pytest
 
 from dagster_dataops import data
 from dagster_dataops.errors import NoTextError
-from dagster_dataops.operators.bound_methods import keep_function
 from tests.library.adversarial import HOSTILE, NO_TEXTS, SCRIPTS
 
 TEXTS = [*HOSTILE.values(), *SCRIPTS, "", None]
@@ -27,7 +26,8 @@ OPERATORS: dict[str, dict[str, Any]] = {
 def test_hostile_texts_cost_linear_time_and_raise_nothing(tmp_path: Path, name: str) -> None:
     operator = getattr(data.dedup, name)(**OPERATORS[name])
     sketches = [operator.sketch({"text": text}) for text in [*TEXTS, *TEXTS]]
-    verdicts = list(keep_function(operator, tmp_path)(iter(sketches)))
+    scratch = {} if name == "Bloom" else {"scratch": tmp_path}
+    verdicts = list(operator.keep(iter(sketches), **scratch))
     assert len(verdicts) == 2 * len(TEXTS)
     for text, verdict in zip([*TEXTS, *TEXTS], verdicts, strict=True):
         if not isinstance(verdict, bool):

@@ -1,15 +1,17 @@
+import base64
+import math
 import random
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
 from tests.examples import at_most
 from tests.execution.helpers import MODES, lines, node, run, write_input
 
@@ -60,8 +62,7 @@ def test_equal_texts_never_stay_twice(tmp_path: Path, texts: list[str]) -> None:
     operator = data.dedup.NearDuplicate(_concurrency_mode="single")
     kept = [record["text"] for record in run(operator, dataset, node(tmp_path)).dataset]
     assert len(kept) == len(set(kept))
-    hashes = NgramHashes(5)
-    of = {text: hashes.of(text).tobytes() for text in texts}
+    of = {text: operator.sketch({"text": text})[0] for text in texts}
     assert len({of[text] for text in kept}) == len(kept)
     assert {of[text] for text in kept} == set(of.values())
 
@@ -201,6 +202,51 @@ def test_the_preset_of_fineweb_joins_components() -> None:
 def test_unknown_presets_and_half_shapes_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError, match=next(iter(option))):
         data.dedup.NearDuplicate(**option)
+
+
+def ngrams(text: str, size: int, words: Any = "regex") -> set[int]:
+    """Return the 32-bit hashes of the n-grams of a text."""
+    operator = data.dedup.NearDuplicate(verify=True, ngram_size=size, words=words)
+    return set(np.frombuffer(base64.b64decode(operator.sketch({"text": text})[2]), "<u4").tolist())
+
+
+def test_case_and_punctuation_do_not_count() -> None:
+    assert ngrams("One, two three", 2) == ngrams("one TWO (three)!", 2)
+    assert ngrams("Straße, 2", 2) == ngrams("STRASSE 2", 2)
+    assert ngrams("one two three", 2) != ngrams("one three two", 2)
+
+
+@pytest.mark.parametrize("text", ["", "?!", "a", "a b", "重", "\ud800", "\ud800 a b c"])
+def test_short_texts_are_compared_whole(text: str) -> None:
+    assert len(ngrams(text, 5)) == 1
+    assert ngrams(text, 2) == ngrams(f" {text}\n", 2)
+    assert ngrams(text, 2) != ngrams(text + " x", 2)
+
+
+def test_each_ngram_has_a_hash() -> None:
+    words = " ".join(f"w{number}" for number in range(500))
+    for size in (1, 2, 5):
+        assert len(ngrams(words, size)) == 500 - size + 1
+    assert len(ngrams("a b a b a", 1)) == 2
+    assert len(ngrams("abc", 1, list)) == 3
+    assert len(ngrams("a, b c", 2, "whitespace")) == 2
+
+
+def test_the_fast_path_for_ascii_equals_the_general_one() -> None:
+    text = "a_b c-d 1.5 e'f\tg\x1fh\x00i"
+    assert ngrams(text, 1) < ngrams(f"{text} é", 1)
+    assert len(ngrams(f"{text} é", 1)) == 10 + 1
+
+
+def test_records_are_ranked_by_length_or_a_number() -> None:
+    def rank(keep: str, value: Any = None) -> float:
+        operator = data.dedup.NearDuplicate(keep=keep)
+        return operator.sketch({"text": "abc", "score": value})[1]
+
+    assert (rank("longest"), rank("score", 1.5)) == (3, 1.5)
+    assert all(one < -1e300 for one in (rank("score"), rank("score", math.nan), rank("gone")))
+    with pytest.raises(TypeError, match="keep='score' needs numbers.*found a str: 'x'"):
+        rank("score", "x")
 
 
 @pytest.mark.parametrize("score", ["1", True, [1]])

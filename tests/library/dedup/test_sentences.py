@@ -98,6 +98,11 @@ def test_paragraphs_may_be_compared(root: Path) -> None:
     assert texts(operator, ["a\nb\n\nc", "c\n\na\n\nb"]) == ["a\nb\n\nc", "a\n\nb"]
 
 
+def test_spans_of_marks_alone_are_no_repeats(root: Path) -> None:
+    given = ["?! ?! ?! ?!", "?! ?! ?! ?!"]
+    assert texts(data.dedup.Sentences(**WORDS), given) == given
+
+
 @pytest.mark.parametrize("text", ["", None, "\n" * 5, "。" * 50, "\u202eא. ב. ג. ד."])
 def test_any_text_is_compared(root: Path, text: Any) -> None:
     for operator in (data.dedup.Sentences(**WORDS), data.dedup.Lines()):

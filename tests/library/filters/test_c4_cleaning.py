@@ -89,7 +89,7 @@ def test_tag_leaves_the_text_and_both_changes_it():
     assert both == [{"text": GOOD, "stats": counts}]
 
 
-def test_the_text_is_written_where_it_is_told():
+def test_the_text_is_written_to_the_output_key():
     operator = data.filters.C4Quality(input_key="a.b", min_sentences=1)
     assert operator([{"a": {"b": f"{GOOD}\nno", "c": 1}}]) == [{"a": {"b": GOOD, "c": 1}}]
     operator = data.filters.C4Quality(output_key="clean", min_sentences=1)

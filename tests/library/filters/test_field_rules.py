@@ -70,5 +70,6 @@ def test_re2_searches_in_linear_time():
 
     assert operator.forward({"text": "a" * 50_000 + "b"})["text"]
     assert operator.forward({"text": "aa"}).reason == "regex_match"
-    with pytest.raises(ValueError, match="lone surrogate at character 1"):
+    with pytest.raises(ValueError, match="lone surrogate at character 1, which re2 cannot read"):
         operator.forward({"text": "a\ud800"})
+    assert data.filters.Regex("a").forward({"text": "a\ud800"}).reason == "regex_match"

@@ -1,7 +1,6 @@
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.library.filters.language_limits import base_language, usual_stop_words
 from tests.each import each
 
 # A paragraph of a manual in each language.
@@ -71,9 +70,10 @@ def test_an_option_that_is_given_counts_in_all_languages():
 
 
 def test_codes_may_have_a_region_and_unknown_languages_have_no_stop_words():
-    assert base_language("pt-BR") == base_language("PT_pt") == "pt"
-    assert usual_stop_words("de-AT") == usual_stop_words("de")
-    assert usual_stop_words("tlh") is None
+    record = {"text": PROSE["de"] + "\n"}
+    for language in ("de-AT", "DE_de"):
+        filtered = data.filters.GopherQuality(language=language, min_words=20)
+        assert filtered([dict(record)]) == [record]
     words = " ".join(f"qap{chr(97 + n)}la ghot" for n in range(26)) + "."
     assert data.filters.GopherQuality(language="tlh")([{"text": words}]) != []
 

@@ -23,7 +23,7 @@ def test_white_space_counts_in_lengths():
         ({"words": str.splitlines}, 1),
     ],
 )
-def test_words_are_counted_as_told(options, expected):
+def test_the_option_words_chooses_the_splitter(options, expected):
     text = "One, 2 -- three four"
 
     assert stats(data.filters.WordCount(mode="tag", **options), text) == {"num_words": expected}

@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError
@@ -49,6 +51,17 @@ def test_the_share_of_characters_is_measured() -> None:
     for options in ({"characters": ""}, {"characters": "a"}):
         with pytest.raises(DefinitionError):
             data.filters.CharacterShare(**options)
+
+
+@given(st.text())
+def test_characters_are_counted_as_by_a_loop(text: str) -> None:
+    share = data.filters.CharacterShare("aé😀 \x00\ud800", min_ratio=0.0, mode="tag")
+    letters = data.filters.AlphanumericRatio(mode="tag")
+    length = len(text) or 1
+
+    assert judged(share, text)[1] == sum(one in "aé😀 \x00\ud800" for one in text) / length
+    assert judged(letters, text)[1] == sum(map(str.isalnum, text)) / length
+    assert judged(share, "x\ud800")[1] == 0.5
 
 
 def test_lines_of_code_are_counted() -> None:

@@ -1,5 +1,7 @@
 """Every operator of the group, with every kind of page."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from dagster_dataops import data
@@ -61,6 +63,27 @@ def test_a_value_that_is_no_text_is_an_error(name):
     for value in NO_TEXTS:
         with pytest.raises(NoTextError, match="is no text"):
             operator.forward({"html": value})
+
+
+@pytest.mark.parametrize(
+    ("page", "deep"),
+    [
+        ("<div>" * 6_000, True),
+        ("<div>" * 3_000 + "</div>" * 3_000, True),
+        ("<div>x</div>" * 6_000, False),
+        ("<li>x" * 6_000, False),
+        ("<br/><img>" * 6_000, False),
+    ],
+)
+def test_deep_pages_are_refused(page, deep):
+    for name in ("ToMarkdown", "Extract resiliparse"):
+        with pytest.raises(ValueError, match="nested too deeply for") if deep else nullcontext():
+            made(name).forward({"html": page})
+    made("Extract resiliparse").forward({"html": "<div>" * 2_000})
+
+
+def test_lone_surrogates_are_replaced():
+    assert data.html.ToMarkdown().forward({"html": "<p>a\ud800é</p>"})["text"] == "a?é"
 
 
 def test_all_tests_cover_the_group():

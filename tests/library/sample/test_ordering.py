@@ -37,6 +37,13 @@ def test_records_are_sorted_and_ties_stay_in_order(
     assert sort(data.sample.Sort("v", reverse=reverse), rows, max_bytes) == expected
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_many_sorted_runs_are_merged_in_turn(reverse: bool) -> None:
+    rows = [{"n": n, "v": n * n % 17, "w": str(n % 3)} for n in range(400)]
+    expected = sorted(rows, key=lambda row: (row["v"], row["w"]), reverse=reverse)
+    assert sort(data.sample.Sort(["v", "w"], reverse=reverse), rows, 1) == expected
+
+
 def test_several_keys_and_texts_are_sorted(root: Path) -> None:
     rows = [{"a": a, "b": b} for a in ("x", "y", None) for b in (2, 1)]
     assert data.sample.Sort(["b", "a"])(rows[::-1]) == [

@@ -3,9 +3,8 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import build_definitions, data, pipeline
+from dagster_dataops import Drop, build_definitions, data, pipeline
 from dagster_dataops.errors import DefinitionError, OperatorOptionError
-from dagster_dataops.library.sample.splitting import RecordHash
 
 RECORDS = [{"id": n, "user": n % 50, "text": f"text {n}"} for n in range(2000)]
 
@@ -25,8 +24,9 @@ def test_adding_records_and_columns_moves_no_others(root: Path) -> None:
     changed = [dict(reversed({**record, "more": 1}.items())) for record in RECORDS]
     after = data.sample.Split(halves, hash_key="id")(changed)["a"]
     assert [one["id"] for one in after if not one["id"] % 2] == [one["id"] for one in before]
-    whole = RecordHash(None)
-    assert whole.of({"a": 1, "b": 2}) == whole.of({"b": 2, "a": 1})
+    whole = data.sample.Split(halves)(RECORDS)["a"]
+    backwards = data.sample.Split(halves)([dict(reversed(one.items())) for one in RECORDS])["a"]
+    assert [one["id"] for one in backwards] == [one["id"] for one in whole]
 
 
 def test_groups_stay_together(root: Path) -> None:
@@ -76,8 +76,17 @@ def test_a_rate_keeps_that_share_and_a_higher_one_the_same_and_more(root: Path) 
         data.sample.Rate(1.1)
 
 
-@pytest.mark.parametrize("value", [None, 1 << 60, "é", [1, {"b": 1, "a": 2}], 1.5])
+@pytest.mark.parametrize("value", [None, 1 << 60, "é", [1, {"b": 1, "a": 2}], 1.5, "a\ud800"])
 def test_any_record_has_a_hash(value: Any) -> None:
-    assert 0 <= RecordHash(None).share({"a": value}) < 1
-    assert RecordHash("a").of({"a": value}) != RecordHash("a", 1).of({"a": value})
-    assert RecordHash("a.b").of({"a": value}) == RecordHash("a.b").of({})
+    def share(record: dict[str, Any], **options: Any) -> float:
+        """Return the smallest ratio in hundredths with which a record is kept."""
+        rates = (data.sample.Rate(part / 100, **options) for part in range(101))
+        return next(
+            at for at, rate in enumerate(rates) if not isinstance(rate.forward(record), Drop)
+        )
+
+    record = {"a": value}
+    assert 0 < share(record) <= 100
+    by_seed = {share(record, hash_key="a", seed=seed) for seed in range(4)}
+    assert len(by_seed) > 1
+    assert share(record, hash_key="a.b") == share({}, hash_key="a.b")

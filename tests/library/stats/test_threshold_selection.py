@@ -1,11 +1,9 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.stats import threshold_selection
 
 RECORDS = [{"stats": {"n": number}} for number in range(101)]
 
@@ -44,12 +42,13 @@ def test_a_value_that_is_no_number_is_an_error_of_its_record(root):
     assert [("is no number" in line) for line in path.read_text().splitlines()] == [True, True]
 
 
-def test_memory_is_limited_by_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threshold_selection, "_AT_ONCE", 7)
-    operator = data.stats.Threshold("n", max_percentile=50)
-    sketches: Iterator[float | None] = iter([float(number) for number in range(21)])
+def test_more_numbers_than_memory_holds_are_read_from_a_file(tmp_path: Path) -> None:
+    sketches = map(float, range(200_001))
+    kept = list(data.stats.Threshold("n", max_percentile=50).keep(sketches, tmp_path))
 
-    assert list(operator.keep(sketches, tmp_path)) == [True] * 11 + [False] * 10
+    assert kept == sorted(kept, reverse=True)
+    assert len(kept) == 200_001
+    assert sum(kept) == pytest.approx(100_001, abs=200)
 
 
 def test_invalid_options_are_refused():

@@ -8,6 +8,48 @@ def change(text, **options):
     return data.text.RemoveRepeatedSentences(**options).forward({"text": text})["text"]
 
 
+def split(text, **options):
+    return data.text.SplitSentences(**options).forward({"text": text})["sentences"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \n ", []),
+        ("No mark", ["No mark"]),
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ('He said "Hi." Then (he left.) End', ['He said "Hi."', "Then (he left.)", "End"]),
+        ("Mr. Smith has 5. apples", ["Mr. Smith has 5. apples"]),
+        ("Plan B. works, e.g. here.", ["Plan B. works, e.g. here."]),
+        (
+            "A cat sat. He said no. It is art. End",
+            ["A cat sat.", "He said no.", "It is art.", "End"],
+        ),
+        ("See no. 5, fig. 3 and Art. Two.", ["See no. 5, fig. 3 and Art. Two."]),
+        ("No. On Sat. we met.", ["No.", "On Sat. we met."]),
+        ("Wait... what?! Yes…", ["Wait...", "what?!", "Yes…"]),
+        ("see a.b.c and 1.5.", ["see a.b.c and 1.5."]),
+        ("今日は。明日は！", ["今日は。", "明日は！"]),
+        ("यह है। वह है।", ["यह है।", "वह है।"]),
+        ("کیا ہے؟ یہ ہے۔", ["کیا ہے؟", "یہ ہے۔"]),
+        ("One .\nTwo .", ["One .", "Two ."]),
+        ("." * 50, ["." * 50]),
+    ],
+)
+def test_sentences_end_by_rule(text, expected):
+    assert split(text) == expected
+
+
+def test_sentences_are_lines_or_those_of_spacy():
+    assert split("a. b\n\n c ", sentences="newline") == ["a. b", "c"]
+    with pytest.raises(DefinitionError, match="use rule, newline"):
+        split("", sentences="punkt")
+    pytest.importorskip("spacy")
+    assert split(" Mr. Smith went. Yes! ", sentences="spacy") == ["Mr. Smith went.", "Yes!"]
+    assert split("", sentences="spacy") == split(" \n", sentences="spacy") == []
+
+
 def test_a_text_is_split_into_sentences():
     record = {"text": "It is. Is it? Dr. Who!"}
 

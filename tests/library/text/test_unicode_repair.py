@@ -1,3 +1,5 @@
+import unicodedata
+
 import pytest
 
 from dagster_dataops import data
@@ -21,6 +23,18 @@ def test_switches_override_the_preset():
     assert change("e\u0301") == "e\u0301"
     assert change("e\u0301", normalization="NFC") == "é"
     assert change("&lt;", unescape_html=False) == "&lt;"
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+@pytest.mark.parametrize("text", ["", "abc", "é Ａ e\u0323\u0301", "Tiếng Việt" * 400])
+def test_texts_are_normalized_as_unicodedata_does(form, text):
+    options = {"fix_latin_ligatures": False, "fix_character_width": False}
+    assert change(text, normalization=form, **options) == unicodedata.normalize(form, text)
+
+
+@pytest.mark.cpu_timeout(30)
+def test_long_runs_of_marks_take_linear_time():
+    assert len(change("a" + "\u0301\u0323" * 100_000, normalization="NFD")) == 200_001
 
 
 def test_nested_entities_are_decoded_in_one_pass():

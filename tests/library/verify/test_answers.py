@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, NoTextError
-from dagster_dataops.library.verify.number_forms import number_of
 from tests.each import each
-from tests.library.adversarial import HOSTILE, NO_TEXTS, survives
+from tests.library.adversarial import HOSTILE
 from tests.library.verify.answer_pairs import DIFFERENT, EQUAL, EQUAL_EXPRESSIONS
 
 
@@ -102,7 +101,11 @@ def test_different_answers(answer, reference) -> None:
 @given(st.fractions())
 def test_numbers_are_read_exactly(number: Fraction) -> None:
     if len(str(number)) <= 100:
-        assert number_of(str(number)) == number
+        equal = data.verify.MathEqual()
+        same = f"{2 * number.numerator}/{2 * number.denominator}"
+        assert equal.forward({"answer": str(number), "reference": same})["correct"]
+        other = str(number + Fraction(1, 10**40))
+        assert not equal.forward({"answer": str(number), "reference": other})["correct"]
 
 
 @given(st.text("0123456789.,/%-+eE\\frac{}$ ()", max_size=12))
@@ -189,12 +192,6 @@ def test_hostile_expressions_end(symbolic, text):
 
 
 def test_hostile_texts_have_no_answer() -> None:
-    for style in ("boxed", "hash"):
-        survives(data.verify.BoxedAnswer(style=style).forward)
-    operator = data.verify.BoxedAnswer()
-    operator.forward({"text": "\\boxed" + " " * 100_000})
+    data.verify.BoxedAnswer().forward({"text": "\\boxed" + " " * 100_000})
     for text in HOSTILE.values():
         data.verify.MathEqual().forward({"answer": text, "reference": text + "1"})
-    for value in NO_TEXTS:
-        with pytest.raises(NoTextError):
-            operator.forward({"text": value})

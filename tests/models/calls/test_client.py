@@ -7,7 +7,6 @@ import pytest
 
 from dagster_dataops import ModelClient, Price
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.models.calls.client import client_of
 
 
 def test_the_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch):
@@ -51,10 +50,3 @@ def test_a_client_can_be_sent_to_another_process():
 def test_invalid_values_are_refused(options: dict[str, Any]):
     with pytest.raises(ConfigurationError, match=r"ModelClient\."):
         ModelClient(**options)
-
-
-def test_any_object_can_be_a_client():
-    client = ModelClient()
-
-    assert client_of(client) is client
-    assert client_of(str.upper).complete == str.upper

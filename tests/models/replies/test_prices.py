@@ -2,10 +2,16 @@
 
 import pytest
 
-from dagster_dataops import Price
-from dagster_dataops.models.replies.reply import Usage
+from dagster_dataops import Price, Reply
 
-USAGE = Usage(tokens_in=1000, tokens_cached=400, tokens_out=10, tokens_reasoning=5)
+USAGE = Reply(
+    text="",
+    finish_reason="stop",
+    refusal=None,
+    model="m",
+    replayed=False,
+    raw={"usage": {"prompt_tokens": 1000, "cached_tokens": 400, "completion_tokens": 10}},
+).usage
 
 
 @pytest.mark.parametrize(

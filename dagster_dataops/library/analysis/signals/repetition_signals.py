@@ -38,11 +38,11 @@ Parts: TypeAlias = Callable[[AnalyzedText], list[str]]
 
 def duplicates(text: AnalyzedText, parts: Parts) -> tuple[int, int]:
     """Return the number of parts that are equal to an earlier one, and their characters."""
-    found = parts(text)
-    distinct = set(found)
-    if len(distinct) == len(found):
+    all_parts = parts(text)
+    distinct = set(all_parts)
+    if len(distinct) == len(all_parts):
         return 0, 0
-    return len(found) - len(distinct), sum(map(len, found)) - sum(map(len, distinct))
+    return len(all_parts) - len(distinct), sum(map(len, all_parts)) - sum(map(len, distinct))
 
 
 def dup_para_frac(text: AnalyzedText) -> float:

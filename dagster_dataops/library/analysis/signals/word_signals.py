@@ -32,12 +32,7 @@ def num_words(text: AnalyzedText, split: Splitter) -> int:
 
 
 class _Kinds(NamedTuple):
-    """The words of a text by kind.
-
-    Attributes:
-        mixed: Words with a character that is no letter.
-        marks: Those of them that are nothing but punctuation.
-    """
+    """The words with a character that is no letter, and those of them that are only punctuation."""
 
     mixed: list[str]
     marks: list[str]

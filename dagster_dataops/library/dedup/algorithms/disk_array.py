@@ -11,12 +11,7 @@ _ITEM_BYTES: Final = 8
 
 
 def disk_array(path: Path, count: int) -> memoryview:
-    """Return an array of unsigned 64-bit integers, initially all zero.
-
-    Args:
-        path: The file, which must not exist.
-        count: The number of integers.
-    """
+    """Return an array of unsigned 64-bit integers, initially all zero, in a new file."""
     size = max(1, count) * _ITEM_BYTES
     with storage(path, "write"):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

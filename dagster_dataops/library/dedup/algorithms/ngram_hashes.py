@@ -23,10 +23,8 @@ _MULTIPLIER: Final = 0x9E3779B97F4A7C15  # odd, so that no bit is lost
 class NgramHashes:
     """Computes the hashes of the n-grams of texts, ignoring case.
 
-    Args:
-        size: The number of words in an n-gram.
-        words: As of `words_function`.
-        ignore_notices: Whether notices of copyright at the beginning of code are left out.
+    They have ``size`` words, split as by `words_function`. With ``ignore_notices``, notices of
+    copyright at the beginning of code are left out.
     """
 
     def __init__(
@@ -69,15 +67,10 @@ class NgramHashes:
 
 
 class MinHash:
-    """Computes MinHash signatures.
-
-    Args:
-        operator: The name of the operator, for errors.
-        count: The length of a signature.
-        seed: Another number gives other signatures.
+    """Computes MinHash signatures of ``count`` values; another seed gives others.
 
     Raises:
-        MissingExtraError: A package of the extra is not installed.
+        MissingExtraError: A package of the extra is not installed; names the operator.
     """
 
     def __init__(self, operator: str, count: int, seed: int) -> None:

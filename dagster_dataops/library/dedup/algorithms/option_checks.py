@@ -36,8 +36,8 @@ def rank_value(record: Record, keep: str, text: str) -> float:
     if value is None:
         return _LEAST
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        found = f"a {type(value).__name__}: {value!r:.60}"
-        msg = f"keep={keep!r} needs numbers in that column, found {found}"
+        shown = f"a {type(value).__name__}: {value!r:.60}"
+        msg = f"keep={keep!r} needs numbers in that column, found {shown}"
         raise TypeError(msg)
     return _LEAST if math.isnan(value) else value
 

@@ -122,10 +122,10 @@ class Representatives:
 
     def sizes(self, path: Path) -> memoryview:
         """Return how many records each record represents, by position, in a new file."""
-        found = disk_array(path, self.count)
+        sizes = disk_array(path, self.count)
         for _, representative in self:
-            found[representative] += 1
-        return found
+            sizes[representative] += 1
+        return sizes
 
     # ------------------------------------------------------------ decisions
 

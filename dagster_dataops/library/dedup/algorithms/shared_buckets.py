@@ -21,13 +21,9 @@ _BLOCK_PAIRS: Final = 64 << 10
 
 
 class SharedBuckets:
-    """The buckets that several records share.
+    """The buckets that several records share, by sketches and ranks; ``None`` ranks by position.
 
-    Args:
-        sketches: The sketches.
-        ranks: The rank of each record; ``None`` if it is the position in the input.
-        folder: An empty folder.
-        max_bytes: The approximate memory limit.
+    The folder is empty, and the memory limit approximate.
 
     Attributes:
         count: The number of buckets.
@@ -45,8 +41,8 @@ class SharedBuckets:
         path = folder / "pairs"
         with storage(path, "write"), path.open("wb") as file:
             for band in range(sketches.bands):
-                for found in self._of_band(band):
-                    file.write(found)
+                for pairs in self._of_band(band):
+                    file.write(pairs)
         self._windows = passes(self.pairs, _WINDOW_BYTES, max_bytes)
         self._partition(path)
 
@@ -63,12 +59,12 @@ class SharedBuckets:
             shared = again[:-1] | again[1:]
             numbers = numpy.cumsum(~again[:-1] & shared) - 1
             records = positions[order[shared]]
-            found = numpy.empty((len(records), 2), "<u8")
-            found[:, 0] = records if self._ranks is None else self._ranks[records]
-            found[:, 1] = numbers[shared] + self.count
-            self.pairs += len(found)
+            pairs = numpy.empty((len(records), 2), "<u8")
+            pairs[:, 0] = records if self._ranks is None else self._ranks[records]
+            pairs[:, 1] = numbers[shared] + self.count
+            self.pairs += len(pairs)
             self.count += int((~again[:-1] & shared).sum())
-            yield found.tobytes()
+            yield pairs.tobytes()
 
     def _part(self, band: int, turn: int, turns: int) -> tuple[Any, Any]:
         """Return the buckets of one turn, and the positions of their records."""

@@ -14,14 +14,10 @@ _BUCKET_BYTES: Final = 8
 
 
 class SketchFiles:
-    """Stores sketches: lists of the buckets, the rank value and the n-gram hashes.
-
-    Args:
-        folder: An empty folder.
-        bands: The number of buckets of each record.
+    """Stores sketches in an empty folder: the buckets, the rank value and the n-gram hashes.
 
     Attributes:
-        bands: As given.
+        bands: The number of buckets of each record.
         count: The number of records.
     """
 

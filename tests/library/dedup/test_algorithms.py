@@ -1,7 +1,12 @@
+"""Algorithms of the group for more data than memory holds."""
+
 import base64
 import struct
+from collections import defaultdict
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -11,12 +16,17 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagster_dataops.errors import StorageError
 from dagster_dataops.library.dedup.algorithms import representatives
+from dagster_dataops.library.dedup.algorithms.disk_array import disk_array
+from dagster_dataops.library.dedup.algorithms.lsh_bands import buckets_of, choose_bands
 from dagster_dataops.library.dedup.algorithms.representatives import (
     Linkage,
     Representatives,
     Similarity,
 )
+from dagster_dataops.library.dedup.algorithms.shared_buckets import SharedBuckets
+from dagster_dataops.library.dedup.algorithms.sketch_files import SketchFiles
 from tests.examples import at_most
 
 BANDS = 3
@@ -115,3 +125,71 @@ def test_the_comparisons_of_a_record_are_limited(monkeypatch: pytest.MonkeyPatch
     assert found(crowd, similarity, 1 << 20) == list(range(200))
     assert len(compared) < 5 * 200
     assert found([*crowd, crowd[3]], similarity, 1 << 20)[-1] == 3
+
+
+@pytest.mark.parametrize("max_bytes", [500, 5000, 1 << 20])
+def test_records_are_listed_with_the_buckets_they_share(tmp_path: Path, max_bytes: int) -> None:
+    random = Random(1)
+    rows = [[random.randrange(150) for _ in range(3)] for _ in range(200)]
+    packed = [
+        struct.pack(
+            "<3Q", *(xxhash.xxh3_64_intdigest(bytes([n]), band) for band, n in enumerate(row))
+        )
+        for row in rows
+    ]
+    with closing(SketchFiles(tmp_path, 3)) as sketches:
+        sketches.write([row.hex()] for row in packed)
+        shared = SharedBuckets(sketches, None, tmp_path / "shared", max_bytes)
+        found = list(shared.by_rank())
+    expected = defaultdict(set)
+    for at, row in enumerate(rows):
+        for band, name in enumerate(row):
+            expected[band, name].add(at)
+    groups = defaultdict(set)
+    for rank, numbers in found:
+        for number in numbers:
+            groups[number].add(rank)
+    several = sorted(sorted(group) for group in expected.values() if len(group) > 1)
+    assert sorted(sorted(group) for group in groups.values()) == several
+    assert [rank for rank, _ in found] == sorted({at for group in several for at in group})
+    assert (shared.count, shared.pairs) == (len(several), sum(map(len, several)))
+    assert list((tmp_path / "shared").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("threshold", "permutations", "shape"),
+    [(0.8, 128, (14, 8)), (0.5, 128, (32, 4)), (1.0, 16, (1, 16)), (0.5, 1, (1, 1))],
+)
+def test_the_shape_follows_from_the_threshold(threshold, permutations, shape) -> None:
+    assert choose_bands(threshold, permutations) == shape
+
+
+@given(st.floats(0.01, 1.0), st.integers(1, 64))
+def test_a_shape_never_needs_more_rows_than_there_are(threshold, permutations) -> None:
+    bands, rows = choose_bands(threshold, permutations)
+    assert 1 <= bands * rows <= permutations
+
+
+def test_signatures_share_the_buckets_of_the_bands_in_which_they_agree() -> None:
+    one = buckets_of([1, 2, 3, 4, 5, 6, 9], 3, 2)
+    other = buckets_of([1, 2, 3, 5, 5, 6, 8], 3, 2)
+    assert [a == b for a, b in zip(one, other, strict=True)] == [True, False, True]
+
+
+def test_equal_bands_at_different_places_are_different_buckets() -> None:
+    buckets = buckets_of([7, 7, 7, 7], 2, 2)
+    assert len(set(buckets)) == 2
+
+
+def test_integers_are_zero_until_they_are_set(tmp_path: Path) -> None:
+    values = disk_array(tmp_path / "array", 1000)
+    values[999] = (1 << 64) - 1
+    assert (sum(values[:999]), values[999], len(values)) == (0, (1 << 64) - 1, 1000)
+    assert (tmp_path / "array").stat().st_blocks * 512 >= 8000  # reserved
+    assert disk_array(tmp_path / "empty", 0)[0] == 0
+
+
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "array").write_bytes(b"x")
+    with pytest.raises(StorageError, match="array"):
+        disk_array(tmp_path / "array", 1)
