@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops import config, load_artefact, load_result
+from dagster_dataops import config, data, load_artefact, load_result
 from dagster_dataops.checkpoints.folder import manifest
 from dagster_dataops.checkpoints.journal.stored_outcomes import outcomes_in
 from dagster_dataops.foundation.places.mounted_buckets import bucket_of
@@ -193,6 +193,42 @@ def _failing(row: dict[str, Any]) -> int:
     """Return the part in which a record fails; -1 if in none."""
     ends = [part for part, action in enumerate(row["do"]) if action in {"drop", "fail"}]
     return ends[0] if ends and row["do"][ends[0]] == "fail" else -1
+
+
+class Packs(Kill):
+    """Packs of whole texts: windows that were packed are not packed again, and none differs."""
+
+    code = """
+from dagster_dataops.library.tokens.packing import Pack
+
+class Slow(Pack):
+    def forward_window(self, records):
+        for record in records:
+            log("called", record["n"])
+        time.sleep(0.02)
+        return super().forward_window(records)
+
+if __name__ == "__main__":
+    settings = {"_concurrency_mode": sys.argv[1], "_max_workers": 3, "_batch_size": 9}
+    run(Slow(20, strategy="best_fit", columns=["ids"], on_overflow="cut", **settings))
+"""
+    options = ("process", "thread", "single")
+    kills, wait, failed = cases(2, campaign=100), (0, 0.3), 0
+
+    def records(self) -> Rows:
+        sizes = [self.chance.randrange(25) for _ in range(300)]
+        return [{"n": n, "ids": [n] * size} for n, size in enumerate(sizes)]
+
+    def expected(self) -> bytes:
+        options = {"strategy": "best_fit", "columns": ["ids"], "on_overflow": "cut"}
+        operator = data.tokens.Pack(20, **options)
+        windows = [self.rows[at : at + 9] for at in range(0, len(self.rows), 9)]
+        return lines(pack for window in windows for pack in operator.forward_window(window))
+
+    def check(self) -> None:
+        super().check()
+        packed = sum(min(len(row["ids"]), 20) for row in self.rows)
+        assert manifest_of(self.node).counts["packed_tokens"] == packed
 
 
 class Outputs(Kill):
@@ -674,6 +710,7 @@ def trained_on(kind: str, folder: Path) -> Iterator[int]:
 TABLE: Final[tuple[type[Kill], ...]] = (
     Counts,
     Chains,
+    Packs,
     Outputs,
     OutputsUnderDagster,
     ChangedInputs,
