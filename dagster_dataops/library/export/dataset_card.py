@@ -74,11 +74,10 @@ class Card(NamedTuple):
         if default is None:
             default = {"config_name": "default"}
             configs.append(default)
-        files = [
-            one
-            for one in default.get("data_files") or []
-            if isinstance(one, dict) and one.get("split") != self.split
-        ]
+        known_files = default.get("data_files") or []
+        if isinstance(known_files, str) or any(isinstance(one, str) for one in known_files):
+            known_files = [{"split": "train", "path": known_files}]
+        files = [one for one in known_files if one.get("split") != self.split]
         files.append({"split": self.split, "path": f"data/{self.split}-*.parquet"})
         default["data_files"] = sorted(files, key=lambda one: str(one["split"]))
         facts: dict[str, Any] = {"configs": configs}

@@ -1,6 +1,7 @@
 """Push a folder to a dataset on the Hub of Hugging Face, so that it can be repeated at any time."""
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ _MOVED: Final = 412  # another commit came first
 _PASSING: Final = {408, 429, 500, 502, 503, 504, _MOVED}
 _DENIED: Final = {401, 403, 404}
 _TYPE: Final = "dataset"
+_QUERY: Final = re.compile(r"\?\S+")
 
 
 class Pushed(NamedTuple):
@@ -129,7 +131,8 @@ class HubDataset:
                 f"check the name and the branch {self._revision!r}"
             )
         else:
-            reason = f"{kind}: {str(error)[:300]}; run it again: what the Hub has is not sent twice"
+            text = _QUERY.sub("?...", str(error))[:300]  # addresses of uploads have signatures
+            reason = f"{kind}: {text}; run it again: what the Hub has is not sent twice"
         return StorageError(f"hf://datasets/{self._repo}", "push the dataset to the Hub", reason)
 
 

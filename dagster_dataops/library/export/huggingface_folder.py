@@ -35,11 +35,11 @@ class HuggingFace(export):
     ``export.Parquet``, and ``schema`` is as there. ``split="train"`` names the split;
     ``shard_bytes=500_000_000`` is where a data file ends, in bytes of Arrow memory.
 
-    ``features`` adds what `datasets` has besides. ``{"label": ["no", "yes"]}`` is a ``ClassLabel``:
-    the column has these names, or their numbers. ``{"tools": "json"}`` is ``Json``: the values are
-    read as they were, where types of Arrow would add keys. Older versions of `datasets` lack it;
-    for these ``schema={"tools": "json"}`` writes texts. Types are given as in ``schema``, such as
-    ``{"input_ids": "list<int32>"}``.
+    ``features`` adds what the package has besides. ``{"label": ["no", "yes"]}`` is a
+    ``ClassLabel``: the column has these names, or their numbers. ``{"tools": "json"}`` is ``Json``:
+    the values are read as they were, where types of Arrow would add keys. Older versions of the
+    package lack it; for these ``schema={"tools": "json"}`` writes texts. Types are given as in
+    ``schema``, such as ``{"input_ids": "list<int32>"}``.
 
     The folder is replaced whole. A folder with files that no export wrote is refused. Needs the
     extra ``arrow``; the package ``datasets`` is only for reading.

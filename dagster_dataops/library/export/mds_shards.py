@@ -37,7 +37,7 @@ class MDS(export):
 
     A shard ends before it would exceed ``shard_bytes``. ``compression="zstd"`` compresses each
     (extra ``zstd``). ``digests=["sha1"]`` are written to the index, for readers that check them:
-    names of `hashlib`, ``xxh64`` and other names of xxhash. Equal records give equal bytes, which
+    names of ``hashlib``, ``xxh64`` and other names of xxhash. Equal records give equal bytes, which
     are those of ``MDSWriter`` without compression.
 
     The folder is replaced whole. A folder with files that no export wrote is refused.

@@ -144,8 +144,8 @@ class HubSplit:
             "RepositoryNotFoundError",
         }:
             reason = (
-                "is private, gated or missing: check the name, accept the terms of the dataset "
-                "on the Hub, and set HF_TOKEN to a token that may read it"
+                "is private, gated or missing, and no folder here: check the name, accept the "
+                "terms of the dataset on the Hub, and set HF_TOKEN to a token that may read it"
             )
         elif type(error).__name__ == "RevisionNotFoundError":
             reason = f"has no revision {self.revision!r}"

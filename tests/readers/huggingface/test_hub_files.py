@@ -173,10 +173,12 @@ def test_other_tokens_and_private_data_are_told(hub, monkeypatch):
     assert len(numbers()) == 60
     for token in ("hf_wrong", ""):
         monkeypatch.setenv("HF_TOKEN", token)
-        with pytest.raises(errors.StreamSourceError, match="private, gated or missing") as caught:
+        with pytest.raises(
+            errors.StreamSourceError, match="private, gated or missing, and no folder"
+        ) as caught:
             numbers()
         assert "hf_wrong" not in str(caught.value)
-    with pytest.raises(errors.StreamSourceError, match="private, gated or missing"):
+    with pytest.raises(errors.StreamSourceError, match="private, gated or missing, and no folder"):
         list(read_huggingface("org/unknown"))
     monkeypatch.setenv("HF_TOKEN", hub.token)
     with pytest.raises(errors.StreamSourceError, match="no revision 'v9'"):
