@@ -110,7 +110,11 @@ class Configuration:
 
     @property
     def data_process_resume(self) -> Resume:
-        """Whether and how calls resume an earlier run, or that they retry its failed records."""
+        """What a call does about an earlier run; False starts afresh.
+
+        True resumes it, "across_code" does so even if the operator's code has changed, and
+        "failed_records" retries the failed records of a finished result.
+        """
         value = self._read("data_process_resume")
         match str(value).strip().lower():
             case "failed_records":

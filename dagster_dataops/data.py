@@ -6,13 +6,15 @@
 
 from typing import Any, Final
 
+from dagster_dataops.foundation.concurrency.garbage import collected_rarely
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
 
 
 def run_operator(operator: Operator, records: object) -> object:
     """Run ``operator`` over ``records``. The executor is imported on the first run."""
-    from dagster_dataops.pipelines import local_run
+    with collected_rarely():
+        from dagster_dataops.pipelines import local_run
 
     return local_run.run_operator(operator, records)
 

@@ -43,7 +43,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the slow tests in a run with several processes, so that none is the last one.
 
     Those of the library come last: they import large packages, after which each fork takes longer.
+
+    Raises:
+        UsageError: The name of a test has an address, so that no two processes agree on its name.
     """
+    named = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if named:
+        raise pytest.UsageError(f"give the parameters of these tests ids of their own: {named}")
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: item.nodeid.startswith("tests/library/"))
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)

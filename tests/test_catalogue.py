@@ -5,9 +5,8 @@ import tomllib
 from pathlib import Path
 
 from dagster_dataops import data_register
-from dagster_dataops.library import GROUPS
-from dagster_dataops.operators.options.docstrings import described_parameters
 from docs import operator_catalogue as catalogue
+from tests.documented_names import GROUPS, described_parameters
 from tests.each import each
 
 FOLDER = Path(catalogue.__file__).parent / "catalogue"

@@ -15,10 +15,8 @@ import pytest
 import yaml
 
 from dagster_dataops import data_register, errors
-from dagster_dataops.__main__ import main
-from dagster_dataops.foundation.exports import public_names
-from dagster_dataops.library import GROUPS
-from dagster_dataops.operators.options.settings import SETTING_NAMES
+from tests.command_line import main
+from tests.documented_names import GROUPS, SETTING_NAMES, public_names
 from tests.each import each
 from tests.pages import DOCS, ROOT
 

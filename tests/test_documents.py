@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 import dagster_dataops
-from dagster_dataops.__main__ import main
 from dagster_dataops.configuration import Configuration
-from dagster_dataops.foundation.exports import public_names
-from dagster_dataops.operators.options.settings import SETTING_NAMES
+from tests.command_line import main
+from tests.documented_names import SETTING_NAMES, public_names
 from tests.pages import BLOCK, DOCS, FILE, PAGES, ROOT, read_page
 from tests.warm_python import SCRIPT, WarmPython
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from dagster_dataops.foundation.exports import public_names
+from tests.documented_names import public_names
 
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

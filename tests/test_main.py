@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from dagster_dataops import config, data_register, pipeline
-from dagster_dataops.__main__ import main
+from tests.command_line import main
 
 ROOT = Path(__file__).parents[1]
 

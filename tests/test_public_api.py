@@ -13,7 +13,7 @@ import pytest
 import dagster_dataops
 from dagster_dataops import assets, readers, testing
 from dagster_dataops.assets import PlannedPipeline
-from dagster_dataops.foundation.exports import public_names
+from tests.documented_names import public_names
 from tests.each import each
 
 PACKAGE = Path(dagster_dataops.__file__).parent

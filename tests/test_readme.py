@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.library import GROUPS
+from tests.documented_names import GROUPS
 
 TEXT = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 

@@ -118,20 +118,17 @@ def test_values_that_json_cannot_hold_are_refused_with_their_path(value, wrap):
     assert str(caught.value)
 
 
-def test_the_reason_contains_a_remedy():
-    with pytest.raises(UnencodableError, match=r"holds a set, .* convert it to text or a list"):
-        encode({"tags": {"a"}})
+UNFIT = [
+    ({"tags": {"a"}}, r"holds a set, .* convert it to text or a list"),
+    *(({key: 1}, "keys must be strings") for key in (1, None, (1, 2), 1.5)),
+    ({"\udc80": 1}, "lone surrogate"),
+]
 
 
-@pytest.mark.parametrize("key", [1, None, (1, 2), 1.5])
-def test_keys_that_are_no_strings_are_refused(key):
-    with pytest.raises(UnencodableError, match="keys must be strings"):
-        encode({key: 1})
-
-
-def test_a_lone_surrogate_in_a_key_is_refused():
-    with pytest.raises(UnencodableError, match="lone surrogate"):
-        encode({"\udc80": 1})
+@pytest.mark.parametrize(("record", "reason"), UNFIT)
+def test_a_record_that_json_cannot_hold_is_refused_with_a_remedy(record, reason):
+    with pytest.raises(UnencodableError, match=reason):
+        encode(record)
 
 
 def test_a_none_beside_numbers_is_not_a_nan():

@@ -18,7 +18,11 @@ from dagster_dataops.assets.automation.jobs import (
     refresh_jobs,
     retry_jobs,
 )
-from dagster_dataops.assets.automation.schedules import PipelineSchedule, pipeline_schedule
+from dagster_dataops.assets.automation.schedules import (
+    PipelineSchedule,
+    check_run_config,
+    pipeline_schedule,
+)
 from dagster_dataops.assets.automation.sensors import NewFiles, new_files_sensor
 from dagster_dataops.assets.executors import Executor, executor_of
 from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
@@ -164,7 +168,7 @@ def build_definitions(
         "retry": lambda: retry_jobs(ppl.graph.name, planned.origin, assets, settings),
         "refresh": lambda: refresh_jobs(planned.title, assets, settings),
     }
-    return dg.Definitions(
+    definitions = dg.Definitions(
         assets=assets,
         asset_checks=declared,
         jobs=[job for kind, make in made.items() if kind in kinds for job in make()],
@@ -172,6 +176,8 @@ def build_definitions(
         sensors=[*_sensors(source, jobs[0], assets, options), *_batches_sensors(planned)],
         resources=dataops_resources(dataops, planned.resource_key),
     )
+    check_run_config(options.get("schedule"), jobs[0].name, settings.hooks or (), definitions)
+    return definitions
 
 
 # Few pipelines need the following, which import the engine or the models.
@@ -226,11 +232,7 @@ def _sensors(
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
     options: PipelineOptions,
 ) -> list[dg.SensorDefinition]:
-    """Return the sensor for new files of the source, if ``new_files`` is given.
-
-    Raises:
-        ConfigurationError: There are no dynamic partitions, or the source is not a path.
-    """
+    """Return the sensor for new files of the source, if ``new_files`` is given."""
     new_files, partitions_def = options.get("new_files"), options.get("partitions_def")
     if new_files is None:
         return []

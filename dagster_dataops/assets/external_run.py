@@ -82,11 +82,7 @@ def run_assets(
 
 @contextmanager
 def _opened() -> Iterator[Any]:
-    """Yield the context of Dagster Pipes.
-
-    Raises:
-        MissingExtraError: ``dagster-pipes`` is not installed.
-    """
+    """Yield the context of Dagster Pipes."""
     try:
         from dagster_pipes import open_dagster_pipes
     except ImportError:
@@ -106,11 +102,7 @@ def _materializable(found: dg.Definitions) -> list[dg.AssetKey]:
 
 
 def _named(found: dg.Definitions, names: Sequence[str]) -> list[dg.AssetKey]:
-    """Return the keys of named assets.
-
-    Raises:
-        ConfigurationError: The definitions cannot materialize one of them.
-    """
+    """Return the keys of named assets."""
     known = _materializable(found)
     keys = [dg.AssetKey.from_user_string(name) for name in names]
     for key in keys:
@@ -120,11 +112,7 @@ def _named(found: dg.Definitions, names: Sequence[str]) -> list[dg.AssetKey]:
 
 
 def _wanted(found: dg.Definitions, pipes: Any) -> list[dg.AssetKey]:
-    """Return the keys of the assets of the step that started this process.
-
-    Raises:
-        ExternalRunError: It is no step of assets, or the definitions cannot materialize one.
-    """
+    """Return the keys of the assets of the step that started this process."""
     known = _materializable(found)
     keys = list(_keys_of(pipes))
     missing = [key for key in keys if key not in known]
@@ -217,11 +205,7 @@ class _AssetsRun:
         return tags
 
     def _know_partitions(self, instance: dg.DagsterInstance) -> None:
-        """Add dynamic partitions to an instance that is new.
-
-        Raises:
-            ExternalRunError: The keys of dynamic partitions are not known.
-        """
+        """Add dynamic partitions to an instance that is new."""
         if not instance.is_ephemeral:
             return
         known = dict(self.call.dynamic_partitions) if self.call else {}

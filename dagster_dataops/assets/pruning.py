@@ -121,11 +121,7 @@ def _known(root: Path, found: Sequence[dg.Definitions]) -> _Known:
 
 
 def _partitions_of(spec: dg.AssetSpec) -> Collection[str]:
-    """Return the keys of the partitions of an asset; the instance knows dynamic ones.
-
-    Raises:
-        ConfigurationError: There are dynamic partitions, and no instance.
-    """
+    """Return the keys of the partitions of an asset; the instance knows dynamic ones."""
     definition = spec.partitions_def
     if definition is None:
         return ()

@@ -8,7 +8,6 @@ a second holder overwrites the name, by which the first one finds out and ends.
 
 import errno
 import os
-import socket
 import time
 import weakref
 from contextlib import suppress
@@ -83,7 +82,7 @@ class FolderLock:
 
     def _write_holder(self, run: str) -> None:
         holder = {
-            "host": socket.gethostname(),
+            "host": os.uname().nodename,
             "pid": os.getpid(),
             "run": run.encode(errors="backslashreplace").decode(),
             "since": datetime.now(UTC).isoformat(timespec="seconds"),

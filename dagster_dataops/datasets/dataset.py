@@ -19,7 +19,6 @@ from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest, content_digest
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.file_state import FileState
-from dagster_dataops.foundation.places.object_file import ObjectFile
 from dagster_dataops.foundation.places.opening import state_at
 from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.places.url_forms import is_url
@@ -82,6 +81,8 @@ class JsonlDataset:
 
     @classmethod
     def _of_object(cls, file: BucketFile) -> "JsonlDataset":
+        from dagster_dataops.foundation.places.object_file import ObjectFile
+
         found = ObjectFile(file)
         interval_of(found, file)
         check_json_lines(file, found)

@@ -15,10 +15,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.lines import Interval
-from dagster_dataops.errors import ClusterError
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.foundation.places.bucket import Location, location_of
-from dagster_dataops.operators.options.settings import ResolvedSettings
 
 
 class AgentEnvironment(NamedTuple):
@@ -240,27 +238,3 @@ class Cluster(Protocol):
     def workers(self) -> int:
         """Return the number of worker processes of an agent, unless the operator sets it."""
         ...
-
-
-def cluster_for(
-    operator: str, settings: ResolvedSettings, cluster: Cluster | None
-) -> Cluster | None:
-    """Return the cluster that an operator runs on; ``None`` for this machine.
-
-    Args:
-        operator: Its qualified name.
-        settings: Its settings.
-        cluster: The cluster of the run.
-
-    Raises:
-        ClusterError: The operator asks for agents, and cannot have them.
-    """
-    if settings.agents is False:
-        return None
-    if settings.agents is not None and cluster is None:
-        reason = (
-            f"operator {operator} asks for agents with _agents={dict(settings.agents)}, but the "
-            "run has no cluster: set cluster= of DataOpsResource, or config.cluster"
-        )
-        raise ClusterError("(none)", reason)
-    return cluster if settings.concurrency_mode == "process" else None

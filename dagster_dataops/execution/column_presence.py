@@ -19,7 +19,6 @@ from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.operators.chains.chain import Chain, ChainOptions
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.read_columns import ReadKey, texts_in
 from dagster_dataops.operators.options.settings import ALLOWED
@@ -207,6 +206,8 @@ def absent_column(
 
 def _option_with(key: str, options: Mapping[str, Any]) -> str:
     """Return the name of the option that names a key, perhaps beside others; empty if none does."""
+    from dagster_dataops.operators.chains.chain import ChainOptions  # for the error alone
+
     for name, value in options.items():
         if isinstance(options, ChainOptions):
             inner = _option_with(key, value)
@@ -223,17 +224,17 @@ def check_found(sink: CheckpointSink) -> None:
     Raises:
         AbsentColumnError: None had one of them, and failures are not the reason.
     """
-    operator = sink.attempt.operator
-    if not isinstance(operator, Chain):
+    parts = sink.attempt.operator.__dataops__.spec.parts
+    if not parts:
         return
     for part, name, number in never_found(sink.checkpoint.table.counts):
-        found = operator.parts[part]
-        use = found.operator.__dataops__
+        part_name, operator = parts[part]
+        use = operator.__dataops__
         if sink.attempt.settings.missing == ALLOWED:
             return
         records = f"the {counted(number, 'records')} that came to it"
         key = next(one for one in use.keys_read() if one.name == name)
-        where = f"{found.name} of chain {sink.attempt.name}"
+        where = f"{part_name} of chain {sink.attempt.name}"
         columns = columns_seen(sink.checkpoint.table.counts, part)
         raise absent_column(use, where, key, records, KnownNames([dict.fromkeys(columns)]))
 

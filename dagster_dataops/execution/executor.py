@@ -26,7 +26,6 @@ from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.column_presence import check_presence, warn_of_missing
 from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
 from dagster_dataops.execution.node_attempt import NodeAttempt
-from dagster_dataops.execution.result_exports import exported, exported_by_node
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
@@ -89,10 +88,16 @@ class OperatorExecutor:
         lock = folder.place.claim(self.context.run, self.context.lock_seconds)
         try:
             report = self._run(operator, inputs, folder, lock)
-            if operator.__dataops__.spec.kind.exports:
+            use = operator.__dataops__
+            if use.spec.kind.exports:
+                from dagster_dataops.execution.result_exports import exported_by_node
+
                 return exported_by_node(report, folder)
-            output, columns = operator.__dataops__.output, operator.__dataops__.columns
-            return report if output is None else exported(report, output, folder, columns)
+            if use.output is None:
+                return report
+            from dagster_dataops.execution.result_exports import exported  # imports exporters
+
+            return exported(report, use.output, folder, use.columns)
         finally:
             lock.release()
 

@@ -24,7 +24,7 @@ from dagster_dataops.foundation.places.file_state import FileState
 _Checkpoint = TypeVar("_Checkpoint", bound=Checkpoint)
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class NodeAttempt(Attempt):
     """One run of one operator into one folder; created under the lock of the folder.
 

@@ -4,8 +4,8 @@ import logging
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
 
 from typing_extensions import override
 
@@ -21,8 +21,7 @@ _COST: Final = "cost"  # the sum that is shown as money
 _UNPRICED: Final = "calls_without_usage"  # if there are any, a part of the cost is estimated
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressState:
+class ProgressState(NamedTuple):
     """The state of a run.
 
     Attributes:
@@ -41,7 +40,7 @@ class ProgressState:
     total_bytes: int
     total_records: int | None
     resumed: int
-    counts: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, float] = MappingProxyType({})
 
     @property
     def estimated_records(self) -> int | None:

@@ -3,19 +3,21 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.exporters.delivery import Exported
-from dagster_dataops.execution.agent_pool import Cluster
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
+if TYPE_CHECKING:
+    from dagster_dataops.datasets.exporters.delivery import Exported
+    from dagster_dataops.execution.agent_pool import Cluster
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RunContext:
     """The settings of an attempt.
 
@@ -51,7 +53,7 @@ class RunContext:
     interrupts: Interrupts = (KeyboardInterrupt,)
     root: Path | None = None
     clients: Mapping[str, Any] = field(default_factory=dict)
-    cluster: Cluster | None = None
+    cluster: "Cluster | None" = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,7 @@ class RunReport:
     reused: bool
     notes: tuple[str, ...]
     seconds: float
-    export: Exported | None = None
+    export: "Exported | None" = None
     outputs: "Mapping[str, RunReport]" = field(default_factory=dict)
     kind: str = RECORD.name
 

@@ -19,7 +19,6 @@ from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.kinds.kind import RecordOrigin
 
@@ -48,9 +47,9 @@ def note_if_unchanged(attempt: NodeAttempt, manifest: Manifest) -> None:
 
 def _may_change(operator: Operator) -> bool:
     """Return whether an operator is there to change records, as far as is known."""
-    if isinstance(operator, Chain):
-        return any(_may_change(part) for _, part in operator.parts)
     spec = operator.__dataops__.spec
+    if spec.parts:
+        return any(_may_change(part) for _, part in spec.parts)
     if spec.origin is not RecordOrigin.EACH or spec.outputs:
         return False
     if not spec.shipped:

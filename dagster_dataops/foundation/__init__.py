@@ -1,1 +1,1 @@
-"""What all other parts stand on: places of files, hashing, selectors, threads and locks."""
+"""The lowest layer: places of files, digests, selectors, threads and locks."""

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
+from dagster_dataops.foundation.concurrency.garbage import collected_rarely
+
 _IMPORT: Final = re.compile(r"^from (\S+) import \(?\s*(\w+) as (\w+)", re.MULTILINE)
 _ALIAS: Final = re.compile(r"^(\w+) = (\w+)$", re.MULTILINE)
 _SHOWN: Final = re.compile(r"^__all__ = \[(.*?)\]", re.MULTILINE | re.DOTALL)
@@ -31,8 +33,9 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object]]:
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)
         home, attribute = homes[name]
-        found = None if home == package else getattr(import_module(home), attribute, None)
-        return import_module(f"{home}.{attribute}") if found is None else found
+        with collected_rarely():
+            found = None if home == package else getattr(import_module(home), attribute, None)
+            return import_module(f"{home}.{attribute}") if found is None else found
 
     shown = _SHOWN.search(text)
     return sorted(homes if shown is None else re.findall(r"\w+", shown[1])), load

@@ -18,7 +18,7 @@ ADDED: Final[dict[Added, str]] = {
 }
 
 
-def added(name: Added) -> Any:
+def function_of_part(name: Added) -> Any:
     """Return a function of an optional part, which is imported."""
     module, _, attribute = ADDED[name].partition(":")
     return getattr(import_module(module), attribute)

@@ -166,7 +166,7 @@ def calls_models(graph: OperatorGraph) -> bool:
 
 def _model_parts(operator: Operator) -> list[ModelOperator]:
     """Return the parts of an operator that call models."""
-    parts = [one for _, one in operator.parts] if isinstance(operator, Chain) else [operator]
+    parts = [one for _, one in operator.__dataops__.spec.parts] or [operator]
     return [part for part in parts if isinstance(part, ModelOperator)]
 
 

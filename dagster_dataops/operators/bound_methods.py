@@ -4,19 +4,8 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from dagster_dataops.operators.chains.batch_chain import (
-    async_batch_chain_function,
-    batch_chain_function,
-)
-from dagster_dataops.operators.chains.chain import Chain
-from dagster_dataops.operators.chains.chain_calls import (
-    PartCall,
-    PartTimes,
-    async_chain_function,
-    chain_function,
-)
 from dagster_dataops.operators.definition.operator import Operator, init_parameters
 from dagster_dataops.operators.kinds.kind_table import SELECTION
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
@@ -25,6 +14,9 @@ from dagster_dataops.operators.outcomes.named_outputs import routing
 from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
 from dagster_dataops.records import Record
 
+if TYPE_CHECKING:
+    from dagster_dataops.operators.chains.chain_calls import PartTimes
+
 SKETCH: Final = SELECTION.recorded_as
 CHANGE: Final = "change"
 
@@ -32,7 +24,7 @@ CHANGE: Final = "change"
 def record_function(
     operator: Operator,
     context: OperatorContext | None = None,
-    times: PartTimes | None = None,
+    times: "PartTimes | None" = None,
     watch: ColumnWatch | None = None,
 ) -> Callable[..., Any]:
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
@@ -48,8 +40,8 @@ def record_function(
         watch: Notes what the records of the parts of a chain lack.
     """
     spec = operator.__dataops__.spec
-    if isinstance(operator, Chain):
-        return _through_parts(operator, context, times or PartTimes(len(operator.parts)), watch)
+    if spec.parts:
+        return _through_parts(operator, context, times, watch)
     function = plain_function(operator)
     if spec.takes_context:
         function = functools.partial(function, context=context)
@@ -85,15 +77,17 @@ def column_watch(operator: Operator, patience: Patience | None = None) -> Column
         operator: A record or a selection operator.
         patience: Of all tasks of the run.
     """
-    rule = operator.__dataops__.resolved.missing
-    inner = [one for _, one in operator.parts] if isinstance(operator, Chain) else [operator]
-    uses = [one.__dataops__ for one in inner]
-    parts = [
-        WatchedPart(use.keys_read(), use.spec.asynchronous, bool(use.spec.batch)) for use in uses
-    ]
-    if rule == ALLOWED or not any(part.keys for part in parts):
+    invocation = operator.__dataops__
+    rule = invocation.resolved.missing
+    keys = [use.keys_read() for use in invocation.uses]
+    if rule == ALLOWED or not any(keys):
         return None
-    chained = isinstance(operator, Chain)
+    specs = [use.spec for use in invocation.uses]
+    parts = [
+        WatchedPart(read, spec.asynchronous, bool(spec.batch))
+        for read, spec in zip(keys, specs, strict=True)
+    ]
+    chained = bool(invocation.spec.parts)
     return ColumnWatch(parts, chained=chained, strict=rule == FAILING, patience=patience)
 
 
@@ -107,22 +101,27 @@ def _without_secrets(hide: Callable[[str], str], returned: Any, _: object) -> An
 
 
 def _through_parts(
-    operator: Chain,
+    operator: Operator,
     context: OperatorContext | None,
-    times: PartTimes,
+    times: "PartTimes | None",
     watch: ColumnWatch | None,
 ) -> Callable[..., Any]:
-    calls = []
-    for number, (name, part) in enumerate(operator.parts):
-        spec = part.__dataops__.spec
+    from dagster_dataops.operators.chains import batch_chain, chain_calls  # only for chains
+
+    spec, calls = operator.__dataops__.spec, []
+    for number, (name, part) in enumerate(spec.parts):
+        use = part.__dataops__.spec
         forward = record_function(part, context)
         forward = forward if watch is None else watch.part(number, forward)
-        calls.append(PartCall(name, forward, spec.asynchronous, bool(spec.batch)))
-    spec = operator.__dataops__.spec
+        calls.append(chain_calls.PartCall(name, forward, use.asynchronous, bool(use.batch)))
+    times = times or chain_calls.PartTimes(len(calls))
+    if spec.batch and spec.asynchronous:
+        return batch_chain.async_batch_chain_function(calls, times)
     if spec.batch:
-        made = async_batch_chain_function if spec.asynchronous else batch_chain_function
-        return made(calls, times)
-    return (async_chain_function if spec.asynchronous else chain_function)(calls, times)
+        return batch_chain.batch_chain_function(calls, times)
+    if spec.asynchronous:
+        return chain_calls.async_chain_function(calls, times)
+    return chain_calls.chain_function(calls, times)
 
 
 def plain_function(operator: Operator) -> Callable[..., Any]:

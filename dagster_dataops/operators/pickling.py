@@ -16,7 +16,6 @@ from typing_extensions import override
 
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.foundation.concurrency.sent_code import pickled
-from dagster_dataops.operators.chains.chain import Chain, Part, chain_of
 from dagster_dataops.operators.definition.decorated_function import named_as
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
@@ -65,8 +64,8 @@ class _PickledOperator:
     @override
     def __reduce__(self) -> Any:
         invocation = self.operator.__dataops__
-        if isinstance(self.operator, Chain):
-            parts = [(name, _PickledOperator(part)) for name, part in self.operator.parts]
+        if invocation.spec.parts:
+            parts = [(name, _PickledOperator(part)) for name, part in invocation.spec.parts]
             return _rebuild_chain, (
                 invocation.spec.name,
                 parts,
@@ -76,7 +75,7 @@ class _PickledOperator:
         spec = replace(
             invocation.spec,
             target=_importable_target(invocation.spec.target),
-            options=tuple(replace(option, annotation=Any) for option in invocation.spec.options),
+            options=tuple(option._replace(annotation=Any) for option in invocation.spec.options),
             declared=ColumnDeclarations(reads=invocation.names_read or None),
         )
         state = {name: v for name, v in vars(self.operator).items() if name != "__dataops__"}
@@ -106,6 +105,8 @@ def _rebuild_chain(
     settings: ExecutionSettings,
     link: RunLink | None,
 ) -> Operator:
+    from dagster_dataops.operators.chains.chain import Part, chain_of  # only for chains
+
     chain = chain_of(name, [Part(*part) for part in parts], settings)
     chain.__dataops__ = replace(chain.__dataops__, link=link)
     return chain

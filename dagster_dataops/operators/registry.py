@@ -5,7 +5,6 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from typing_extensions import override
@@ -226,7 +225,7 @@ class OperatorRegistry:
         """Register a class operator after its definition."""
         group, outputs = operator.__dataops_group__, getattr(operator, OUTPUTS, ())
         if declared.reads is None:
-            declared = replace(declared, reads=self._reads_of_library(operator))
+            declared = declared._replace(reads=self._reads_of_library(operator))
         terms = OperatorTerms(group=group, declared=declared, outputs=outputs)
         self._add(operator, spec_of_class(operator, terms))
 
@@ -252,7 +251,7 @@ class OperatorRegistry:
         operator.__qualname__ = target.__qualname__
         if terms.declared.reads is None:
             reads_of = getattr(target, "reads_of_options", None)
-            terms = replace(terms, declared=replace(terms.declared, reads=reads_of))
+            terms = terms._replace(declared=terms.declared._replace(reads=reads_of))
         spec = spec_of_class(operator, terms, target)
         self._add_group(base)
         self._add(operator, spec)

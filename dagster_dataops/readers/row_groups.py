@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.files.file_stages import FileCursor
 
 _PARTS_BEFORE: Final = 2  # of states before failures were counted
@@ -27,13 +26,13 @@ class RowChunk(NamedTuple):
 
 
 class GroupCursor(FileCursor):
-    """Read groups of rows. The state is [group, index of the row in it, failures before].
+    """Read groups of rows. The group is saved, and the index of the next row in it.
 
     The stage has the field ``file_key``: the key under which each record holds its file path, or
     ``None`` for no such key.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("_group", "item_index", "_failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("_group", "item_index", "failed_before")
 
     @abstractmethod
     def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
@@ -52,12 +51,8 @@ class GroupCursor(FileCursor):
         self._group, self._failed_before = 0, self.failed
 
     @override
-    def restore(self, state: State) -> None:
-        if len(state) == _PARTS_BEFORE:
-            state = [*state, 0]
-        super().restore(state)
-        self._group += 0  # raises TypeError unless it is a number
-        self.failed = self._failed_before + 0
+    def with_names(self, state: Any) -> dict[str, Any]:
+        return super().with_names([*state, 0] if len(state) == _PARTS_BEFORE else state)
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
-from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
@@ -26,11 +25,6 @@ class WholeFileCursor(FileCursor):
     @override
     def reset(self) -> None:
         self._read = 0
-
-    @override
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self._read += 0  # raises TypeError unless it is a number
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import DamagedFileError, StreamDefinitionError, StreamSourceError
-from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
 from dagster_dataops.streams.files.descriptors import naming_path
@@ -28,11 +27,6 @@ class ZipCursor(FileCursor):
     @override
     def reset(self) -> None:
         self._next = 0
-
-    @override
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self._next += 0  # raises TypeError unless it is a number
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:

@@ -15,8 +15,7 @@ from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
 from dagster_dataops.streams.sharding.marks import check_inputs
-from dagster_dataops.streams.stages.concatenating import ConcatStage
-from dagster_dataops.streams.stages.round_robin import RoundRobinStage
+from dagster_dataops.streams.stages.round_robin import ConcatStage, RoundRobinStage
 from dagster_dataops.streams.stages.sampling import SampleStage
 from dagster_dataops.streams.stages.zipping import ZipStage
 
@@ -249,9 +248,6 @@ def _combined(
         given: The arguments by position: streams, or a list of streams and then options.
         pipelines: The argument ``pipelines``; ``None`` if it is not given.
         named: The options by name.
-
-    Raises:
-        StreamArgumentError: The arguments do not fit.
     """
     options = dict(named)
     if pipelines is not None:

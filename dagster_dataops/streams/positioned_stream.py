@@ -447,6 +447,8 @@ class PositionedStream(Operations):
         try:
             cursor.restore(content["position"])
             failures.restore(content.get("failures", []))
+        except StreamStateError:
+            raise
         except (TypeError, ValueError, LookupError) as error:
             msg = f"its position is damaged: {type(error).__name__}: {error}"
             raise StreamStateError(msg) from error

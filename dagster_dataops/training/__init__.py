@@ -1,1 +1,1 @@
-"""Feed training: crude data and its files, cooked samples, loaders. The core does not import it."""
+"""Crude data and its files, cooking of samples, data loaders. The core does not import it."""

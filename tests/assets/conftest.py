@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -12,6 +13,7 @@ from dagster.components.testing.utils import create_defs_folder_sandbox
 
 from tests.assets.component_project import Project
 from tests.assets.helpers import numbered, write_jsonl
+from tests.registries import OperatorRegistry
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -63,6 +65,17 @@ def records(tmp_path: Path) -> Callable[[int], Path]:
         return write_jsonl(tmp_path / "texts.jsonl", list(numbered(count)))
 
     return write
+
+
+@pytest.fixture
+def upper(registry: OperatorRegistry) -> Any:
+    """An operator that raises texts to capital letters."""
+
+    @registry("data.text", _concurrency_mode="thread")
+    def upper(record: dict) -> None:
+        record["text"] = record["text"].upper()
+
+    return upper
 
 
 @pytest.fixture

@@ -1,16 +1,28 @@
 """Build definitions of a test's pipeline and run them in this process."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import orjson
 
-from dagster_dataops import DataOpsResource, Operator, Pipeline, build_definitions, pipeline
+from dagster_dataops import (
+    DataOpsResource,
+    JsonlDataset,
+    Operator,
+    Pipeline,
+    build_definitions,
+    pipeline,
+)
 from dagster_dataops.assets.automation.jobs import JOB_KINDS
+from dagster_dataops.datasets.writer import write_records
+from dagster_dataops.foundation.hashing.file_digests import content_digest
+from dagster_dataops.pipelines.local_run import run_operator
+from tests.registries import OperatorRegistry
 
 LOCK_SECONDS = 0.2
+Records = Callable[[int], Path]  # the type of the fixture `records`
 
 
 def pipeline_of(name: str = "docs", **operators: Operator) -> Pipeline:
@@ -71,6 +83,21 @@ def metadata_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, Any]:
 def checks_of(result: dg.ExecuteInProcessResult) -> list[dg.AssetCheckEvaluation]:
     """Return the results of the checks of a run, in order."""
     return result.get_asset_check_evaluations()
+
+
+def registry_of_calls() -> OperatorRegistry:
+    """Return a registry whose operators can be called in Python."""
+    return OperatorRegistry(run_operator)
+
+
+def dataset_of(path: Path, rows: Iterable[object]) -> JsonlDataset:
+    """Write records to a file and return it as a dataset of the package."""
+    return write_records(path, rows, "test")
+
+
+def digest_of(path: Path) -> str:
+    """Return the digest of a file that is the data version of its asset."""
+    return content_digest(path)
 
 
 def write_jsonl(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:

@@ -1,6 +1,5 @@
 """Tests of pipelines as assets: metadata, results for other assets, and staleness."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +7,9 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import DataOpsIOManager, DataOpsTranslator, Pipeline, pipeline
-from dagster_dataops.assets import build_operator_assets
-from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
+from dagster_dataops import assets as parts
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     log_of,
@@ -24,8 +23,6 @@ from tests.assets.helpers import (
     write_jsonl,
 )
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture
@@ -198,7 +195,7 @@ letters = dg.StaticPartitionsDefinition(["a", "../b"])
 
 
 class Partitioned(DataOpsTranslator):
-    def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+    def get_asset_spec(self, data: parts.DataOpsTranslatorData) -> dg.AssetSpec:
         return super().get_asset_spec(data).replace_attributes(partitions_def=letters)
 
 
@@ -241,7 +238,7 @@ def test_a_launch_that_changes_the_columns_changes_their_lineage(
 def test_assets_can_be_built_for_separate_definitions(
     sift: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    assets = build_operator_assets(pipeline_of(sift=sift()), source=records(4))
+    assets = parts.build_operator_assets(pipeline_of(sift=sift()), source=records(4))
     dataops = resource_at(root)
     resources = {"dataops": dataops, "dataops_io": DataOpsIOManager(dataops=dataops)}
     result = dg.materialize(assets, resources=resources, instance=instance)

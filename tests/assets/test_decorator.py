@@ -1,6 +1,6 @@
 """Tests of dataops_assets: a step with a body of the user, and its specs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,18 @@ from dagster_dataops import (
     dataops_assets,
     dataops_resources,
 )
-from dagster_dataops.assets import build_operator_asset_specs
-from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
+from dagster_dataops import assets as parts
 from dagster_dataops.errors import PipelineDefinitionError
-from tests.assets.helpers import execute, metadata_of, numbered, pipeline_of, resource_at, result_of
+from tests.assets.helpers import (
+    Records,
+    execute,
+    metadata_of,
+    numbered,
+    pipeline_of,
+    resource_at,
+    result_of,
+)
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture
@@ -124,7 +129,7 @@ def test_the_options_are_those_of_build_definitions(ppl: Pipeline, records: Reco
     }
     source = records(1).parent / "{partition}.jsonl"
     docs = dataops_assets(ppl, source=source, **options)(run_all)
-    specs = build_operator_asset_specs(ppl, source=source, **options)
+    specs = parts.build_operator_asset_specs(ppl, source=source, **options)
     assert [spec.partitions_def for spec in docs.specs] == [None, None]
     assert [spec.automation_condition for spec in docs.specs] == [None, eager]
     assert [spec.replace_attributes(skippable=False) for spec in docs.specs] == specs
@@ -138,14 +143,16 @@ def test_one_step_cannot_have_different_partitions(ppl: Pipeline, records: Recor
 
 
 class Renamed(DataOpsTranslator):
-    def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+    def get_asset_spec(self, data: parts.DataOpsTranslatorData) -> dg.AssetSpec:
         return super().get_asset_spec(data).replace_attributes(key=["new", data.node.name])
 
 
 def test_the_specs_can_be_built_separately(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    specs = build_operator_asset_specs(ppl, source=records(2), dagster_dataops_translator=Renamed())
+    specs = parts.build_operator_asset_specs(
+        ppl, source=records(2), dagster_dataops_translator=Renamed()
+    )
     docs = dataops_assets(ppl, source=records(2), dagster_dataops_translator=Renamed())(run_all)
     subset = [spec.replace_attributes(skippable=False) for spec in docs.specs]
     assert subset == specs

@@ -1,6 +1,5 @@
 """Tests of build_definitions: job, schedule, resources, executor; several pipelines."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from dagster_dataops import DataOpsResource, build_definitions, pipeline
 from dagster_dataops.errors import ConfigurationError
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     pipeline_of,
@@ -17,18 +17,6 @@ from tests.assets.helpers import (
     result_of,
     spec_of,
 )
-from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
-
-
-@pytest.fixture
-def upper(registry: OperatorRegistry) -> Any:
-    @registry("data.text", _concurrency_mode="thread")
-    def upper(record: dict) -> None:
-        record["text"] = record["text"].upper()
-
-    return upper
 
 
 def test_a_job_materializes_every_node_and_not_the_file(

@@ -11,22 +11,22 @@ import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap
 
 from dagster_dataops import (
+    DataOpsIOManager,
     DataOpsResource,
     LLMResource,
     MetadatasetComponent,
     NewFiles,
     OperatorPipelineComponent,
+    assets,
     build_definitions,
     checks,
     data,
     data_register,
     pipeline,
 )
-from dagster_dataops.assets.automation.jobs import JOB_KINDS
 from dagster_dataops.assets.checks.declared_check import CHECK_KINDS
-from dagster_dataops.assets.inputs.io_manager import DataOpsIOManager
-from dagster_dataops.assets.ops import build_operator_job
 from dagster_dataops.assets.planning.translator import description_of
+from tests.assets.helpers import JOB_KINDS
 from tests.registries import OperatorRegistry
 
 _MARKS = re.compile(r"(?<!`)``(?!`)|:\w+:`|`__?(?!\w)|^\s*\.\. \w+", re.MULTILINE)
@@ -114,7 +114,7 @@ def test_no_description_of_a_job_of_ops_has_marks_of_rst(tmp_path: Path) -> None
 
     with pipeline("described") as ppl:
         ppl.marked = marked()
-    job = build_operator_job(ppl, source=texts)
+    job = assets.build_operator_job(ppl, source=texts)
     found = [(op.name, op.description or "") for op in job.all_node_defs]
     assert len(found) == 2
     assert [one for one in found if _MARKS.search(one[1])] == []

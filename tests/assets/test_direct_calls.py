@@ -12,10 +12,10 @@ from dagster_dataops import (
     DataOpsTranslator,
     JsonlDataset,
     Pipeline,
+    assets,
     checks,
     dataops_assets,
 )
-from dagster_dataops.assets import build_operator_assets, build_operator_checks, build_operator_ops
 from dagster_dataops.errors import ConfigurationError
 from tests.assets.helpers import pipeline_of, resource_at, write_jsonl
 from tests.registries import OperatorRegistry
@@ -56,11 +56,11 @@ def decorated(ppl: Pipeline, source: Any, **options: Any) -> list[Any]:
 
 
 def per_node(ppl: Pipeline, source: Any, **options: Any) -> list[Any]:
-    return build_operator_assets(ppl, source=source, **options)[1:]
+    return assets.build_operator_assets(ppl, source=source, **options)[1:]
 
 
 def single_step(ppl: Pipeline, source: Any, **options: Any) -> list[Any]:
-    return build_operator_assets(ppl, source=source, layout="single_step", **options)[1:]
+    return assets.build_operator_assets(ppl, source=source, layout="single_step", **options)[1:]
 
 
 FORMS = pytest.mark.parametrize("form", [decorated, per_node, single_step])
@@ -172,7 +172,7 @@ def test_a_source_function_is_called_again_with_the_same_context(ppl: Pipeline, 
         calls.append(1)
         yield {"text": "x"}
 
-    asset, *_ = build_operator_assets(ppl, source=made)
+    asset, *_ = assets.build_operator_assets(ppl, source=made)
     assert isinstance(asset, dg.AssetsDefinition)
     context = dg.build_asset_context()
     for _ in range(2):
@@ -211,10 +211,10 @@ def test_a_resource_key_names_the_argument(ppl: Pipeline, source: Path, root: Pa
 def test_checks_and_ops_are_called_too(ppl: Pipeline, source: Path, root: Path) -> None:
     list(single_step(ppl, source)[0](dg.build_asset_context(), dataops=resource_at(root)))
     given = {"first": [checks.row_count(min=1)]}
-    (check,) = build_operator_checks(ppl, source=source, checks=given)
+    (check,) = assets.build_operator_checks(ppl, source=source, checks=given)
     (found,) = check(dg.build_asset_check_context(), dataops=resource_at(root))
     assert found.passed
-    op = build_operator_ops(ppl)["first"]
+    op = assets.build_operator_ops(ppl)["first"]
     dataset = JsonlDataset.of_file(source)
     (output,) = op(dg.build_op_context(), input_source=dataset, dataops=resource_at(root))
     assert [record["text"] for record in output.value] == ["x!"]
@@ -239,7 +239,7 @@ def test_a_run_needs_the_resource_only_through_the_io_manager(ppl: Pipeline, sou
 
 
 def test_another_io_manager_in_its_place_is_named(ppl: Pipeline, source: Path, root: Path) -> None:
-    steps = build_operator_assets(ppl, source=source)
+    steps = assets.build_operator_assets(ppl, source=source)
     resources = {"dataops": resource_at(root), "dataops_io": dg.InMemoryIOManager()}
     with pytest.raises(ConfigurationError, match="dataops_io.*InMemoryIOManager.*DataOpsIOManager"):
         dg.materialize(steps, resources=resources)

@@ -14,10 +14,10 @@ import dagster as dg
 import psutil
 import pytest
 
-from dagster_dataops.__main__ import main
 from dagster_dataops.assets.runtime.external.external_call import ExternalCall, answering
 from dagster_dataops.errors import ExternalRunError
 from tests.assets.helpers import read_jsonl
+from tests.command_line import main
 from tests.faults.crashing import wait_until
 
 pytestmark = [  # Pipes itself uses names that Dagster has deprecated or previews

@@ -7,10 +7,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import Pipeline, pipeline
-from dagster_dataops.assets import build_operator_job, build_operator_ops
+from dagster_dataops import Pipeline, assets, pipeline
 from dagster_dataops.errors import OperatorDefinitionError
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     metadata_of,
@@ -20,8 +20,6 @@ from tests.assets.helpers import (
     result_of,
 )
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture
@@ -61,7 +59,7 @@ def test_a_job_runs_the_pipeline_over_a_file(
     instance: dg.DagsterInstance,
 ) -> None:
     resources = {"dataops": resource_at(root)}
-    job = build_operator_job(ppl, source=form(records(3)), resources=resources)
+    job = assets.build_operator_job(ppl, source=form(records(3)), resources=resources)
     assert job.name == "docs_job"
     result = job.execute_in_process(instance=instance)
     assert result.success
@@ -71,7 +69,7 @@ def test_a_job_runs_the_pipeline_over_a_file(
 def test_a_job_runs_the_pipeline_over_the_records_of_a_function(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    job = build_operator_job(
+    job = assets.build_operator_job(
         ppl, source=texts, name="mine", resources={"dataops": resource_at(root)}
     )
     assert job.name == "mine"
@@ -82,13 +80,13 @@ def test_a_job_runs_the_pipeline_over_the_records_of_a_function(
 
 def test_a_lambda_cannot_name_an_op(ppl: Pipeline) -> None:
     with pytest.raises(OperatorDefinitionError):
-        build_operator_job(ppl, source=lambda: iter(()))
+        assets.build_operator_job(ppl, source=lambda: iter(()))
 
 
 def test_resources_may_come_from_the_definitions_around_the_job(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    job = build_operator_job(ppl, source=str(records(3)))
+    job = assets.build_operator_job(ppl, source=str(records(3)))
     definitions = dg.Definitions(jobs=[job], resources={"dataops": resource_at(root)})
     assert definitions.resolve_job_def("docs_job").execute_in_process(instance=instance).success
 
@@ -96,7 +94,9 @@ def test_resources_may_come_from_the_definitions_around_the_job(
 def test_ops_take_params_and_settings_from_the_launchpad(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    job = build_operator_job(ppl, source=records(1), resources={"dataops": resource_at(root)})
+    job = assets.build_operator_job(
+        ppl, source=records(1), resources={"dataops": resource_at(root)}
+    )
     config = {"ops": {"first": {"config": {"params": {"suffix": "+"}, "max_workers": 1}}}}
     job.execute_in_process(config, instance=instance)
     assert result_of(root, "docs", "first") == [{"id": 0, "text": "text 0+"}]
@@ -109,7 +109,9 @@ def test_ops_take_params_and_settings_from_the_launchpad(
 def test_ops_report_their_result_in_the_metadata_of_their_output(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    job = build_operator_job(ppl, source=records(3), resources={"dataops": resource_at(root)})
+    job = assets.build_operator_job(
+        ppl, source=records(3), resources={"dataops": resource_at(root)}
+    )
     result = job.execute_in_process(instance=instance)
     (event,) = [e for e in result.events_for_node("first") if e.is_successful_output]
     metadata = event.step_output_data.metadata
@@ -118,7 +120,7 @@ def test_ops_report_their_result_in_the_metadata_of_their_output(
 
 
 def test_every_node_is_an_op_with_its_description(ppl: Pipeline) -> None:
-    ops = build_operator_ops(ppl)
+    ops = assets.build_operator_ops(ppl)
     assert list(ops) == ["first", "second", "zipped"]
     assert ops["first"].description == "Add a suffix."
 
@@ -137,7 +139,9 @@ def test_ops_resume_after_a_failure_and_report_the_same_as_assets(
         return record
 
     ppl = pipeline_of(fragile=fragile())
-    job = build_operator_job(ppl, source=records(5), resources={"dataops": resource_at(root)})
+    job = assets.build_operator_job(
+        ppl, source=records(5), resources={"dataops": resource_at(root)}
+    )
     with dg.DagsterInstance.ephemeral() as instance:
         assert not job.execute_in_process(instance=instance, raise_on_error=False).success
         result = job.execute_in_process(instance=instance)

@@ -1,25 +1,12 @@
 """Tests of concurrency pools: named by node, and respected by a real instance."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dagster_dataops.errors import PipelineDefinitionError
-from tests.assets.helpers import asset_of, definitions_of, pipeline_of
-from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
-
-
-@pytest.fixture
-def upper(registry: OperatorRegistry) -> Any:
-    @registry("data.text", _concurrency_mode="thread")
-    def upper(record: dict) -> None:
-        record["text"] = record["text"].upper()
-
-    return upper
+from tests.assets.helpers import Records, asset_of, definitions_of, pipeline_of
 
 
 def test_a_pool_belongs_only_to_its_node(upper: Any, records: Records, root: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops.__main__ import main
 from dagster_dataops.assets.pruning import prune
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
+from tests.command_line import main
 
 CODE = """
 import dagster as dg

@@ -10,8 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from dagster_dataops.foundation.hashing.file_digests import content_digest
-from tests.assets.helpers import numbered, write_jsonl
+from tests.assets.helpers import digest_of, numbered, write_jsonl
 from tests.warm_python import WarmPython
 
 QUERY = "{assetNodes{assetKey{path} staleStatus staleCauses{reason}}}"
@@ -95,7 +94,7 @@ class Project:
     def report(self) -> None:
         """Report the source's content, as a sensor does."""
         with dg.DagsterInstance.get() as instance:
-            tags = {"dagster/data_version": content_digest(self.source)}
+            tags = {"dagster/data_version": digest_of(self.source)}
             event = dg.AssetMaterialization(["docs", "texts"], tags=tags)
             instance.report_runless_asset_event(event)
 

@@ -1,6 +1,5 @@
 import logging
 import types
-from dataclasses import replace
 
 import pytest
 
@@ -40,7 +39,7 @@ def test_a_state_describes_itself(state: ProgressState, text: str) -> None:
     ],
 )
 def test_a_cost_is_shown_so_far_and_as_expected(counts: dict[str, float], text: str) -> None:
-    shown = replace(_state(), counts=counts).describe(10.0)
+    shown = _state()._replace(counts=counts).describe(10.0)
     assert text in shown
     assert "model" not in shown
 

@@ -32,13 +32,13 @@ def test_the_command_distinguishes_killed_mutations_from_survivors(tmp_path: Pat
 file = "quantities.py"
 old = "if number == 1 else"
 new = "if number == 2 else"
-tests = ["tests/foundation/test_quantities.py"]
+tests = ["tests/foundation/test_parts.py"]
 
 [[mutation]]
 file = "quantities.py"
 old = "def counted("
 new = "def  counted("
-tests = ["tests/foundation/test_quantities.py"]
+tests = ["tests/foundation/test_parts.py"]
 """
     )
     command = [sys.executable, "tests/faults/mutation.py", "--list", str(listed)]

@@ -15,7 +15,7 @@ import pytest
 from dagster_dataops import DataLoader2, config, data, load_artefact, load_replies, load_result
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from dagster_dataops.datasets.exporters.delivery import Exported
-from dagster_dataops.errors import StreamStateError
+from dagster_dataops.errors import NewerVersionError, StreamStateError
 from dagster_dataops.models.batches.batch_delivery import BatchState
 from tests.each import each
 from tests.frozen.conftest import HERE, VERSIONS
@@ -191,6 +191,17 @@ def test_an_unfinished_stream_goes_on(thaw: Thaw, tmp_path: Path) -> None:
     made(str(tmp_path / "input.jsonl"))
     assert manifest_of(folder).resumed > 0
     assert lines_in(folder) == anew(tmp_path, "killed_stream", made)
+
+
+def test_positions_of_a_newer_version_are_refused_and_stay(
+    thaw: Thaw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = node_of(thaw("killed_stream"), "killed_stream").path
+    before = {path: path.read_bytes() for path in folder.rglob("[!.]*") if path.is_file()}
+    monkeypatch.setattr("dagster_dataops.checkpoints.resume.unfinished_stream.VERSION", 1)
+    with pytest.raises(NewerVersionError, match="the positions of the stream in .* format 2"):
+        cases().UNFINISHED["killed_stream"]("", -1)(str(tmp_path / "input.jsonl"))
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_a_publication_that_was_cut_short_is_finished(thaw: Thaw, tmp_path: Path) -> None:

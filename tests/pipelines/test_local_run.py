@@ -1,4 +1,4 @@
-"""Tests of local_run: calls of operators and pipelines."""
+"""Tests of pipelines in plain Python, and of the states of their nodes."""
 
 import contextlib
 import copy
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops import JsonlDataset, config, data_register, pipeline
+from dagster_dataops import JsonlDataset, config, data, data_register, pipeline
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.errors import (
     FolderLockedError,
@@ -25,6 +25,7 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.foundation.concurrency.background import deleting
 from dagster_dataops.pipelines import local_run
+from dagster_dataops.pipelines.node_state import node_states
 from tests.faults.crashing import wait_until
 
 GROUP = "calls_from_python"
@@ -546,3 +547,54 @@ def test_a_file_that_is_not_json_lines_is_refused_before_a_run(root, tmp_path):
         suffix()(path)
 
     assert not (root / "suffix").exists()
+
+
+ROWS = [{"n": number} for number in range(5)]
+
+
+@data_register("data.node_state_tests", _concurrency_mode="single", _ignore_errors=False)
+def keep(record: dict, stop_at: int = -1) -> dict:
+    if record["n"] == stop_at:
+        raise ValueError(record["n"])
+    return record
+
+
+@data_register("data.node_state_tests", _concurrency_mode="single")
+def no_threes(record: dict) -> dict:
+    if record["n"] == 3:
+        raise ValueError(3)
+    return record
+
+
+@pytest.fixture
+def docs_root(tmp_path):
+    with config.temporary(data_process_path=tmp_path, data_process_resume=True):
+        yield tmp_path / "docs"
+
+
+def test_a_node_is_not_run_done_or_unfinished(docs_root):
+    with pipeline("docs") as ppl:
+        ppl.first = data.node_state_tests.no_threes()
+        ppl.second = data.node_state_tests.keep(stop_at=2)
+        ppl.third = data.node_state_tests.keep()
+        ppl.fourth = data.node_state_tests.keep(_save_data=False)
+    assert set(node_states(ppl.graph, docs_root).values()) == {"not run", "not saved"}
+
+    with pytest.raises(RecordError):
+        ppl(ROWS)
+
+    assert node_states(ppl.graph, docs_root) == {
+        "first": "done, 4 rows, 1 failed",
+        "second": "unfinished, 2 of 4 records",
+        "third": "not run",
+        "fourth": "not saved",
+    }
+
+
+def test_an_unreadable_folder_is_reported(docs_root):
+    with pipeline("docs") as ppl:
+        ppl.first = data.node_state_tests.keep()
+    ppl(ROWS)
+    (docs_root / "first" / "checkpoints" / "1" / "journal").mkdir(parents=True)
+
+    assert node_states(ppl.graph, docs_root)["first"].startswith("unreadable: ")

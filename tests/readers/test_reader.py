@@ -23,8 +23,8 @@ from dagster_dataops.errors import (
     StreamStateError,
 )
 from dagster_dataops.pipelines.local_run import run_operator
-from dagster_dataops.streams.text_streams import read_text
 from dagster_dataops.testing import assert_resumes_anywhere
+from dagster_dataops.text import read_text
 from tests.registries import OperatorRegistry
 
 registry = OperatorRegistry(run_operator)

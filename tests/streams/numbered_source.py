@@ -1,6 +1,6 @@
 """A source of numbers that can be read by number, and notes which were read."""
 
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -21,16 +21,6 @@ class _Numbers(IndexedItems):
         return number
 
 
-class _NumberAccess(RandomAccess):
-    def __init__(self, counter, stage):
-        super().__init__(counter)
-        self._stage = stage
-
-    @contextmanager
-    def opened(self):
-        yield _Numbers(self._stage.size, self._stage.noted)
-
-
 @dataclass(eq=False)
 class _NumberSource(SourceStage):
     name: ClassVar[str] = "numbers"
@@ -41,7 +31,8 @@ class _NumberSource(SourceStage):
         raise AssertionError("read in order")
 
     def access(self, context):
-        return _NumberAccess(context.failures.counter(self.name), self)
+        counter = context.failures.counter(self.name)
+        return RandomAccess(counter, lambda _: nullcontext(_Numbers(self.size, self.noted)))
 
 
 def numbers_by_number(size, noted=None):

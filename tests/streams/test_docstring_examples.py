@@ -2,16 +2,15 @@
 
 import doctest
 import inspect
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
+import dagster_dataops
 from dagster_dataops import DataPipeline, DataPipelineBuilder, read_sequence
-from dagster_dataops.streams import data_pipeline, factories, operations, text_streams
-from dagster_dataops.streams.files import file_mapper
-from dagster_dataops.streams.operations import Operations
-from dagster_dataops.streams.stages.grouping import bucket_sizes
+from dagster_dataops import text as texts
 
 NAMES = {
     "DataPipeline": DataPipeline,
@@ -19,18 +18,23 @@ NAMES = {
     "read_sequence": read_sequence,
     "tempfile": tempfile,
 }
-MODULES = [bucket_sizes, data_pipeline, factories, file_mapper, operations, text_streams]
+SHOWN = ["FileMapper", "create_bucket_sizes", "get_last_failed_example", "list_files"]
+SHOWN += ["read_iterator", "read_jsonl", "read_sequence", "read_zipped_records"]
+CLASSES = [*DataPipelineBuilder.__mro__[:-1], DataPipeline]
+OBJECTS = [*CLASSES, texts.read_text, *(getattr(dagster_dataops, name) for name in SHOWN)]
 # What stages are made of, and what a stream says about itself.
 INTERNAL = {"as_written", "extended", "part", "then", "with_stage"}
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_the_examples_of_a_module_give_what_they_show(module, monkeypatch, tmp_path):
+@pytest.mark.parametrize("shown", OBJECTS, ids=lambda shown: shown.__name__)
+def test_the_examples_in_docstrings_give_what_they_show(shown, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     Path("file.tsv").write_text("en\tfr\n")
-    found = doctest.testmod(module, extraglobs=NAMES)
-    assert found.attempted
-    assert not found.failed
+    names = {**vars(sys.modules[shown.__module__]), **NAMES}
+    runner = doctest.DocTestRunner()
+    for example in doctest.DocTestFinder().find(shown, globs=names):
+        runner.run(example)
+    assert not runner.failures
 
 
 def operations_of(cls):
@@ -42,12 +46,12 @@ def operations_of(cls):
 
 
 def test_each_operation_of_a_stream_has_an_example():
-    listed = operations_of(Operations) | operations_of(DataPipelineBuilder)
-    listed |= operations_of(DataPipeline)
-    readers = {name: getattr(factories, name) for name in ("list_files", "read_jsonl")}
+    listed = {name: getattr(dagster_dataops, name) for name in SHOWN}
+    for cls in CLASSES:
+        listed |= operations_of(cls)
     missing = [
         name
-        for name, one in (listed | readers).items()
+        for name, one in listed.items()
         if name not in INTERNAL and ">>>" not in (inspect.getdoc(one) or "")
     ]
     assert missing == []

@@ -18,7 +18,7 @@ def test_seeds_are_derived_by_name_and_can_be_read():
     stream = builder.and_return()
 
     assert stream.seeds.keys() == {"read_sequence>shuffle"}
-    assert stream.state_dict()["position"][0] == stream.seeds["read_sequence>shuffle"]
+    assert stream.state_dict()["position"]["seed"] == stream.seeds["read_sequence>shuffle"]
     assert list(builder) == list(builder.map(lambda x: x)) == list(builder.and_return(seed=0))
     assert list(builder) != list(builder.and_return(seed=1))
     fixed = read_sequence(list(range(50))).shuffle(0, seed=5)

@@ -122,7 +122,7 @@ def preview_job(
 
 @dataclass(frozen=True)
 class _Preview:
-    """The work of the job: a function that runs the previews, and yields no event."""
+    """Runs all previews as the work of one step, which yields no events."""
 
     function: Callable[[dg.OpExecutionContext, DataOpsResource], None]
 
@@ -143,11 +143,7 @@ def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:
 
 
 def _operators(plans: Sequence[AssetPlan], config: Mapping[str, Any]) -> dict[str, Operator]:
-    """Return the operator of every node with the options of the launch.
-
-    Raises:
-        Failure: An option or the limit is invalid.
-    """
+    """Return the operator of every node with the options of the launch."""
     if config["limit"] < 1:
         text = f"limit is {config['limit']}; a preview takes at least 1 record"
         raise dg.Failure(text, allow_retries=False)

@@ -1,6 +1,6 @@
 """Schedules of a pipeline: by a cron line, or once per time window after the window has closed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Final, TypeAlias
@@ -20,6 +20,9 @@ _ALIASES: Final = {
     "@monthly": "0 0 1 * *",
 }
 _CRON: Final = "a cron line of five fields, such as '0 2 * * *', or an alias such as '@daily'"
+_ANY: Final = dg.mem_io_manager  # stands for a resource of the rest of the code location
+_NOT_SET: Final = "FAILED_POST_PROCESSING"  # Dagster's reason for a variable that is not set
+_LONGEST: Final = 500  # characters of one of Dagster's reasons, which may list the whole schema
 _FIELDS: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
     ("cron", (str,), _CRON),
     ("running", (bool,), "true or false"),
@@ -118,6 +121,57 @@ def _defined(cron: str, **keywords: Any) -> dg.ScheduleDefinition:
         raise ConfigurationError("schedule", cron, _CRON) from None
 
 
+def check_run_config(
+    schedule: object, job: str, hooks: Iterable[dg.HookDefinition], definitions: dg.Definitions
+) -> None:
+    """Check that the run config of a schedule fits its job, as far as a pipeline knows the job.
+
+    Resources of the rest of the code location are not known, nor environment variables of the runs.
+
+    Args:
+        schedule: The option ``schedule`` of the pipeline.
+        job: The name of its job.
+        hooks: The hooks of the job.
+        definitions: The definitions of the pipeline.
+
+    Raises:
+        ConfigurationError: The run config has an unknown key, or a value of another type.
+    """
+    given: Any = schedule.run_config if isinstance(schedule, PipelineSchedule) else None
+    if given is None:
+        return
+    is_mapping = isinstance(given, Mapping)
+    config: dict[str, Any] = dict(given) if is_mapping else given.to_config_dict()
+    resources, known = config.get("resources"), definitions.resources or {}
+    if isinstance(resources, Mapping):
+        own = {name: one for name, one in resources.items() if name in known}
+        wanted = {**config, "resources": own}
+    else:
+        wanted = config
+    others = dg.Definitions(
+        resources=dict.fromkeys(_required(hooks, definitions) - known.keys(), _ANY)
+    )
+    resolved = dg.Definitions.merge(definitions, others).resolve_job_def(job)
+    try:
+        dg.validate_run_config(resolved, {str(name): one for name, one in wanted.items()})
+    except dg.DagsterInvalidConfigError as error:
+        reasons = [_cut(one.message) for one in error.errors if one.reason.name != _NOT_SET]
+        if reasons:
+            allowed = f"the run config of {job}: {' '.join(reasons)}"
+            raise ConfigurationError("schedule.run_config", config, allowed) from None
+
+
+def _required(hooks: Iterable[dg.HookDefinition], definitions: dg.Definitions) -> set[str]:
+    """Return the keys of the resources that definitions and hooks need."""
+    assets = (one for one in definitions.assets or () if isinstance(one, dg.AssetsDefinition))
+    users: list[Any] = [*assets, *(definitions.asset_checks or ()), *hooks]
+    return {key for one in users for key in one.required_resource_keys}
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+
+
 def _check_timezone(timezone: str) -> None:
     try:
         ZoneInfo(timezone)
@@ -127,11 +181,7 @@ def _check_timezone(timezone: str) -> None:
 
 
 def _check_windows(asked: PipelineSchedule, windows: dg.TimeWindowPartitionsDefinition) -> None:
-    """Check what a schedule of time windows cannot have.
-
-    Raises:
-        ConfigurationError: It has another time zone than the windows, or a run config.
-    """
+    """Check what a schedule of time windows cannot have."""
     if asked.timezone not in (None, windows.timezone):
         allowed = f"that of the time windows, {windows.timezone!r}, or left out"
         raise ConfigurationError("schedule.timezone", asked.timezone, allowed)
@@ -170,11 +220,7 @@ def _windows_of(
 
 
 def _moment(cron: str, windows: dg.TimeWindowPartitionsDefinition) -> dict[str, Any]:
-    """Return minute, hour and day of a cron line that matches once per window.
-
-    Raises:
-        ConfigurationError: The cron line matches more or less often.
-    """
+    """Return minute, hour and day of a cron line that matches once per window."""
     line = _ALIASES.get(cron, cron)
     if cron == EACH_WINDOW or line == windows.get_cron_schedule():
         return {}

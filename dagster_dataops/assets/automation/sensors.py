@@ -149,11 +149,7 @@ def _settled(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]
 
 
 def _taken(cursor: str | None, pattern: str) -> tuple[dict[str, str], str]:
-    """Return the processed files of a cursor, and why there are none if it cannot be read.
-
-    Raises:
-        NewerVersionError: A newer version has written it: all files would be processed again.
-    """
+    """Return the processed files of a cursor, and why there are none if it cannot be read."""
     if not cursor:
         return {}, ""
     try:

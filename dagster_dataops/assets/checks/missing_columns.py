@@ -13,7 +13,6 @@ from dagster_dataops.assets.checks.error_rate import RunResult, is_selected
 from dagster_dataops.assets.checks.severity import severity_in
 from dagster_dataops.assets.metadata.metadata_keys import MISSING_COLUMN_COUNTS
 from dagster_dataops.assets.runtime.step_context import StepContext
-from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.read_columns import is_optional
 from dagster_dataops.operators.options.settings import ALLOWED
@@ -28,8 +27,8 @@ def needs_columns(operator: Operator) -> bool:
     """Return whether records that lack a column are counted, so that the operator has the check."""
     if operator.__dataops__.resolved.missing == ALLOWED:
         return False
-    inner = [part for _, part in operator.parts] if isinstance(operator, Chain) else [operator]
-    return any(not is_optional(name) for one in inner for name in one.__dataops__.names_read)
+    uses = operator.__dataops__.uses
+    return any(not is_optional(name) for use in uses for name in use.names_read)
 
 
 def missing_columns_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:

@@ -98,11 +98,7 @@ class ListedPipelineComponent(OperatorPipelineComponent, dg.StateBackedComponent
         return OperatorPipelineComponent.build_defs(listed, context)
 
     def _pattern(self) -> str:
-        """Return the source.
-
-        Raises:
-            DefsYamlError: It is no pattern, or another field names partitions, too.
-        """
+        """Return the pattern of the source."""
         source, given = self.source, self.__dict__
         if not isinstance(source, (str, Path)) or not is_pattern(str(source)):
             allowed = "a path or URL with {partition}, such as s3://bucket/inbox/{partition}.jsonl"
@@ -117,11 +113,7 @@ class ListedPipelineComponent(OperatorPipelineComponent, dg.StateBackedComponent
         return self._place.at(name).error(name, error)
 
     def _listed(self, state_path: Path | None) -> list[str]:
-        """Return the partitions of a state.
-
-        Raises:
-            DefsYamlError: There is no state, it cannot be read, or it is of another source.
-        """
+        """Return the keys of the partitions that the state lists."""
         key, pattern = self.defs_state_config.key, str(self.source)
         if state_path is None:
             reason = f"the files of {pattern} were never listed: run {_REFRESH} (state {key!r})"

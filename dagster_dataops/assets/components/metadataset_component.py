@@ -76,11 +76,7 @@ class MetadatasetComponent(dg.Component, dg.Resolvable):
         return dg.Definitions(assets=assets, resources=dataops_resources())
 
     def _found_in(self, modules: Sequence[ModuleType]) -> Any:
-        """Return the cookers.
-
-        Raises:
-            ConfigurationError: None of the modules has them.
-        """
+        """Return the cookers."""
         for module in modules:
             found = getattr(module, self.cookers, None)
             if found is not None:

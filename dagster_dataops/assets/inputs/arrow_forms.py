@@ -58,7 +58,12 @@ def reader_of(datasets: Sequence[JsonlDataset]) -> pa.RecordBatchReader:
 
 
 def _refused(datasets: Sequence[JsonlDataset], error: UnfitValueError) -> InputError:
-    """Return the error with file and line of a record, which is counted over all datasets."""
+    """Return an error that names the file and line of the refused value.
+
+    Args:
+        datasets: The datasets, one after another.
+        error: Its ``index`` counts the records of all datasets, from 0.
+    """
     index = error.index
     for dataset in datasets:
         records = ExportRecords(dataset)

@@ -255,11 +255,7 @@ def _arrow_records(table: Any) -> Iterator[Any]:
 
 
 def _check_names(names: Iterable[Any]) -> None:
-    """Check that each column has its own name: a record has one value for each.
-
-    Raises:
-        InputError: Two have the same.
-    """
+    """Check that each column has its own name: a record has one value for each."""
     seen: set[Any] = set()
     for name in names:
         if name in seen:

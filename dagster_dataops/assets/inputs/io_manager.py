@@ -138,11 +138,7 @@ def _inner_form(wanted: Any) -> Any:
 
 
 def _joined_form(datasets: Mapping[str, JsonlDataset], wanted: Any, asset: str) -> Any:
-    """Return partitions in their order as one value; without annotation as a dict.
-
-    Raises:
-        InputError: The annotation is one handle, and there are several partitions.
-    """
+    """Return partitions in their order as one value; without annotation as a dict."""
     if wanted is Any:
         return dict(datasets)
     if not _takes_handle(wanted) or len(datasets) == 1:
@@ -191,11 +187,7 @@ def in_form(datasets: Sequence[JsonlDataset], wanted: Any) -> Any:
 
 
 def _check_form(wanted: Any, context: dg.InputContext) -> None:
-    """Check that an input with an annotation can be loaded.
-
-    Raises:
-        InputError: No form has this class.
-    """
+    """Check that an input with an annotation can be loaded."""
     kind = typing.get_origin(wanted) or wanted
     if isinstance(kind, type) and not _takes_handle(kind) and loading_form(kind) is None:
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
@@ -207,14 +199,14 @@ def _check_form(wanted: Any, context: dg.InputContext) -> None:
 
 
 def _takes_handle(wanted: Any) -> bool:
-    """Return whether a handle fits an annotation for which there is no form."""
+    """Return whether an input with this annotation gets a `JsonlDataset`, and no other form."""
     if wanted is Any or not isinstance(wanted, type):
         return loading_form(typing.get_origin(wanted)) is None
     return loading_form(wanted) is None and issubclass(JsonlDataset, wanted)
 
 
 def _listed_form(wanted: Any) -> Any:
-    """Return the form of each partition in a list of handles, paths or frames; else ``None``."""
+    """Return the type in ``list[...]`` if each partition is loaded as one; else ``None``."""
     if typing.get_origin(wanted) not in {list, Sequence}:
         return None
     (inner,) = typing.get_args(wanted)

@@ -75,9 +75,6 @@ def _by_present_names(
 
     Dagster fills in every option that is not given, so that two names of an option are given if
     neither has the shown value.
-
-    Raises:
-        OperatorOptionError: Two names of an option have a changed value.
     """
     found = {name: value for name, value in given.items() if name not in annotations.present}
     former: dict[str, str] = {}

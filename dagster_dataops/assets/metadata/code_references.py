@@ -47,7 +47,14 @@ def source_place(target: Any) -> tuple[str, int] | None:
         line = _line_of(written) if path else 1
     else:
         return None
-    return (str(Path(path).absolute()), line) if path and Path(path).is_file() else None
+    absolute = path and _absolute(path)
+    return (absolute, line) if absolute else None
+
+
+@functools.lru_cache(maxsize=256)
+def _absolute(path: str) -> str | None:
+    """Return the absolute path of a file; ``None`` if there is none."""
+    return str(Path(path).absolute()) if Path(path).is_file() else None
 
 
 def _file_of(cls: type) -> str | None:

@@ -26,7 +26,7 @@ def written_once(
 def with_metadata(
     event: dg.MaterializeResult[Any], metadata: Mapping[str, Any] | None
 ) -> dg.MaterializeResult[Any]:
-    """Return a result with other metadata."""
+    """Return a copy of a result with this metadata in place of its own."""
     return dg.MaterializeResult(
         asset_key=event.asset_key,
         metadata=metadata,

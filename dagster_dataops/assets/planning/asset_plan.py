@@ -323,11 +323,7 @@ def _check_own_key(
     results: Iterable[dg.AssetSpec],
     origin: SourceAsset,
 ) -> None:
-    """Check that no result of a node has the asset key of the source.
-
-    Raises:
-        PipelineDefinitionError: One has it.
-    """
+    """Check that no result of a node has the asset key of the source."""
     for spec in results:
         if spec.key == origin.key:
             file = f", the file {origin.path}," if isinstance(origin.path, Path) else ""

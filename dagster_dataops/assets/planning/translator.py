@@ -251,7 +251,10 @@ def options_table(invocation: Invocation) -> str:
 
 
 def _chosen(invocation: Invocation) -> list[tuple[str, object]]:
-    """Return the settings that were given; of an operator of the library, those of the node."""
+    """Return the settings to show: those that the node or the operator sets.
+
+    Defaults that an operator of the library comes with are left out.
+    """
     spec = invocation.spec
     known = spec.settings.given() if _in_library(spec) else {}
     given = invocation.settings.given()

@@ -64,11 +64,7 @@ def running_step() -> Iterator[int]:
 
 
 def _folder() -> Path:
-    """Return the folder of lock files, which only this user can write to.
-
-    Raises:
-        OSError: It cannot be created, or its path is taken by another user.
-    """
+    """Return the folder of lock files, which only this user can write to."""
     try:
         return private_folder("dagster-dataops-steps")
     except ForeignFolderError as error:

@@ -47,3 +47,15 @@ def _variable_of(value: Any) -> str | None:
     if isinstance(value, Mapping) and set(value) == {"env"} and isinstance(value["env"], str):
         return value["env"]
     return None
+
+
+def is_text(value: object) -> bool:
+    """Return whether a value is a text, or names an environment variable that holds one."""
+    return isinstance(value, str) or _variable_of(value) is not None
+
+
+def shape_of(value: object) -> str:
+    """Return what a value is, in words that hold no secret: its type, of a mapping its keys."""
+    if isinstance(value, Mapping):
+        return f"a mapping with the keys {list(value)}"
+    return f"a value of type {type(value).__name__}"

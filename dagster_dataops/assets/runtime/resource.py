@@ -6,11 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 from typing_extensions import override
 
 from dagster_dataops.assets.runtime.asset_paths import folder_of
-from dagster_dataops.assets.runtime.environment_values import from_environment, written_values
+from dagster_dataops.assets.runtime.environment_values import (
+    from_environment,
+    is_text,
+    shape_of,
+    written_values,
+)
 from dagster_dataops.assets.runtime.events import DataOpsEventIterator
 from dagster_dataops.assets.runtime.external.external_call import ExternalCall, external_call
 from dagster_dataops.assets.runtime.external.external_results import reported_results
@@ -48,6 +53,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     run on. It may be a resource of dagster-ray, which Dagster then starts and ends with the step:
     one agent runs on each of its nodes. Left empty: `config.cluster`, else this machine.
     """
+
+    model_config = ConfigDict(hide_input_in_errors=True)  # a value may be a secret
 
     root: str | None = Field(
         default=None,
@@ -93,14 +100,15 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     @field_validator("storage_options", mode="before")
     @classmethod
     def _options_of_stores(cls, given: Any) -> Any:
-        texts = isinstance(given, Mapping) and all(
-            isinstance(key, str) and isinstance(value, (str, Mapping))
-            for key, value in given.items()
-        )
-        if not texts:
-            msg = "storage_options maps names of options to texts or dg.EnvVar(...)"
-            raise ValueError(msg)
-        return dict(given)
+        options = given if isinstance(given, Mapping) else {"": given}
+        for name, value in options.items():
+            if not (name and isinstance(name, str) and is_text(value)):
+                msg = (
+                    "storage_options maps names of options to texts or dg.EnvVar(...), which may "
+                    f'be written as {{"env": "NAME"}}; found {shape_of(value)} for {name!r}'
+                )
+                raise ValueError(msg)
+        return dict(options)
 
     @override
     def __hash__(self) -> int:
@@ -239,13 +247,9 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     def _settings_of(
         self, operator: Operator, attempt: "RunContext"
     ) -> Iterator[ExecutionSettings]:
-        """Yield the settings of an operator in a step; on a cluster, they are its own.
-
-        Raises:
-            ClusterError: The operator asks for agents, and cannot have them.
-        """
+        """Yield the settings of an operator in a step; on a cluster, they are its own."""
         from dagster_dataops.assets.runtime.core_sharing import fair_settings
-        from dagster_dataops.execution.agent_pool import cluster_for
+        from dagster_dataops.execution.workplaces.workplace import cluster_for
 
         invocation = operator.__dataops__
         if cluster_for(invocation.spec.qualified_name, invocation.resolved, attempt.cluster):

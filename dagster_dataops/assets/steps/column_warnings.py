@@ -51,11 +51,7 @@ def warn_of_unknown(
 
 
 def _columns_before(dataops: DataOpsResource, plan: AssetPlan, partition: str | None) -> set[str]:
-    """Return the columns of the results and the file that the result of a node is made of.
-
-    Raises:
-        DataOpsError: One of them cannot be read.
-    """
+    """Return the columns of the results and the file that the result of a node is made of."""
     columns = plan.columns
     datasets: list[JsonlDataset] = []
     if columns.source is not None and (partition is not None or plan.spec.partitions_def is None):

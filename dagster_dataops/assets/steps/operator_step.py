@@ -96,24 +96,37 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     """
     step = _asset_options(plan, options)
     if plan.io_manager_key != io_manager_key(options.resource_key):
-        return dg.AssetsDefinition(**step, node_def=_op_of(plan, options, options.body))
+        return dg.AssetsDefinition(**step, node_def=_op_of(plan, options, options.body, step))
 
     def called() -> dg.AssetsDefinition:
-        return dg.AssetsDefinition(**step, node_def=_op_of(plan, options, options.body))
+        return dg.AssetsDefinition(**step, node_def=_op_of(plan, options, options.body, step))
 
     body = body_of(options.resource_key, options.hook, held=True)
-    return OperatorAssets(called=called, **step, node_def=_op_of(plan, options, body))
+    return OperatorAssets(called=called, **step, node_def=_op_of(plan, options, body, step))
 
 
-def _op_of(plan: AssetPlan, options: StepOptions, body: Body) -> dg.OpDefinition:
+def _op_of(
+    plan: AssetPlan, options: StepOptions, body: Body, assets: Mapping[str, Any]
+) -> dg.OpDefinition:
+    """Return the op of a step.
+
+    Args:
+        plan: The plan of the operator.
+        options: Dagster's options of the step.
+        body: The body of the step.
+        assets: As `_asset_options` returns it.
+    """
     spec = plan.spec
     loaded = _loaded(plan)
     ins = {name: dg.In(OPERATOR_INPUT, metadata=plan.ins[name].metadata) for name in loaded}
-    outs = {name: _out_of(one, plan.io_manager_key) for name, one in _results(plan).items()}
+    outs = {
+        name: _out_of(one, plan.io_manager_key)
+        for name, one in zip(assets["keys_by_output_name"], assets["specs"], strict=True)
+    }
     return dg.op(
         name=_name_of(plan),
         ins={**ins, **dict.fromkeys(_waited(plan), _WAITED)},
-        out={**outs, **dict.fromkeys(_checks(plan), _CHECKED)},
+        out={**outs, **dict.fromkeys(assets["check_specs_by_output_name"], _CHECKED)},
         description=spec.description,
         config_schema=LazyField(lambda: dg.Field(plan.config_schema)),
         tags=options.op_tags,
@@ -174,7 +187,7 @@ def _out_of(spec: dg.AssetSpec, io_manager_key: str) -> dg.Out:
     return dg.Out(
         is_required=False,  # a preview materializes nothing
         io_manager_key=io_manager_key,
-        metadata=_without_manager(spec).metadata,
+        metadata=spec.metadata,
         code_version=spec.code_version,
     )
 

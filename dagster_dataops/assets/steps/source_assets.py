@@ -200,11 +200,7 @@ def _no_source(source: object) -> OperatorDefinitionError:
 
 
 def _check_arguments(function: Callable[..., Any], *, partitioned: bool) -> None:
-    """Check that a function takes exactly the partition key, or no argument without partitions.
-
-    Raises:
-        OperatorDefinitionError: The function takes other arguments.
-    """
+    """Check that a function takes exactly the partition key, or no argument without partitions."""
     try:
         signature = inspect.signature(function)
     except ValueError:  # a function in C without a signature

@@ -24,7 +24,7 @@ _BLOCKED: Final = "a blocking check upstream failed"
 _NO_RESULT: Final = "there is no new result upstream"
 
 
-@dataclass(frozen=True)
+@dataclass
 class StepWork:
     """The operators of one step.
 
@@ -49,55 +49,45 @@ class StepWork:
             Failure: A blocking check failed in an op; in the step of an asset, Dagster raises the
                 error. Or the run is being terminated, and the step has a retry policy.
         """
-        with ended_by_interrupts(context):
-            yield from _WorkRun(self, context, dataops).events()
-
-
-class _WorkRun:
-    """The operators of one step in one run; arguments as `StepWork.run`."""
-
-    def __init__(self, work: StepWork, context: StepContext, dataops: DataOpsResource) -> None:
-        self._work = work
-        self._context = context
-        self._dataops = dataops
-        self._made = dict(work.loaded)  # inputs and results, by argument of the plans
+        self._context, self._dataops = context, dataops
+        self._made = dict(self.loaded)  # inputs and results, by argument of the plans
         self._held: dict[dg.AssetKey, str] = {}  # why operators downstream of an asset are skipped
-
-    def events(self) -> Iterator[StepEvent]:
-        """Run the operators; see `StepWork.run`."""
-        for plan in self._work.plans:
-            if not any(selects(self._context, key) for key in plan.arguments):
-                yield from self._check_alone(plan)
-                yield from self._declared(plan)
-            elif reason := self._why_held(plan):
-                self._held |= dict.fromkeys(plan.arguments, reason)
-                text = f"{plan.node.name} is skipped: {reason}"
-                self._context.log.warning(text)
-            else:
-                yield from self._run_one(plan)
-        in_asset = isinstance(self._context, dg.AssetExecutionContext)
-        if _BLOCKED in self._held.values() and not in_asset:
+        with ended_by_interrupts(context):
+            for plan in self.plans:
+                yield from self._events_of(plan)
+        if _BLOCKED in self._held.values() and not isinstance(context, dg.AssetExecutionContext):
             raise dg.Failure("a blocking check failed", allow_retries=False)
+
+    def _events_of(self, plan: AssetPlan) -> Iterator[StepEvent]:
+        if not any(selects(self._context, key) for key in plan.arguments):
+            yield from self._check_alone(plan)
+            yield from self._declared(plan)
+        elif reason := self._why_held(plan):
+            self._held |= dict.fromkeys(plan.arguments, reason)
+            text = f"{plan.node.name} is skipped: {reason}"
+            self._context.log.warning(text)
+        else:
+            yield from self._run_one(plan)
 
     def _why_held(self, plan: AssetPlan) -> str | None:
         """Return the reason to skip an operator because of an upstream one, or ``None``."""
         held = self._held
         reasons = {held[dep.asset_key] for dep in plan.spec.deps if dep.asset_key in held}
-        if self._work.given.get(plan.node.name, {}).get("limit"):
+        if self.given.get(plan.node.name, {}).get("limit"):
             reasons.discard(_NO_RESULT)
         return max(reasons, key=(_NO_RESULT, _BLOCKED).index, default=None)
 
     def _run_one(self, plan: AssetPlan) -> Iterator[StepEvent]:
         """Run one operator; skip the operators downstream if it has no result or a check blocks."""
-        for event in self._events_of(plan):
+        for event in self._results_of(plan):
             if _blocks(plan, event) and event.asset_key is not None:
                 self._held[event.asset_key] = _BLOCKED
             yield event
         missing = {key for key, argument in plan.arguments.items() if argument not in self._made}
         self._held |= dict.fromkeys(missing, _NO_RESULT)
 
-    def _events_of(self, plan: AssetPlan) -> Iterator[StepEvent]:
-        config = self._work.given.get(plan.node.name, {})
+    def _results_of(self, plan: AssetPlan) -> Iterator[StepEvent]:
+        config = self.given.get(plan.node.name, {})
         for key, source in plan.inputs:
             if not isinstance(source, str) or source in self._made:
                 continue
@@ -117,11 +107,7 @@ class _WorkRun:
         return earlier_preview(self._context, self._dataops, key, partition) is not None
 
     def _published(self, key: dg.AssetKey) -> Any:
-        """Return the published result of an asset: a handle, or one for each partition of the run.
-
-        Raises:
-            ResultMissingError: A result was not published.
-        """
+        """Return the published result of an asset: a handle, or one for each partition."""
         context = self._context
         if context.has_partition_key:
             return self._result(key, str(context.partition_key))
@@ -139,11 +125,7 @@ class _WorkRun:
             yield from declared_results(self._context, asset, self._dataops)
 
     def _check_alone(self, plan: AssetPlan) -> Iterator[dg.AssetCheckResult]:
-        """Yield the results of the step's checks that are selected, over the published results.
-
-        Raises:
-            ResultMissingError: Nothing was published.
-        """
+        """Yield the results of the step's checks that are selected, over the published results."""
         context = self._context
         for asset in plan.checked_assets:
             failed = plan.error_rate_specs.get(asset.key)

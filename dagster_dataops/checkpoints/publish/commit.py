@@ -10,7 +10,6 @@ A node with named outputs publishes the results of all of them: each has a manif
 the manifest of the node is the last.
 """
 
-import filecmp
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -101,8 +100,11 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
     On NFS, a replaced file disappears at once for readers on other machines.
     """
     errors, draft = folder.errors, draft_of(folder.errors)
-    if draft.exists() and errors.exists() and filecmp.cmp(draft, errors, shallow=False):
-        draft.unlink()
+    if draft.exists() and errors.exists():
+        from filecmp import cmp  # only after an earlier run
+
+        if cmp(draft, errors, shallow=False):
+            draft.unlink()
     outputs = dict(manifest.outputs)
     for name, (place, own) in manifest.parts(folder).items():
         found = published_here(place)

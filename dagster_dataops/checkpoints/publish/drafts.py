@@ -16,7 +16,7 @@ from dagster_dataops.datasets.writer import JsonlWriter
 _NO_FACTS: Final = {"dataset", "records", "dropped", "summary"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Drafts:
     """The complete drafts of a result and its error file.
 

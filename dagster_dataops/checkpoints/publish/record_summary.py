@@ -12,7 +12,6 @@ import orjson
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
-from dagster_dataops.checkpoints.publish.funnel import funnel
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import LineCounter, split_lines
 from dagster_dataops.foundation.places.opening import opened
@@ -62,8 +61,16 @@ class RecordSummary:
             counts=shown_counts(table.counts) | missing_counts(table.counts, parts),
             drops=drops,
             drop_examples=_examples(table, dataset) if drops else {},
-            funnel=funnel(parts, table, tally) if parts else [],
+            funnel=_funnel(parts, table, tally) if parts else [],
         )
+
+
+def _funnel(
+    parts: Sequence[str], table: SpanTable, tally: "Counter[bytes]"
+) -> list[dict[str, Any]]:
+    from dagster_dataops.checkpoints.publish.funnel import funnel  # only for chains
+
+    return funnel(parts, table, tally)
 
 
 def drops_in(tally: "Counter[bytes]") -> dict[str, int]:

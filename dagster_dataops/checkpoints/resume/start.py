@@ -1,7 +1,5 @@
 """Decide how an attempt starts: fresh, resume, retry failed or done."""
 
-from dataclasses import replace
-
 from dagster_dataops.checkpoints.folder.manifest import Manifest, published_manifest
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.resume.checkpoint_match import (
@@ -43,7 +41,7 @@ def decide_start(request: StartRequest) -> StartDecision:
         return decision
     from dagster_dataops.checkpoints.resume.record_cache import outcome_sources  # sqlite3
 
-    return replace(decision, sources=tuple(outcome_sources(request, decision.content)))
+    return decision._replace(sources=tuple(outcome_sources(request, decision.content)))
 
 
 def _unfinished(request: StartRequest) -> StartDecision:

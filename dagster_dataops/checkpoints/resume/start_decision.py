@@ -59,7 +59,7 @@ class ResumableStream(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class StartRequest:
     """Facts that a start decision depends on.
 
@@ -107,8 +107,7 @@ class OutcomeSource(NamedTuple):
     result: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StartDecision:
+class StartDecision(NamedTuple):
     """How an attempt starts.
 
     Attributes:

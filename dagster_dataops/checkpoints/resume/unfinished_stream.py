@@ -1,5 +1,7 @@
 """Decide whether a run resumes the stream of an unfinished run, and at which position."""
 
+import json
+
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.journal.journal_reader import read_positions
 from dagster_dataops.checkpoints.journal.positions import Position
@@ -16,17 +18,24 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     start_afresh,
 )
 from dagster_dataops.checkpoints.stream_checkpoint import cut_quarantine, intact_positions
+from dagster_dataops.errors import NewerVersionError
+from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.streams.identity.stream_identity import difference
+from dagster_dataops.streams.identity.stream_identity import VERSION, difference
 
 
 def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecision:
-    """Return the decision to resume a checkpoint of a stream, or to start afresh."""
+    """Return the decision to resume a checkpoint of a stream, or to start afresh.
+
+    Raises:
+        NewerVersionError: A newer version has written the positions of one.
+    """
     note = ""
     for content in request.found:
         known = read_positions(content.folder / "journal")
         if not known.positions:
             continue
+        _check_not_newer(content, known.positions[-1])
         reason = _why_not(
             request, content, difference(stream.as_present(known.stages), stream.parts)
         )
@@ -38,6 +47,13 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
         items = max(position.items for position in known.positions)
         note = note or not_used(settled_by(content, items, "items"), reason)
     return start_afresh(request, note)
+
+
+def _check_not_newer(content: CheckpointContent, last: Position) -> None:
+    version = json.loads(last.state).get("version")
+    if isinstance(version, int) and version > VERSION:
+        place = f"the positions of the stream in {shown_place(content.folder)}"
+        raise NewerVersionError(place, str(version), str(VERSION))
 
 
 def _resume_at(

@@ -5,10 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from dagster_dataops.datasets.exporters.exporter import Exporter
-
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from dagster_dataops.datasets.exporters.exporter import Exporter
 
 _MODULE: Final = "dagster_dataops.datasets.exporters."
 _ENDINGS: Final[dict[str, tuple[str, str, dict[str, str]]]] = {
@@ -44,7 +44,7 @@ def names_file(output: Path | None) -> bool:
     return output is not None and ending_of(output) is not None
 
 
-def exporter_of(path: Path) -> Exporter:
+def exporter_of(path: Path) -> "Exporter":
     """Return the exporter of a file, by its ending.
 
     Raises:
@@ -59,7 +59,7 @@ def exporter_of(path: Path) -> Exporter:
     return make(**options)
 
 
-def _added_exporter(entry: "EntryPoint") -> Exporter:
+def _added_exporter(entry: "EntryPoint") -> "Exporter":
     from dagster_dataops.foundation.entry_points import load, unfit
 
     make = load(entry)

@@ -82,4 +82,4 @@ class AgentOrders:
             return sent
         agent = self._given % self.count, self.count
         self._given += 1
-        return in_run(sent, replace(link, facts=replace(link.facts, agent=agent)))
+        return in_run(sent, link._replace(facts=link.facts._replace(agent=agent)))

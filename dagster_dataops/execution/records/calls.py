@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dagster_dataops.execution.records.breaker import Breaker
 from dagster_dataops.execution.records.calling import (
@@ -18,8 +17,7 @@ from dagster_dataops.operators.options.settings import ResolvedSettings
 from dagster_dataops.operators.outcomes.record_context import Tally
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
+class Calls(NamedTuple):
     """An operator that is open for calls in one thread, and what these calls report.
 
     Attributes:

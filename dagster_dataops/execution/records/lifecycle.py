@@ -6,18 +6,20 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dagster_dataops.datasets.lines import Interval, count_records, interval_of
 from dagster_dataops.errors import OperatorOpenError
 from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable, close_readable
-from dagster_dataops.operators.chains.chain import Chain
-from dagster_dataops.operators.chains.chain_calls import PartTimes
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.column_watch import ColumnWatch
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
+
+if TYPE_CHECKING:
+    from dagster_dataops.operators.chains.chain import Chain
+    from dagster_dataops.operators.chains.chain_calls import PartTimes
 
 
 def context_of(operator: Operator) -> OperatorContext | None:
@@ -31,13 +33,18 @@ def context_of(operator: Operator) -> OperatorContext | None:
     )
 
 
-def part_times(operator: Operator) -> PartTimes | None:
+def part_times(operator: Operator) -> "PartTimes | None":
     """Return the object that adds up the seconds of a chain's parts; ``None`` without a chain."""
-    return PartTimes(len(operator.parts)) if isinstance(operator, Chain) else None
+    parts = operator.__dataops__.spec.parts
+    if not parts:
+        return None
+    from dagster_dataops.operators.chains.chain_calls import PartTimes  # only for chains
+
+    return PartTimes(len(parts))
 
 
 def measured(
-    times: PartTimes | None, watch: ColumnWatch | None
+    times: "PartTimes | None", watch: ColumnWatch | None
 ) -> Callable[[], Mapping[str, float]] | None:
     """Return the function that takes what was measured around the calls; ``None`` for nothing."""
     if times is None or watch is None:
@@ -96,10 +103,11 @@ def opened(
     if not operator.__dataops__.spec.opens:
         yield operator
         return
-    if isinstance(operator, Chain):
+    if operator.__dataops__.spec.parts:
+        chain = cast("Chain", operator)
         with ExitStack() as stack:
-            parts = [stack.enter_context(opened(one, run, context)) for _, one in operator.parts]
-            yield operator.with_parts(parts)
+            parts = [stack.enter_context(opened(one, run, context)) for _, one in chain.parts]
+            yield chain.with_parts(parts)
         return
     copied = copy.copy(operator)
     _call(copied, "open", run, context)

@@ -10,8 +10,7 @@ import orjson
 from dagster_dataops.errors import ModelError, UnencodableError
 from dagster_dataops.execution.timeouts.record_timeout import RecordTimeout
 from dagster_dataops.foundation.concurrency import stepping
-from dagster_dataops.operators.chains import batch_chain, chain_calls
-from dagster_dataops.operators.chains.chain import Chain
+from dagster_dataops.operators import chains
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes import record_context
 from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, disposition
@@ -28,8 +27,12 @@ _MOST_FRAMES: Final = 200  # frames of one exception: the innermost
 _MOST_EXCEPTIONS: Final = 100  # exceptions in one chain
 _ODD: Final = (Exception, SystemExit, GeneratorExit)  # signals raise other exceptions
 # Files above the operator in a traceback.
-_CALLING: Final = (record_context, chain_calls, batch_chain, stepping)
-_ENGINE: Final = (str(Path(__file__).parents[1]), *(str(module.__file__) for module in _CALLING))
+_ENGINE: Final = (
+    str(Path(__file__).parents[1]),
+    str(Path(chains.__file__).parent),
+    str(record_context.__file__),
+    str(stepping.__file__),
+)
 
 
 class Failure(NamedTuple):
@@ -76,13 +79,14 @@ def raised(error: BaseException) -> Failure:
 
 def in_part(failure: Failure, operator: Operator) -> Failure:
     """Return ``failure``; blame the last part of a chain whose result JSON cannot hold."""
+    parts = operator.__dataops__.spec.parts
     unencodable = failure.exception == _INVALID_RESULT and not failure.part
-    if not unencodable or not isinstance(operator, Chain):
+    if not unencodable or not parts:
         return failure
-    last = len(operator.parts) - 1
+    last = len(parts) - 1
     fields = {**orjson.loads(failure.disposition or USUAL), "failed": last}
     fields.pop("emitted", None)
-    return failure._replace(part=operator.parts[last].name, disposition=disposition(**fields))
+    return failure._replace(part=parts[last][0], disposition=disposition(**fields))
 
 
 def in_full(failure: Failure, operator: Operator | None = None) -> Failure:

@@ -21,7 +21,6 @@ from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failur
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import run_workplace
-from dagster_dataops.operators.chains.chain import part_names
 from dagster_dataops.operators.definition.operator import Operator
 
 _MOST_REPAIRS: Final = 2
@@ -89,14 +88,14 @@ class RecordRunner(Runner):
         drafts = compose(attempt.folder, checkpoint, dataset, outcomes=outcomes, traced=traced)
         if not isinstance(drafts, Drafts):
             return drafts
-        parts = part_names(attempt.operator)
+        parts = [name for name, _ in attempt.operator.__dataops__.spec.parts]
         return replace(drafts, summary=RecordSummary.of(checkpoint.table, dataset, parts))
 
 
 def _noted(start: StartDecision, note: str) -> StartDecision:
     """Return ``start`` with a note of reused outcomes, which replaces that of a fresh start."""
     fresh = start.kind is StartKind.FRESH
-    return replace(start, note=note if fresh else f"{start.note}; {note}")
+    return start._replace(note=note if fresh else f"{start.note}; {note}")
 
 
 def _process(sink: CheckpointSink) -> None:

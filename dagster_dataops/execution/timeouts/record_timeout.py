@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.operators.chains.batch_chain import EndsCall
+from dagster_dataops.foundation.concurrency.stepping import EndsCall
 from dagster_dataops.records import Record
 
 Forward: TypeAlias = Callable[[Record], object]

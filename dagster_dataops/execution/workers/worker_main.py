@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -145,7 +145,7 @@ def _opened_means(operator: Operator, assignment: Assignment, fitness: Fitness) 
                 around = _both(heartbeat.around, alarm.around)
         calls = stack.enter_context(opened_calls(operator, (Terminated,), tally, around))
         fitness.note_limits()  # ``open`` may have changed them
-        yield _Means(replace(calls, call=fitness.checked(calls.call)), heartbeat)
+        yield _Means(calls._replace(call=fitness.checked(calls.call)), heartbeat)
 
 
 def _both(outer: Around, inner: Around) -> Around:
@@ -175,7 +175,7 @@ class _Worker:
         _watching.add(self._watch.native_id or 0)
 
     def _made_loop(self, assignment: Assignment, means: _Means) -> RangeLoop:
-        calls = replace(means.calls, call=self._termination.during(means.calls.call))
+        calls = means.calls._replace(call=self._termination.during(means.calls.call))
         kind = BatchLoop if calls.operator.__dataops__.spec.batch else SpanLoop
         return kind(
             calls,

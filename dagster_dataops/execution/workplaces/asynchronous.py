@@ -92,7 +92,7 @@ class _Calls:
                 run(self._run())
 
     def _after_closed(self, error: LoopClosedError) -> None:
-        """Blame the line that was alone in the closed loop; else run each call's again, alone.
+        """Fail the line that was alone in the closed loop; else run the lines of each call alone.
 
         The lines of a single call are settled one by one. A call that has ended may have closed the
         loop.

@@ -17,8 +17,9 @@ def collected_rarely() -> Iterator[None]:
     """Collect garbage in the block only after 20,000 new objects.
 
     The objects of calls in flight are no garbage yet when the collector looks at them as often as
-    usual. That takes a sixth of the CPU time of a call of a model, and a fifth of the time to
-    define a thousand assets. Blocks may overlap in threads; the last one restores the thresholds.
+    usual. That takes a sixth of the CPU time of a call of a model, a fifth of the time to define a
+    thousand assets, and a tenth of the time to import this package. Blocks may overlap in threads;
+    the last one restores the thresholds.
     """
     with _lock:
         usual = _thresholds[0] if _thresholds else gc.get_threshold()

@@ -67,6 +67,6 @@ class FailureRow:
         return self._pauses[self._rows - 1] if self._rows <= len(self._pauses) else STOP
 
     def succeeded(self) -> None:
-        """Begin again."""
+        """Note a success: counts of failures and pauses start from the beginning."""
         self.failed_since.clear()
         self._rows = 0

@@ -13,12 +13,12 @@ Steps: TypeAlias = Generator[Any, Any, T]
 IsInterrupt: TypeAlias = Callable[[BaseException], bool]
 
 
-class StepError(Exception):
-    """Thrown to a generator when a step raised an exception of any class.
+class EndsCall:
+    """Marks exceptions that end a whole call from outside, such as those of its time limit."""
 
-    Args:
-        error: That exception.
-    """
+
+class StepError(Exception):
+    """Thrown to a generator when a step raised an exception of any class."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import enum
+import functools
 import typing
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final, NamedTuple
@@ -34,30 +35,28 @@ _PLAIN_FIELD: Final = {
 _T = typing.TypeVar("_T")
 
 
-@dataclasses.dataclass(order=True, slots=True)
-class _Sample(abc.ABC):
-    text: str
+@functools.cache
+def _generated() -> frozenset[str]:
+    """Return the names of the members that classes of each kind have by themselves."""
 
+    @dataclasses.dataclass(order=True, slots=True)
+    class Sample(abc.ABC):
+        text: str
 
-class _Pair(NamedTuple):
-    text: str
+    class Pair(NamedTuple):
+        text: str
 
+    class Typed(typing.TypedDict):
+        text: str
 
-class _Typed(typing.TypedDict):
-    text: str
+    class Kind(enum.Flag):
+        ONE = 1
 
+    class Port(typing.Protocol[_T]):
+        text: _T
 
-class _Kind(enum.Flag):
-    ONE = 1
-
-
-class _Port(typing.Protocol[_T]):
-    text: _T
-
-
-_GENERATED: Final = _OF_PYTHON.union(
-    _OF_PYDANTIC, *map(vars, (_Sample, _Pair, _Typed, _Kind, _Port, object, type))
-)
+    samples = (Sample, Pair, Typed, Kind, Port, object, type)
+    return _OF_PYTHON.union(_OF_PYDANTIC, *map(vars, samples))
 
 
 def is_special(name: str) -> bool:
@@ -79,7 +78,7 @@ def is_written(name: str, value: Any) -> bool:
         return False
     if issubclass(type(value), _METHODS):
         return True
-    return name not in _GENERATED and not name.startswith(_LIBRARIES) and type(value) in _DATA
+    return name not in _generated() and not name.startswith(_LIBRARIES) and type(value) in _DATA
 
 
 def field_details(cls: type) -> list[tuple[str, dict[str, Any]]]:

@@ -37,7 +37,6 @@ from dataclasses import is_dataclass
 from datetime import date, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 from functools import cached_property, partial
 from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, Final, NamedTuple, TypeGuard
@@ -79,26 +78,17 @@ from dagster_dataops.foundation.hashing.values import (
 )
 
 _DATES: Final = (date, time, timedelta, tzinfo)
-_NUMBERS: Final = (complex, range, Decimal, Fraction, array, deque)
+_NUMBERS: Final = (complex, range, Decimal, array, deque)
 _CALLS: Final = (partial, types.MethodType, attrgetter, itemgetter, methodcaller)
 # Foreign classes whose objects count by their content.
+_CONTAINERS: Final = (set, frozenset, tuple)
 _DATA: Final = (*_DATES, *_NUMBERS, *_CALLS, string.Template)
 # Modules whose objects count by their class: they report, synchronize or run work.
 _MEANS: Final = frozenset(
     {"logging", "threading", "_thread", "asyncio", "_asyncio", "concurrent", "multiprocessing"}
-    | {
-        "signal",
-        "socket",
-        "_socket",
-        "ssl",
-        "_ssl",
-        "selectors",
-        "select",
-        "subprocess",
-        "warnings",
-    }
-    | {"loguru", "structlog", "tqdm", "rich", "prometheus_client", "opentelemetry", "sentry_sdk"}
-    | {"wandb", "mlflow", "logfire", "statsd", "datadog"}
+    | {"signal", "socket", "_socket", "ssl", "_ssl", "selectors", "select", "subprocess"}
+    | {"warnings", "wandb", "mlflow", "logfire", "statsd", "datadog", "loguru", "structlog"}
+    | {"tqdm", "rich", "prometheus_client", "opentelemetry", "sentry_sdk"}
 )
 _BOUND: Final = (types.BuiltinFunctionType, types.MethodWrapperType)
 # Names of modules that Python sets.
@@ -414,7 +404,7 @@ class _CodeForms(ExactForms):
         if use is not None:
             return self._operator_form(use, depth)
         origin = self._home.origin(type(value).__module__)
-        data = isinstance(value, (*_DATA, set, frozenset, tuple)) or is_dataclass(value)
+        data = isinstance(value, (*_DATA, *_fractions(), *_CONTAINERS)) or is_dataclass(value)
         if origin is None or data:
             return super().object(value, depth)
         return self._foreign_form(value, depth, origin)
@@ -485,6 +475,12 @@ class _CodeForms(ExactForms):
 def _is_module(value: object) -> TypeGuard[types.ModuleType]:
     """Return whether ``value`` is a module, without reading an attribute of it."""
     return issubclass(type(value), types.ModuleType)
+
+
+def _fractions() -> tuple[type, ...]:
+    """Return the class of fractions; nothing before its module, which has no other values."""
+    found = sys.modules.get("fractions")
+    return () if found is None else (found.Fraction,)
 
 
 def _module_of(target: Any) -> str:

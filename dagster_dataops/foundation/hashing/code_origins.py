@@ -4,10 +4,9 @@ import functools
 import os
 import sys
 import sysconfig
-from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _STANDARD: Final = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
@@ -16,8 +15,7 @@ _PACKAGE: Final = "dagster_dataops"
 _CONTRACT: Final = (f"{_PACKAGE}.operators", f"{_PACKAGE}.data")
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectScope:
+class ProjectScope(NamedTuple):
     """The code that is digested even if it is installed: some packages, and one module."""
 
     packages: tuple[str, ...] = ()

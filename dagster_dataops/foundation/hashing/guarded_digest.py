@@ -7,7 +7,6 @@ OWASP recommends; every build of Python has it). The digest is mixed with those 
 before it is stored. A process computes it once for each hidden value.
 """
 
-import hashlib
 from functools import lru_cache
 from typing import Any, Final
 
@@ -29,5 +28,7 @@ def guarded_digest(name: str, form: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _stretched(text: bytes, name: str) -> str:
+    import hashlib  # slow to import
+
     salt = f"dagster-dataops identity of {name}".encode(errors="surrogatepass")
     return hashlib.pbkdf2_hmac("sha256", text, salt, _ROUNDS).hex()

@@ -5,13 +5,15 @@ import inspect
 import linecache
 import time
 import types
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.foundation.hashing.code_origins import module_spec
 from dagster_dataops.foundation.hashing.named_references import codes_in
 from dagster_dataops.foundation.hashing.values import RULES, digest
 
+_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _WITH_DOCSTRINGS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 _STARTED_AT: Final = time.time()
 # By id of a code object. The code object is stored too, so that its id is not reused.
@@ -61,17 +63,63 @@ def _tree(function: types.FunctionType) -> ast.AST | None:
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines or not _matches_file(code, lines):
         return None
+    following = lines[code.co_firstlineno - 1 :]
     try:
-        block = inspect.getblock(lines[code.co_firstlineno - 1 :])
-        nested = block[0][:1].isspace()
-        found = ast.parse("".join(["if 1:\n", *block] if nested else block)).body[0]
+        node = _function_in(_indented(following))
+        if node is None or any(isinstance(one, ast.Lambda) for one in _in_decorators(node)):
+            # Without the rest of a decorator with a lambda, and then it has no tree.
+            node = _function_in(inspect.getblock(following), alone=False)
     except (SyntaxError, IndexError, ValueError):
         return None
-    node = found.body[0] if isinstance(found, ast.If) else found
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return None
-    node.decorator_list = []
+    if node is not None:
+        node.decorator_list = []
     return node
+
+
+def _indented(lines: list[str]) -> list[str]:
+    """Return the lines of the function that the first line begins, by their indentation.
+
+    `inspect.getblock` reads them token by token, which takes far longer. If a text of several lines
+    is indented less, the lines end in it and cannot be parsed.
+    """
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    header = False
+    for number, line in enumerate(lines):
+        text = line.lstrip()
+        if header and text and text[0] not in "#)]}" and len(line) - len(text) <= indent:
+            return lines[:number]
+        header = header or text.startswith(("def ", "async "))
+    return lines
+
+
+def _function_in(block: list[str], *, alone: bool = True) -> _Function | None:
+    """Return the tree of the function that a block begins with; ``None`` without one.
+
+    Args:
+        block: Lines of code.
+        alone: Whether to return ``None`` for a block with more than the function, or that cannot
+            be parsed.
+
+    Raises:
+        SyntaxError: The block cannot be parsed.
+    """
+    nested = block[0][:1].isspace()
+    try:
+        body = ast.parse("".join(["if 1:\n", *block] if nested else block)).body
+    except SyntaxError:
+        if alone:
+            return None
+        raise
+    if isinstance(body[0], ast.If):
+        body = [*body[0].body, *body[1:]]
+    if not isinstance(body[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    return body[0] if len(body) == 1 or not alone else None
+
+
+def _in_decorators(function: _Function) -> Iterator[ast.AST]:
+    for decorator in function.decorator_list:
+        yield from ast.walk(decorator)
 
 
 def _matches_file(code: types.CodeType, lines: list[str]) -> bool:

@@ -3,8 +3,8 @@
 Pickle cannot store some of them, and stores others in an order that differs between processes.
 """
 
+import _csv
 import contextvars
-import csv
 import io
 import json
 import random
@@ -91,5 +91,5 @@ _CONTENTS: Final[Mapping[Any, Callable[[Any], list[Any]]]] = {
     random.SystemRandom: lambda _: [],
     TypeAliasType: lambda value: [value.__name__, value.__value__],
     json.JSONDecoder: lambda value: [{k: v for k, v in vars(value).items() if k != "scan_once"}],
-    type(csv.get_dialect("excel")): lambda value: [getattr(value, name) for name in _DIALECT],
+    _csv.Dialect: lambda value: [getattr(value, name) for name in _DIALECT],
 }

@@ -47,9 +47,6 @@ class ObjectFile(RangeSource):
     version, so that a store refuses them once it was replaced. Nothing is copied to a disk. A few
     megabytes are in memory. Temporary errors are retried by the client of the store.
 
-    Args:
-        file: The object.
-
     Attributes:
         store: The store.
         key: The key of the object in it.

@@ -8,9 +8,13 @@ from contextlib import contextmanager
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.file_state import FileState
-from dagster_dataops.foundation.places.object_file import ObjectFile
-from dagster_dataops.foundation.places.parted_file import PartedFile, state_of_parts
-from dagster_dataops.foundation.places.range_source import Readable, close_readable
+from dagster_dataops.foundation.places.range_source import RangeSource, Readable, close_readable
+
+
+def _object(location: BucketFile) -> RangeSource:
+    from dagster_dataops.foundation.places.object_file import ObjectFile  # only if there is one
+
+    return ObjectFile(location)
 
 
 def open_readable(location: Location) -> Readable:
@@ -21,7 +25,7 @@ def open_readable(location: Location) -> Readable:
         OSError: It cannot be read, or is a folder of other files than parts.
     """
     if isinstance(location, BucketFile):
-        return ObjectFile(location)
+        return _object(location)
     # O_NONBLOCK: opening a pipe without a writer must not block.
     descriptor = os.open(location, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
@@ -30,6 +34,8 @@ def open_readable(location: Location) -> Readable:
     os.close(descriptor)
     if not stat.S_ISDIR(mode):
         raise InputError(str(location), "is a pipe or a device; write it to a file first")
+    from dagster_dataops.foundation.places.parted_file import PartedFile  # a folder is rare
+
     return PartedFile(location)
 
 
@@ -55,9 +61,13 @@ def state_at(location: Location) -> FileState:
         OSError: It does not exist, or is a folder of other files than parts.
     """
     if isinstance(location, BucketFile):
-        return ObjectFile(location).state()
+        return _object(location).state()
     status = location.stat()
-    return state_of_parts(location) if stat.S_ISDIR(status.st_mode) else FileState.of(status)
+    if not stat.S_ISDIR(status.st_mode):
+        return FileState.of(status)
+    from dagster_dataops.foundation.places.parted_file import state_of_parts
+
+    return state_of_parts(location)
 
 
 def exists(location: Location) -> bool:

@@ -8,7 +8,7 @@ from dagster_dataops.errors import ConfigurationError
 
 # One letter is a drive of Windows. pathlib makes one slash of two.
 _URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
-_OBJECT: Final = re.compile(r"(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl", re.IGNORECASE)
+_OBJECT: Final = r"(?i)(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl"
 
 
 def is_url(path: object) -> bool:
@@ -18,7 +18,7 @@ def is_url(path: object) -> bool:
 
 def is_object_url(text: str) -> bool:
     """Whether a text is the URL of one jsonl file on an object store."""
-    return _OBJECT.fullmatch(text) is not None
+    return re.fullmatch(_OBJECT, text) is not None
 
 
 def check_local(setting: str, path: object) -> None:

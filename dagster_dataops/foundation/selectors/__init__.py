@@ -3,3 +3,7 @@
 A selector is parsed (`grammar`), then compiled to Python functions (`codegen`) or resolved step by
 step (`resolver`).
 """
+
+from typing import Final
+
+SPECIAL: Final = frozenset(".[,")  # characters of selectors; a column name has none of them

@@ -5,11 +5,10 @@ from typing import Any
 
 from typing_extensions import override
 
+from dagster_dataops.foundation.selectors import SPECIAL
 from dagster_dataops.foundation.selectors.codegen import compiled
 from dagster_dataops.foundation.selectors.grammar import EVERY, Path, parse
 from dagster_dataops.foundation.selectors.resolver import mapped_in_order, resolve
-
-_SPECIAL = frozenset(".[,")
 
 
 class Selector:
@@ -102,4 +101,4 @@ class Selector:
 
 def is_selector(key: str) -> bool:
     """Return whether an operator's key is a selector instead of a column name."""
-    return not _SPECIAL.isdisjoint(key)
+    return not SPECIAL.isdisjoint(key)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.foundation.concurrency.stepping import (
+    EndsCall,
     StepError,
     Steps,
     run_steps,
@@ -31,10 +32,6 @@ from dagster_dataops.records import Record
 _Calls: TypeAlias = Generator[tuple[Callable[[Any], Any], Any], Any, None]
 
 
-class EndsCall:
-    """Marks exceptions that end a whole call from outside, such as those of its time limit."""
-
-
 class _Entry(NamedTuple):
     """A record that enters a part, and the passage of the record of the batch it was made of."""
 
@@ -43,13 +40,7 @@ class _Entry(NamedTuple):
 
 
 class BatchPassage(AnyPassage):
-    """The way of a batch through the parts.
-
-    Args:
-        calls: The parts.
-        times: Takes their seconds.
-        records: The batch.
-    """
+    """The way of a batch through the parts."""
 
     def __init__(
         self, calls: Sequence[PartCall], times: PartTimes, records: Sequence[Record]

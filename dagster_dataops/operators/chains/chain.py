@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
@@ -59,15 +59,8 @@ class ChainOptions(dict[str, Mapping[str, Any]]):
     """The options of every part of a chain, by the name of the part."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChainSpec(OperatorSpec):
-    """The spec of a chain.
-
-    Attributes:
-        parts: The parts, in order.
-    """
-
-    parts: tuple[Part, ...]
+    """The spec of a chain; its parts are `Part`."""
 
     @property
     @override
@@ -93,18 +86,17 @@ class ChainSpec(OperatorSpec):
     def description(self) -> str:
         """The first line of the description of every part, as a list."""
         lines = [f"A chain of {len(self.parts)} record operators:", ""]
-        for part, spec in zip(self.parts, self._specs, strict=True):
+        for name, spec in self._named:
             said = inspect.cleandoc(spec.description).partition("\n")[0]
-            lines.append(f"1. `{part.name}`: {said}" if said else f"1. `{part.name}`")
+            lines.append(f"1. `{name}`: {said}" if said else f"1. `{name}`")
         return "\n".join(lines)
 
     @cached_property
     @override
     def code(self) -> CodeFacts:
         """A digest of the names of the parts, their operators and their source code."""
-        named = list(zip(self.parts, self._specs, strict=True))
         unknown = [
-            f"{one} in part {part.name!r}" for part, spec in named for one in spec.code.unknown
+            f"{one} in part {name!r}" for name, spec in self._named for one in spec.code.unknown
         ]
         codes = [spec.code_version for spec in self._specs]
         return CodeFacts(self._digest_of(codes) + end_of_rules(codes), tuple(unknown))
@@ -116,24 +108,24 @@ class ChainSpec(OperatorSpec):
         return self._digest_of(codes) if all(codes) else ""
 
     def _digest_of(self, codes: list[str]) -> str:
-        named = zip(self.parts, self._specs, codes, strict=True)
-        return digest_of_form(
-            [[part.name, spec.qualified_name, code] for part, spec, code in named]
-        )
+        named = zip(self._named, codes, strict=True)
+        return digest_of_form([[name, spec.qualified_name, code] for (name, spec), code in named])
+
+    @property
+    def _named(self) -> list[tuple[str, OperatorSpec]]:
+        return [(name, part.__dataops__.spec) for name, part in self.parts]
 
     @property
     def _specs(self) -> list[OperatorSpec]:
-        return [part.operator.__dataops__.spec for part in self.parts]
+        return [spec for _, spec in self._named]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChainInvocation(Invocation):
     """One configured use of a chain."""
 
     @override
     def _options_by(self, *, older: bool) -> tuple[str, tuple[str, ...]]:
-        parts = cast("ChainSpec", self.spec).parts
-        found = [(part.name, part.operator.__dataops__) for part in parts]
+        found = [(name, part.__dataops__) for name, part in self.spec.parts]
         unknown = [f"{one} of part {name!r}" for name, use in found for one in use.unknown_options]
         digests = [use.earlier_options if older else use.options_digest for _, use in found]
         form: list[Any] = [[name, one] for (name, _), one in zip(found, digests, strict=True)]
@@ -146,10 +138,8 @@ class ChainInvocation(Invocation):
     @override
     def secrets(self) -> Secrets:
         """The secrets among the options of all parts."""
-        uses = [part.operator.__dataops__ for part in cast("ChainSpec", self.spec).parts]
-        return secrets_of(
-            {str(number): {**use.options, **use.passed_up} for number, use in enumerate(uses)}
-        )
+        uses = enumerate(self.uses)
+        return secrets_of({str(number): {**use.options, **use.passed_up} for number, use in uses})
 
 
 class Chain(Operator):
@@ -161,7 +151,7 @@ class Chain(Operator):
     @property
     def parts(self) -> tuple[Part, ...]:
         """The parts, in order."""
-        return cast("ChainSpec", self.__dataops__.spec).parts
+        return cast("tuple[Part, ...]", self.__dataops__.spec.parts)
 
     @override
     def __call__(self, data: object) -> Any:
@@ -170,7 +160,7 @@ class Chain(Operator):
 
     def with_parts(self, operators: Iterable[Operator]) -> "Chain":
         """Return the chain with other operators in its parts, such as open ones."""
-        spec = cast("ChainSpec", self.__dataops__.spec)
+        spec = self.__dataops__.spec
         names = (part.name for part in self.parts)
         parts = tuple(Part(*one) for one in zip(names, operators, strict=True))
         made: Chain = object.__new__(type(self))
@@ -256,11 +246,6 @@ def annotations_of(spec: OperatorSpec) -> PartOptions:
     annotations.target, annotations.present = spec.target, present_names(spec.options)
     annotations.shipped = spec.shipped
     return annotations
-
-
-def part_names(operator: Operator) -> list[str]:
-    """Return the names of the parts of a chain; none of another operator."""
-    return [part.name for part in operator.parts] if isinstance(operator, Chain) else []
 
 
 def flattened(given: Iterable[tuple[str, Operator]]) -> list[Part]:

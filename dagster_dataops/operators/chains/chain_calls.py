@@ -86,9 +86,6 @@ class PartTimes:
     """Estimated seconds of the parts of a chain, in one thread.
 
     Some records are timed; each stands for those since the one before it.
-
-    Args:
-        parts: Number of parts.
     """
 
     def __init__(self, parts: int) -> None:

@@ -38,7 +38,7 @@ from dagster_dataops.operators.secrets.secret_texts import Secrets
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # compared by identity
 class OperatorSpec:
     """A registered operator.
 
@@ -61,6 +61,7 @@ class OperatorSpec:
         takes_context: Whether its method has a parameter ``context``.
         batch: ``forward_batch``, ``forward_window`` or ``sketch_batch`` if it takes batches.
         positional_only: Whether ``__init__`` takes an option by position only.
+        parts: Of a chain name and operator of each part, in order; else empty.
     """
 
     group: str
@@ -80,6 +81,7 @@ class OperatorSpec:
     takes_context: bool = False
     batch: str = ""
     positional_only: bool = False
+    parts: tuple[tuple[str, Any], ...] = ()
 
     @property
     def contextual(self) -> bool:
@@ -160,7 +162,7 @@ class OperatorSpec:
         return _code_of(self.target, self.target.__module__, older=True).digest
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)  # compared by identity
 class Invocation:
     """One configured use of an operator, stored in ``operator.__dataops__``.
 
@@ -193,6 +195,11 @@ class Invocation:
         The operator is constructed in the run, when their folders are known.
         """
         return tuple(dict.fromkeys(referenced(dict(self.options))))
+
+    @property
+    def uses(self) -> "list[Invocation]":
+        """Those of the parts of a chain; of another operator this one."""
+        return [part.__dataops__ for _, part in self.spec.parts] or [self]
 
     @property
     def resolved(self) -> ResolvedSettings:
@@ -287,7 +294,7 @@ class Invocation:
                 yield name, first, value
 
     def _is_later(self, name: str, first: str, form: Any, *, older: bool) -> bool:
-        """Return whether an option that came later has its default: as before there was it."""
+        """Return whether an option of a later version has its default: digests stay the same."""
         if name not in getattr(self.spec.target, "added_later", ()):
             return False
         defaults = {option.name: option.default for option in self.spec.options}

@@ -32,8 +32,9 @@ A class is of the kind whose methods it defines:
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
 from dagster_dataops.operators.definition.operator import (
@@ -72,8 +73,10 @@ CONTEXT: Final = "context"  # name of the parameter that gets an OperatorContext
 _CONTEXT_TYPE: Final = "OperatorContext"
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperatorTerms:
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class OperatorTerms(NamedTuple):
     """What a registration says about an operator.
 
     Attributes:
@@ -88,10 +91,10 @@ class OperatorTerms:
 
     group: str
     method: Method = "forward"
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = _NONE
     declared: ColumnDeclarations = NOTHING
     outputs: object = ()
-    renamed: object = field(default_factory=dict)
+    renamed: object = _NONE
 
 
 def spec_of_function(

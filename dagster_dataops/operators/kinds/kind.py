@@ -4,9 +4,8 @@ The rest of the package asks an `OperatorKind`, and never which one it is.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from typing_extensions import override
 
@@ -46,9 +45,8 @@ class Tracing(Enum):
     NONE = "it is not"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class OperatorKind:
-    """A kind of operators.
+class OperatorKind(NamedTuple):
+    """A kind of operators; give all by keyword.
 
     Attributes:
         name: The name, as manifests hold it.
@@ -88,16 +86,16 @@ class OperatorKind:
 
     name: str
     method: str
+    inputs: Inputs
+    runner: str
     further_methods: tuple[str, ...] = ()
     batch_methods: tuple[str, ...] = ()
     of_functions: bool = False
     precedence: int = 1
     takes: str = "the records"
-    inputs: Inputs
     path_parameter: str = ""
     one_input: bool = False
     check: "ClassCheck | None" = None
-    runner: str
     result: Result = Result.RECORDS
     by_record: bool = False
     returns_outcome: bool = False

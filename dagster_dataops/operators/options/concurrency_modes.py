@@ -135,7 +135,7 @@ def _class_name(workplace: object) -> str:
 
 
 def mode_named(name: str) -> ConcurrencyMode:
-    """Return a mode.
+    """Return the concurrency mode with a name.
 
     Raises:
         ConfigurationError: This process does not know it.

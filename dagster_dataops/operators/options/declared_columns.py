@@ -10,8 +10,7 @@ columns of the result, for example of a reader. Undeclared columns are not check
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.options.annotations import UNIONS
@@ -22,8 +21,7 @@ Declaration: TypeAlias = ColumnTypes | Iterable[str] | Callable[..., ColumnTypes
 """Also names without types, or a function of the options that returns either form."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnDeclarations:
+class ColumnDeclarations(NamedTuple):
     """The declared columns of an operator; ``None`` for a missing declaration.
 
     Attributes:
@@ -45,15 +43,14 @@ class ColumnDeclarations:
         if self.writes is not None and self.columns is not None:
             reason = "it declares both writes (added columns) and columns (all columns); keep one"
             raise OperatorDefinitionError(operator, reason)
-        for field in fields(self):
-            given = getattr(self, field.name)
-            if given is not None and not callable(given):
-                column_types(operator, field.name, given, {})
+        for kind, declaration in self._asdict().items():
+            if declaration is not None and not callable(declaration):
+                column_types(operator, kind, declaration, {})
         return self
 
 
 NOTHING: Final = ColumnDeclarations()
-DECLARATIONS: Final = frozenset(field.name for field in fields(ColumnDeclarations))
+DECLARATIONS: Final = frozenset(ColumnDeclarations._fields)
 
 
 def column_types(

@@ -7,12 +7,14 @@ value is ``null`` is there. An element that ``[*]`` selects of an empty list is 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from dagster_dataops.errors import MissingColumnError, SelectorSyntaxError
-from dagster_dataops.foundation.selectors.grammar import parse, path_text
-from dagster_dataops.foundation.selectors.selector import Selector, is_selector
+from dagster_dataops.foundation.selectors import SPECIAL
 from dagster_dataops.records import Record
+
+if TYPE_CHECKING:
+    from dagster_dataops.foundation.selectors.selector import Selector
 
 _MOST_NAMED: Final = 20
 
@@ -61,7 +63,7 @@ class ReadKey:
 
     def __init__(self, name: str, *, plain: bool = False) -> None:
         self.name = name
-        self.selector = None if plain or not is_selector(name) else Selector(name)
+        self.selector = None if plain or SPECIAL.isdisjoint(name) else _selector(name)
         self.column = name if self.selector is None else "".join(self.selector.columns)
 
     def is_in(self, record: Record) -> bool:
@@ -82,6 +84,12 @@ class ReadKey:
             return record[self.name] is None
         values = [] if self.selector is None else self.selector.values(record)
         return all(value is None for value in values)
+
+
+def _selector(name: str) -> "Selector":
+    from dagster_dataops.foundation.selectors.selector import Selector  # most keys are columns
+
+    return Selector(name)
 
 
 def check_keys(record: Record, keys: Iterable[ReadKey]) -> None:
@@ -126,7 +134,9 @@ def is_optional(name: str) -> bool:
 def _keys(name: str) -> list[ReadKey]:
     """Return a key for each path of a name; a text that is no selector is the name of a column."""
     plain = getattr(name, "plain", False)
-    if not plain and is_selector(name):
+    if not plain and not SPECIAL.isdisjoint(name):
+        from dagster_dataops.foundation.selectors.grammar import parse, path_text
+
         try:
             return [ReadKey(path_text(path)) for path in parse(name)]
         except SelectorSyntaxError:

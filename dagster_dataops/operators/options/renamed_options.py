@@ -10,7 +10,6 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
@@ -42,7 +41,7 @@ def with_former_names(
         old: new for old, new in inherited.items() if new in known and old not in known
     } | checked
     return tuple(
-        replace(option, former=tuple(old for old, new in fitting.items() if new == option.name))
+        option._replace(former=tuple(old for old, new in fitting.items() if new == option.name))
         for option in options
     )
 

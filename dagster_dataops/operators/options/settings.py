@@ -199,8 +199,7 @@ class ExecutionSettings:
         return ResolvedSettings(**filled)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedSettings:
+class ResolvedSettings(NamedTuple):
     """`ExecutionSettings` with every default filled in.
 
     ``timeout`` is ``None`` without a limit. ``retry_on`` is ``None`` if every ``Exception`` counts.
@@ -208,17 +207,17 @@ class ResolvedSettings:
 
     concurrency_mode: str
     max_workers: int
+    timeout: float | None
+    stop_after_failures: int
+    drain_seconds: float
     save_data: bool = True
     ignore_errors: bool = True
-    timeout: float | None
     retries: int = 0
     retry_on: RetryOn | None = None
     backoff: float = DEFAULT_BACKOFF
     reuse_outcomes: bool = False
     trace: bool = True
     fresh_workers: bool = False
-    stop_after_failures: int
-    drain_seconds: float
     missing: str = COUNTED
     batch_size: int = DEFAULT_BATCH_SIZE
     agents: AgentResources | Literal[False] | None = None

@@ -6,7 +6,6 @@ import logging
 import textwrap
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import GenericAlias
 from typing import Any, Final, NamedTuple
 
@@ -31,8 +30,7 @@ _MISSPELLING_LIKENESS: Final = 0.85
 _LONGEST_DEFAULT: Final = 60  # characters
 
 
-@dataclass(frozen=True, slots=True)
-class OptionSpec:
+class OptionSpec(NamedTuple):
     """One option of an operator.
 
     Attributes:

@@ -6,8 +6,7 @@ record that fails does not count; it is in the error file.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -23,8 +22,7 @@ _MOST_LACKING: Final = 1000
 _MOST_NAMED: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedPart:
+class WatchedPart(NamedTuple):
     """An operator, or a part of a chain, and the keys that it reads.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from dagster_dataops.foundation.parts import added
+from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.records import Record
 
 SELECT: Final = "select_samples_to_pack"
@@ -34,7 +34,7 @@ def forward_window(self: Any, records: list[Record]) -> PackedWindow:
     """
     from dagster_dataops.streams.stages.grouping.window_packing import groups_of, packs_of
 
-    with_lazy_files = added("with_lazy_files")
+    with_lazy_files = function_of_part("with_lazy_files")
     samples = [with_lazy_files(record) for record in records]
     try:
         groups = groups_of(self.select_samples_to_pack(list(samples)))

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import xxhash
 from typing_extensions import override
@@ -206,8 +205,7 @@ class Tally:
         self.unusual.clear()
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunFacts:
+class RunFacts(NamedTuple):
     """The part of a context that every process of a run has; sent to workers as JSON.
 
     Attributes:
@@ -229,8 +227,7 @@ class RunFacts:
     agent: tuple[int, int] = (0, 1)
 
 
-@dataclass(frozen=True)
-class RunLink:
+class RunLink(NamedTuple):
     """Facts about the run, in an operator's `Invocation`.
 
     Attributes:

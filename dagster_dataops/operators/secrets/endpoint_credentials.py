@@ -13,32 +13,10 @@ _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # The last words of a name, without the ``s`` of a plural.
 _CREDENTIALS: Final = frozenset(
-    {
-        "access key",
-        "access key id",
-        "access token",
-        "api key",
-        "api secret",
-        "api token",
-        "apikey",
-        "auth key",
-        "auth token",
-        "authorization",
-        "basic auth",
-        "bearer token",
-        "client secret",
-        "credential",
-        "http auth",
-        "jwt",
-        "oauth token",
-        "proxy auth",
-        "refresh token",
-        "sas token",
-        "secret access key",
-        "security token",
-        "session token",
-        "subscription key",
-    }
+    {"access key", "access key id", "access token", "api key", "api secret", "api token", "apikey"}
+    | {"auth key", "auth token", "authorization", "basic auth", "bearer token", "client secret"}
+    | {"credential", "http auth", "jwt", "oauth token", "proxy auth", "refresh token", "sas token"}
+    | {"secret access key", "security token", "session token", "subscription key"}
 )
 _PROVIDERS: Final = frozenset(
     {"anthropic", "aws", "azure", "cohere", "deepseek", "gemini", "github", "gitlab", "groq", "hf"}
@@ -50,31 +28,10 @@ _HOLDERS: Final = frozenset(
     {"account", "api", "arg", "auth", "backend", "cfg", "client", "conf", "config", "configuration"}
     | {"conn", "connect", "connection", "credential", "embedder", "endpoint", "env", "environ"}
     | {"environment", "extra", "filesystem", "fs", "grader", "header", "host", "http", "judge"}
-    | {
-        "kwarg",
-        "llm",
-        "login",
-        "model",
-        "opt",
-        "option",
-        "param",
-        "parameter",
-        "provider",
-        "remote",
-    }
-    | {
-        "request",
-        "rest",
-        "s3",
-        "server",
-        "service",
-        "session",
-        "setting",
-        "storage",
-        "store",
-        "vlm",
-    }
-    | {"argument", "azure", "aws", "gcs", "openai", "anthropic", "hf", "huggingface", "variable"}
+    | {"kwarg", "llm", "login", "model", "opt", "option", "param", "parameter", "provider"}
+    | {"remote", "request", "rest", "s3", "server", "service", "session", "setting", "storage"}
+    | {"store", "vlm", "argument", "azure", "aws", "gcs", "openai", "anthropic", "hf"}
+    | {"huggingface", "variable"}
 )
 _LONGEST: Final = 3  # words of a credential
 _LIMITS: Final = re.compile(

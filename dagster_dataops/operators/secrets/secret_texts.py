@@ -16,31 +16,27 @@ HIDDEN: Final = "(hidden)"
 MIN_LENGTH: Final = 4  # characters; shorter texts also occur by chance
 _MIN_ENCODED: Final = 8  # characters of a part of a base64 text
 _MIN_LINE: Final = 16  # characters of a line of a secret with several lines
-_PLAIN: Final = re.compile(r"[^:= ]*")  # no name with a value
+_PLAIN: Final = r"[^:= ]*"  # no name with a value
 _STEMS: Final = (  # one of these is in each name of a secret
     *("pass", "pwd", "secret", "token", "key", "auth", "cred", "bearer", "cookie", "jwt", "dsn"),
     *("url", "uri", "database", "db", "conn", "redis", "mongo", "postgres", "webhook", "amqp"),
 )
 _LONGEST_TOKEN_FREE: Final = 16  # characters; no token of a known form is that short
 
-_LOGIN_IN_URL: Final = re.compile(
-    r"((?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,40}+://)([^\s/?#'\"]+)@", re.IGNORECASE
-)
-_IN_QUERY: Final = re.compile(r"([?&;]([\w.-]+)=)([^\s&#'\"]+)")
-_IN_YAML: Final = re.compile(r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}\]\n]+")
+# Patterns that most runs do not need: `re` compiles each on its first use.
+_LOGIN_IN_URL: Final = r"(?i)((?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,40}+://)([^\s/?#'\"]+)@"
+_IN_QUERY: Final = r"([?&;]([\w.-]+)=)([^\s&#'\"]+)"
+_IN_YAML: Final = r"(([\w.-]+)[\"']?\s*:\s+)(?![\[{|>&*!\s]|\{\{)[^,}\]\n]+"
 _SCHEMES: Final = r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Digest|Negotiate)"
-_IN_HEADER: Final = re.compile(r"\b((?:Bearer|Basic) )([\w.~+/=-]{6,})")
+_IN_HEADER: Final = r"\b((?:Bearer|Basic) )([\w.~+/=-]{6,})"
 # A name and its value: a header, a variable, an entry of JSON or of a connection string.
-_NAMED: Final = re.compile(r"""(?<![\w.-])(-{0,2}[A-Za-z_][\w.-]{0,63}+)\\*["']?\s*(?::|=>?)\s*""")
-_VALUE: Final = re.compile(
-    r"""(?P<quote>\\*["'])(?P<quoted>.+?)(?<!\\)(?P=quote)"""
-    rf"""|(?P<bare>(?:{_SCHEMES}\s+)?[^\s,;&"'<>{{}}\[\]()$\\][^\s,;&"'<>{{}}\[\]()]*)""",
-    re.IGNORECASE,
+_NAMED: Final = r"""(?<![\w.-])(-{0,2}[A-Za-z_][\w.-]{0,63}+)\\*["']?\s*(?::|=>?)\s*"""
+_VALUE: Final = (
+    r"""(?i)(?P<quote>\\*["'])(?P<quoted>.+?)(?<!\\)(?P=quote)"""
+    rf"""|(?P<bare>(?:{_SCHEMES}\s+)?[^\s,;&"'<>{{}}\[\]()$\\][^\s,;&"'<>{{}}\[\]()]*)"""
 )
-_COOKIES: Final = re.compile(r"(?P<before>\b(?:Set-)?Cookie\s*:\s*)(?P<value>\S.*)", re.IGNORECASE)
-_FLAG: Final = re.compile(
-    r"""(?P<before>(?<!\S)--?(?P<name>[A-Za-z][\w-]*)[ ]+)(?P<value>[^\s-]\S*)"""
-)
+_COOKIES: Final = r"(?i)(?P<before>\b(?:Set-)?Cookie\s*:\s*)(?P<value>\S.*)"
+_FLAG: Final = r"(?P<before>(?<!\S)--?(?P<name>[A-Za-z][\w-]*)[ ]+)(?P<value>[^\s-]\S*)"
 _NO_SECRETS: Final = frozenset({"none", "null", "true", "false", "...", HIDDEN, "hidden", "str"})
 
 
@@ -150,15 +146,15 @@ def without_logins(text: str) -> str:
     Names are those of query strings, HTTP headers, variables, flags and connection strings.
     """
     if "://" in text:
-        text = _LOGIN_IN_URL.sub(rf"\g<1>{HIDDEN}@", text)
-    if "=" in text and _IN_QUERY.search(text):
-        text = _IN_QUERY.sub(lambda m: m[1] + HIDDEN if _is_in_query(m[2]) else m[0], text)
+        text = re.sub(_LOGIN_IN_URL, rf"\g<1>{HIDDEN}@", text)
+    if "=" in text and re.search(_IN_QUERY, text):
+        text = re.sub(_IN_QUERY, lambda m: m[1] + HIDDEN if _is_in_query(m[2]) else m[0], text)
     if _may_name(text):
-        text = _COOKIES.sub(rf"\g<before>{HIDDEN}", text) if "ookie" in text else text
+        text = re.sub(_COOKIES, rf"\g<before>{HIDDEN}", text) if "ookie" in text else text
         text = _without(text, _named_values(text))
-        text = _FLAG.sub(_without_flag, text) if "-" in text else text
+        text = re.sub(_FLAG, _without_flag, text) if "-" in text else text
     if "Bearer" in text or "Basic" in text:
-        text = _IN_HEADER.sub(rf"\g<1>{HIDDEN}", text)
+        text = re.sub(_IN_HEADER, rf"\g<1>{HIDDEN}", text)
     return _without_tokens(text) if len(text) > _LONGEST_TOKEN_FREE else text
 
 
@@ -179,7 +175,7 @@ def _is_code(line: str) -> bool:
 
 def _may_name(text: str) -> bool:
     """Return whether a text may have the name of a secret before its value."""
-    if _PLAIN.fullmatch(text):
+    if re.fullmatch(_PLAIN, text):
         return False
     lower = text.lower()
     return any(stem in lower for stem in _STEMS)
@@ -187,7 +183,9 @@ def _may_name(text: str) -> bool:
 
 def without_named(text: str) -> str:
     """Return an excerpt of a YAML file without the values of secret keys."""
-    return _IN_YAML.sub(lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], without_logins(text))
+    return re.sub(
+        _IN_YAML, lambda m: m[1] + HIDDEN if is_secret(m[2]) else m[0], without_logins(text)
+    )
 
 
 def _known_tokens(text: str) -> list["Secret"]:
@@ -199,15 +197,15 @@ def _known_tokens(text: str) -> list["Secret"]:
 def secrets_in(text: str) -> Iterator[str]:
     """Yield the secrets in a text, as `without_logins` finds them."""
     if "://" in text:
-        for login in _LOGIN_IN_URL.finditer(text):
+        for login in re.finditer(_LOGIN_IN_URL, text):
             yield from password_of(login[2])
-    for query in _IN_QUERY.finditer(text) if "=" in text else ():
+    for query in re.finditer(_IN_QUERY, text) if "=" in text else ():
         if _is_in_query(query[2]):
             yield from (query[3], unquote(query[3]))
     if _may_name(text):
         yield from _named_in(text)
     if "Bearer" in text or "Basic" in text:
-        yield from (one[2] for one in _IN_HEADER.finditer(text))
+        yield from (one[2] for one in re.finditer(_IN_HEADER, text))
     if len(text) > _LONGEST_TOKEN_FREE:
         yield from (text[one.start : one.end] for one in _known_tokens(text))
 
@@ -216,9 +214,9 @@ def _named_in(text: str) -> Iterator[str]:
     """Yield the values of secret names, cookies and flags; of a header also without its scheme."""
     for start, end in _named_values(text):
         yield from (text[start:end], text[start:end].rpartition(" ")[2])
-    for cookies in _COOKIES.finditer(text):
+    for cookies in re.finditer(_COOKIES, text):
         yield from (one.partition("=")[2].strip() for one in cookies["value"].split(";"))
-    yield from (one["value"] for one in _FLAG.finditer(text) if is_secret(one["name"]))
+    yield from (one["value"] for one in re.finditer(_FLAG, text) if is_secret(one["name"]))
 
 
 def password_of(login: str) -> Iterator[str]:
@@ -236,11 +234,11 @@ def _is_in_query(name: str) -> bool:
 
 def _named_values(text: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of the values of secret names."""
-    end = 0
-    for named in _NAMED.finditer(text):
+    end, value = 0, re.compile(_VALUE)
+    for named in re.finditer(_NAMED, text):
         if named.end() < end or not is_secret(named[1]):
             continue
-        found = _VALUE.match(text, named.end())
+        found = value.match(text, named.end())
         if found is not None and not _is_harmless(found, named[1]):
             start, end = found.span("bare" if found["quote"] is None else "quoted")
             yield start, end

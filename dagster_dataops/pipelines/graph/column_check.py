@@ -1,8 +1,7 @@
 """Check the declared columns of a graph: each column that a node reads must exist."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.kinds.kind import RecordOrigin
@@ -18,8 +17,7 @@ from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 
 
-@dataclass(frozen=True, slots=True)
-class KnownColumns:
+class KnownColumns(NamedTuple):
     """The known columns of a result.
 
     Attributes:
@@ -118,7 +116,7 @@ def _columns_after(node: OperatorNode, inputs: list[KnownColumns]) -> KnownColum
     if writes is None and spec.origin is not RecordOrigin.SAME:
         return UNKNOWN
     before = common_columns(inputs) if spec.inputs == 1 else UNKNOWN
-    return replace(before, types={**before.types, **(writes or {})})
+    return before._replace(types={**before.types, **(writes or {})})
 
 
 def common_columns(inputs: list[KnownColumns]) -> KnownColumns:

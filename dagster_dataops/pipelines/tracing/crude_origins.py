@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.foundation.parts import added
+from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.records import RESTORE_KEY, SOURCES
 
 _PACK: Final = "pack"
@@ -123,7 +123,7 @@ def _bytes(place: list[int]) -> tuple[int | None, int | None]:
 def _located(files: Iterable[CrudeFile]) -> Iterator[CrudeFile]:
     """Yield files with their bytes in the shard, if their store is there and has them there."""
     asked = [one for one in files if one.first is None]
-    places = added("bytes_of_files")((one.dataset, one.shard, one.name) for one in asked)
+    places = function_of_part("bytes_of_files")((one.dataset, one.shard, one.name) for one in asked)
     known = {id(one): place for one, place in zip(asked, places, strict=True) if place is not None}
     for one in files:
         first, end = _bytes(known[id(one)]) if id(one) in known else (one.first, one.end)

@@ -90,9 +90,6 @@ class TracedInput:
     def check(self, reader: str) -> None:
         """Check that the file is the one that a node has read.
 
-        Args:
-            reader: Name of the node.
-
         Raises:
             TraceOutdatedError: It was changed since.
         """

@@ -8,8 +8,14 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.arrow.arrow_values import Conversion, conversion_of, nullable
-from dagster_dataops.readers.arrow.float_values import finite, is_finite, may_hold_floats
+from dagster_dataops.readers.arrow.arrow_values import (
+    Conversion,
+    conversion_of,
+    finite,
+    is_finite,
+    may_hold_floats,
+    nullable,
+)
 
 # What pyarrow raises for values that Python cannot hold; SystemError if lengths are damaged.
 UNREADABLE: Final = (ValueError, OverflowError, SystemError, pa.ArrowException)

@@ -195,11 +195,7 @@ def _content_file(location: Location) -> Iterator[Any]:
 
 @contextmanager
 def _seekable(location: Location) -> Iterator[Any]:
-    """Open a file for random access, as a path or as a Python file.
-
-    Raises:
-        StreamSourceError: The file is compressed or cannot be opened.
-    """
+    """Open a file for random access, as a path or as a Python file."""
     if location.compression is not None:
         reason = "is read at several positions, so it cannot be compressed; decompress it first"
         raise StreamSourceError(location.path, reason)

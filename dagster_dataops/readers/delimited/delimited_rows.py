@@ -144,11 +144,7 @@ class RowCursor(BlockCursor):
         return ParsedBlock(records, None, lines)
 
     def _record(self, line: int, cells: list[str] | csv.Error) -> dict[str, Any]:
-        """Return the record of one row.
-
-        Raises:
-            StreamSourceError: The row is invalid.
-        """
+        """Return the record of one row."""
         if isinstance(cells, csv.Error):
             raise self._refused(line, cells)
         if len(cells) != len(self._columns):

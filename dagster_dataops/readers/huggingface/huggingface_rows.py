@@ -14,7 +14,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.readers.arrow.arrow_columns import UNREADABLE, RecordColumns
-from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage, State
+from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage
 
 _ROWS: Final = 1000  # converted to records at once
 _MAX_DIGESTED_ROWS: Final = 32  # rows that enter the identity
@@ -22,10 +22,10 @@ _MAX_DIGESTED_ROWS: Final = 32  # rows that enter the identity
 
 @dataclass(eq=False)
 class HuggingFaceRows(BlockwiseCursor, SourceStage):
-    """Yield the rows of a dataset in memory or on disk. The state is the index of the next row."""
+    """Yield the rows of a dataset in memory or on disk. The index of the next row is saved."""
 
     name: ClassVar[str] = "read_huggingface"
-    saved: ClassVar[tuple[str, ...]] = ("item_index", "_failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("item_index", "failed_before")
     left_out: ClassVar[frozenset[str]] = frozenset({"dataset"})
     added_later: ClassVar[frozenset[str]] = frozenset({"missing"})
     dataset: Any = field(repr=False)
@@ -38,9 +38,8 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
         self._failed_before = self.failed
 
     @override
-    def restore(self, state: State) -> None:
-        super().restore([state, 0] if isinstance(state, int) else state)
-        self.failed = self._failed_before + 0
+    def with_names(self, state: Any) -> dict[str, Any]:
+        return super().with_names([state, 0] if isinstance(state, int) else state)
 
     @override
     def identity(self) -> object:

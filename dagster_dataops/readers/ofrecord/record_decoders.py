@@ -26,11 +26,7 @@ class _Decoder:
     blob_name: str
 
     def _values(self, features: Mapping[str, Sequence[Any]]) -> Sequence[Any]:
-        """Return the values of the feature.
-
-        Raises:
-            ValueError: The record has no such feature.
-        """
+        """Return the values of the feature."""
         if self.blob_name not in features:
             known = ", ".join(map(repr, features)) or "none"
             msg = f"has no feature {self.blob_name!r}; its features: {known}"
@@ -38,11 +34,7 @@ class _Decoder:
         return features[self.blob_name]
 
     def _bytes(self, features: Mapping[str, Sequence[Any]]) -> bytes:
-        """Return the bytes of a feature with one value.
-
-        Raises:
-            ValueError: It has none, several, or a number.
-        """
+        """Return the bytes of a feature with one value."""
         values = self._values(features)
         if len(values) != 1 or not isinstance(values[0], bytes):
             kind = "bytes" if any(isinstance(one, bytes) for one in values) else "no bytes"

@@ -76,11 +76,7 @@ class FrameCursor(FileCursor):
             self.counter.settle(path, error)
 
     def _frames(self, content: Content) -> list[Frame]:
-        """Return the next frames, at least one; none at the end of the file.
-
-        Raises:
-            DamagedFileError: The next frame is incomplete, or its length is wrong.
-        """
+        """Return the next frames, at least one; none at the end of the file."""
         frames: list[Frame] = []
         path, start = self.location.path, self._start
         data = content.read_at(BLOCK_BYTES, start)
@@ -98,11 +94,7 @@ class FrameCursor(FileCursor):
         return [self._long_frame(content, data)] if data else []
 
     def _end(self, data: bytes, at: int) -> int | None:
-        """Return the end of the frame at a place; ``None`` if its length is incomplete.
-
-        Raises:
-            DamagedFileError: The length is wrong.
-        """
+        """Return the end of the frame at a place; ``None`` if its length is incomplete."""
         if at + _LENGTH.size > len(data):
             return None
         (length,) = _LENGTH.unpack_from(data, at)
@@ -117,11 +109,7 @@ class FrameCursor(FileCursor):
         raise DamagedFileError(self.location.path, reason)
 
     def _long_frame(self, content: Content, data: bytes) -> Frame:
-        """Return a frame that is longer than a block.
-
-        Raises:
-            DamagedFileError: It is incomplete.
-        """
+        """Return a frame that is longer than a block."""
         path, start = self.location.path, self._start
         end = self._end(data, 0)
         if end is not None:

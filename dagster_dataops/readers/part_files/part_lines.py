@@ -12,7 +12,13 @@ from typing_extensions import override
 from dagster_dataops.readers.part_files.part_names import PartNames
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.random_access import ShardSlice
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, Stage, State
+from dagster_dataops.streams.core.stage import (
+    Cursor,
+    NestingCursor,
+    ReadContext,
+    SourceStage,
+    Stage,
+)
 from dagster_dataops.streams.files.text_lines import LineEnding
 from dagster_dataops.streams.text_streams import read_text
 
@@ -20,7 +26,7 @@ _MARK: Final = "\xef\xbb\xbf"  # the bytes of a byte order mark, as Latin-1
 
 
 @dataclass(eq=False)
-class PartLines(SourceStage):
+class PartLines(NestingCursor, SourceStage):
     """Yield tuples of file name, line number from 1, and line, decoded as Latin-1.
 
     The seed is saved, with the epoch, the index of the file, the lines read of it and the position
@@ -79,8 +85,7 @@ class PartLines(SourceStage):
     @override
     def reset(self) -> None:
         self._place = self._number = 0
-        self._inner: Cursor | None = None
-        self._to_restore: State = None  # the position to restore in the next file
+        self.within = None
 
     @property
     def seed_in_use(self) -> int:
@@ -90,15 +95,6 @@ class PartLines(SourceStage):
     @seed_in_use.setter
     def seed_in_use(self, seed: int) -> None:
         self.seed = seed if self.drawn else self.seed
-
-    @property
-    def within(self) -> State:
-        """The position in the file."""
-        return self._to_restore if self._inner is None else self._inner.state()
-
-    @within.setter
-    def within(self, state: State) -> None:
-        self._to_restore = state
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
@@ -122,17 +118,17 @@ class PartLines(SourceStage):
         names = [order[place] for place in shard.places(len(order))]
         while self._place < len(names):
             name = names[self._place]
-            self._inner = self.opened_part(self.parts.path(name))
-            if self._to_restore is not None:
-                self._inner.restore(self._to_restore)
-                self._to_restore = None
-            for line in self._inner.items():
+            self.inner = self.opened_part(self.parts.path(name))
+            if self.to_restore is not None:
+                self.inner.restore(self.to_restore)
+                self.to_restore = None
+            for line in self.inner.items():
                 self._number += 1
                 if self._number == 1:
                     line = self.first(line)  # noqa: PLW2901 - the same line
                 if not skip or line.strip():
                     yield name, self._number, line
-            self._inner, self._number, self._place = None, 0, self._place + 1
+            self.inner, self._number, self._place = None, 0, self._place + 1
 
 
 def _line_stage(path: str) -> Stage:

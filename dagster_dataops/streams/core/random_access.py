@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -43,23 +43,25 @@ class ConcatenatedItems(IndexedItems):
         return self._parts[at].item(number - self._firsts[at])
 
 
-class RandomAccess(ABC):
+@dataclass
+class RandomAccess:
     """Random access to the items of a source.
 
-    Args:
+    Attributes:
         counter: Counts the items that cannot be read.
+        open_items: Opens the source for reading, given the counter.
     """
 
-    def __init__(self, counter: FailureCounter) -> None:
-        self.counter = counter
+    counter: FailureCounter
+    open_items: Callable[[FailureCounter], AbstractContextManager[IndexedItems]]
 
-    @abstractmethod
     def opened(self) -> AbstractContextManager[IndexedItems]:
         """Open the source for reading.
 
         Raises:
             StreamSourceError: The source cannot be read.
         """
+        return self.open_items(self.counter)
 
 
 @dataclass(frozen=True)

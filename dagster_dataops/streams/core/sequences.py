@@ -27,9 +27,10 @@ def fresh(item: Any) -> Any:
 
 @dataclass(eq=False)
 class SequenceSource(SourceStage):
-    """Yield the items of a list or tuple. The state is the index of the next item."""
+    """Yield the items of a list or tuple. The index of the next item is saved."""
 
     name: ClassVar[str] = "read_sequence"
+    saved: ClassVar[tuple[str, ...]] = ("next",)
     left_out: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sequence: tuple[Any, ...]
 
@@ -49,12 +50,12 @@ class SequenceSource(SourceStage):
 
     @override
     def state(self) -> State:
-        return len(self.sequence) - self._remaining.__length_hint__()
+        return {"next": len(self.sequence) - self._remaining.__length_hint__()}
 
     @override
     def restore(self, state: State) -> None:
         self.reset()
-        self._remaining.__setstate__(state)
+        self._remaining.__setstate__(self.values_of(state)["next"])
 
     @override
     def items(self) -> Iterator[Any]:

@@ -6,16 +6,17 @@ between two items is stored in its cursor, so a state can be taken between any t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from typing_extensions import override
 
+from dagster_dataops.errors import StreamStateError
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
     from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
 
 State: TypeAlias = Any
-"""The position of a cursor: a small JSON value that is never changed after it was returned."""
+"""The position of a cursor: a small JSON value that is never changed after it was returned.
+
+It is an object with the values of a stage by name, and with the positions of its inputs, a list,
+under ``inputs``. A stage with one input and no value has the position of its input.
+"""
+
+UNNAMED: Final = "unnamed"
+"""The key of a position as version 2 has written it: a list of values without names."""
+
+_INPUTS: Final = "inputs"
 
 
 class Cursor(ABC):
@@ -31,7 +41,9 @@ class Cursor(ABC):
 
     Attributes:
         saved: The names of the attributes that are the position, besides the positions of the
-            inputs. Their values are JSON values.
+            inputs. Their values are JSON values. In states, they have no leading underscore, and
+            their order does not matter. In states of version 2 they have the order of today.
+        keys: The names in states, each with the name of the attribute.
         opened: The cursors of the inputs.
         counter: Counts failed items.
         numbering: The distance between the numbers of two items, and what to add to them: 1 and 0,
@@ -39,9 +51,14 @@ class Cursor(ABC):
     """
 
     saved: ClassVar[tuple[str, ...]] = ()
+    keys: ClassVar[tuple[tuple[str, str], ...]] = ()
     opened: "Sequence[Cursor]" = ()
     numbering: tuple[int, int] = (1, 0)
     counter: FailureCounter
+
+    @override
+    def __init_subclass__(cls) -> None:
+        cls.keys = tuple((name.removeprefix("_"), name) for name in cls.saved)
 
     @property
     def numbers_after(self) -> int:
@@ -81,26 +98,74 @@ class Cursor(ABC):
 
     def state(self) -> State:
         """Return the position after the last yielded item. Called often, so it must be fast."""
-        parts: list[Any] = []
-        for name in self.saved:
-            parts.append(getattr(self, name))  # noqa: PERF401 - half the time of a comprehension
-        before = self.states_before()
-        if before is not None:
-            parts += before
-        else:
+        position: dict[str, Any] = {}
+        for key, name in self.keys:
+            position[key] = getattr(self, name)
+        inputs = self.states_before()
+        if inputs is None:
+            inputs = []
             for one in self.opened:
-                parts.append(one.state())
-        return parts[0] if len(parts) == 1 else parts
+                inputs.append(one.state())
+        if inputs:
+            if not position and len(inputs) == 1:
+                return inputs[0]
+            position[_INPUTS] = inputs
+        return position
 
     def restore(self, state: State) -> None:
-        """Go to a position. The time this takes must not depend on the position."""
-        count = len(self.saved)
-        parts = [state] if count + len(self.opened) == 1 else state
+        """Go to a position. The time this takes must not depend on the position.
+
+        Raises:
+            StreamStateError: The position lacks a value, or has one that the stage does not know.
+            TypeError: A value is no number, where the stage counts.
+        """
+        alone = not self.keys and len(self.opened) == 1
+        values = {_INPUTS: [state]} if alone else self.values_of(state)
         self.reset()
-        for name, value in zip(self.saved, parts[:count], strict=True):
+        for key, name in self.keys:
+            start, value = getattr(self, name), values[key]
+            if type(start) in {int, bool} and type(value) is not type(start):
+                msg = f"{key} of stage {self.title} is {value!r}, not {type(start).__name__}"
+                raise TypeError(msg)
             setattr(self, name, value)
-        for one, inner in zip(self.opened, parts[count:], strict=True):
+        for one, inner in zip(self.opened, values.get(_INPUTS, ()), strict=True):
             one.restore(inner)
+
+    def values_of(self, state: State) -> Mapping[str, Any]:
+        """Return the values in a position by name.
+
+        Raises:
+            TypeError: It has no names.
+            StreamStateError: A value is missing, or the stage does not know it.
+        """
+        if not isinstance(state, dict):
+            msg = f"stage {self.title} has a {type(state).__name__} instead of named values"
+            raise TypeError(msg)
+        values = self.with_names(state[UNNAMED]) if UNNAMED in state else state
+        needed = {key for key, _ in self.keys} | ({_INPUTS} if self.opened else set())
+        if values.keys() != needed:
+            found, expected = (", ".join(sorted(one)) or "none" for one in (values, needed))
+            msg = (
+                f"its position is damaged, or another version of stage {self.title} has written "
+                f"it: its values are {found}, and {expected} are expected. Start afresh, or use "
+                "that version"
+            )
+            raise StreamStateError(msg)
+        return values
+
+    def with_names(self, state: Any) -> dict[str, Any]:
+        """Return a position that version 2 has written with names; see `UNNAMED`."""
+        count = len(self.keys)
+        parts = [state] if count + len(self.opened) == 1 else state
+        values = {key: one for (key, _), one in zip(self.keys, parts[:count], strict=True)}
+        if self.opened:
+            values[_INPUTS] = [{UNNAMED: one} for one in parts[count:]]
+        return values
+
+    @property
+    def title(self) -> str:
+        """The name of the stage in messages."""
+        return getattr(self, "name", type(self).__name__)
 
     def restart(self, *, reset_rng: bool = False) -> None:
         """Go to the start of the next epoch, or of the first one with ``reset_rng``.
@@ -117,6 +182,33 @@ class Cursor(ABC):
             one.restart(reset_rng=reset_rng)
 
 
+class NestingCursor(Cursor):
+    """A cursor that reads other cursors, one after another; it saves the position in the last one.
+
+    Attributes:
+        inner: The cursor that is read; ``None`` before the next one is opened.
+        to_restore: The position to restore in the next one; ``None`` for its start.
+    """
+
+    inner: "Cursor | None" = None
+    to_restore: State = None
+
+    @property
+    def within(self) -> State:
+        """The position in the cursor that is read, or the one to restore in the next."""
+        return self.to_restore if self.inner is None else self.inner.state()
+
+    @within.setter
+    def within(self, state: State) -> None:
+        self.inner, self.to_restore = None, state
+
+    @override
+    def with_names(self, state: Any) -> dict[str, Any]:
+        values = super().with_names(state)
+        within = values["within"]
+        return {**values, "within": within if within is None else {UNNAMED: within}}
+
+
 class BlockwiseCursor(Cursor):
     """A cursor that yields blocks of items, whose iterators know the number of remaining items.
 
@@ -127,6 +219,7 @@ class BlockwiseCursor(Cursor):
     """
 
     first_index = 0
+    _failed_before = 0  # the current block
     _remaining: Any = iter(())  # a list iterator
     _length = 0
 
@@ -150,7 +243,16 @@ class BlockwiseCursor(Cursor):
 
     @item_index.setter
     def item_index(self, index: int) -> None:
-        self.first_index = index + 0  # raises TypeError unless it is a number
+        self.first_index = index
+
+    @property
+    def failed_before(self) -> int:
+        """The number of failures before the current block."""
+        return self._failed_before
+
+    @failed_before.setter
+    def failed_before(self, count: int) -> None:
+        self._failed_before = self.failed = count
 
     def indexed_block(self, items: Sequence[Any]) -> Iterator[Iterator[Any]]:
         """Yield an iterator over the items of a new block; then go to the index behind it."""

@@ -60,7 +60,7 @@ class BlockCursor(FileCursor):
         lines_before: The number of lines before the block, if lines are numbered.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("_start", "_skipped", "lines_before", "_failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("_start", "_skipped", "lines_before", "failed_before")
     terminator = Terminator(b"\n")
     _counted = (0, 0)  # a known pair (byte position, number of lines before it)
 
@@ -84,13 +84,12 @@ class BlockCursor(FileCursor):
     def state(self) -> State:  # as the base does it, but it is called for every item
         read = self._length - self._remaining.__length_hint__()
         passed = max(self._skipped, read)
-        return [self._start, passed, self.lines_before, self._failed_before]
-
-    @override
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self._start, self._skipped = self._start + 0, self._skipped + 0  # TypeError unless numbers
-        self.failed = self._failed_before
+        return {
+            "start": self._start,
+            "skipped": passed,
+            "lines_before": self.lines_before,
+            "failed_before": self._failed_before,
+        }
 
     @abstractmethod
     def begin(self, content: Content) -> int:

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DamagedFileError, StreamStateError
 from dagster_dataops.streams.core.item_failures import FailureCounter
-from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage, State
+from dagster_dataops.streams.core.stage import BlockwiseCursor, NestingCursor, SourceStage, State
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.locations import Location
 
@@ -37,14 +37,14 @@ class FileCursor(BlockwiseCursor):
 
 
 @dataclass(eq=False)
-class FileStage(BlockwiseCursor, SourceStage):
+class FileStage(NestingCursor, BlockwiseCursor, SourceStage):
     """Yield the items of some files, one file after another.
 
     The number of the file is saved, and the position in it. The rest of a damaged file is one
     failed item.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("_number", "_to_restore", "_failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("_number", "within", "failed_before")
     left_out: ClassVar[frozenset[str]] = frozenset({"files", "block_size"})
     file_cursor: ClassVar[type[FileCursor]]
     files: FileSet
@@ -56,19 +56,12 @@ class FileStage(BlockwiseCursor, SourceStage):
     @override
     def reset(self) -> None:
         self._number, self._failed_before = 0, self.failed
-        self._inner: FileCursor | None = None
-        self._to_restore: State = None  # the position to restore in the next file
+        self.within = None
 
     @override
     def state(self) -> State:  # as the base does it, but it is called for every item
-        within = self._to_restore if self._inner is None else self._inner.state()
-        return [self._number, within, self._failed_before]
-
-    @override
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self._number += 0  # raises TypeError unless it is a number
-        self.failed = self._failed_before
+        within = self.to_restore if self.inner is None else self.inner.state()
+        return {"number": self._number, "within": within, "failed_before": self._failed_before}
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
@@ -76,9 +69,9 @@ class FileStage(BlockwiseCursor, SourceStage):
             if number < self._number:
                 continue
             inner = self.file_cursor(self, location, self.counter)
-            if self._to_restore is not None:
-                _restore_inner(inner, self._to_restore)
-            self._number, self._inner, self._to_restore = number, inner, None
+            if self.to_restore is not None:
+                _restore_inner(inner, self.to_restore)
+            self._number, self.inner, self.to_restore = number, inner, None
             try:
                 yield from inner.blocks()
             except DamagedFileError as error:
@@ -88,6 +81,8 @@ class FileStage(BlockwiseCursor, SourceStage):
 def _restore_inner(inner: FileCursor, state: State) -> None:
     try:
         inner.restore(state)
+    except StreamStateError:
+        raise
     except (TypeError, ValueError, LookupError) as error:
         msg = f"its position is damaged: {type(error).__name__}: {error}"
         raise StreamStateError(msg) from error

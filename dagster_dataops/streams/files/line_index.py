@@ -86,20 +86,17 @@ class JsonAccess(RandomAccess):
     """
 
     def __init__(self, paths: Sequence[str], counter: FailureCounter) -> None:
-        super().__init__(counter)
+        super().__init__(counter, self._opened)
         self._paths = paths
         self._indices: list[LineIndex] = []
 
-    @override
     @contextmanager
-    def opened(self) -> Iterator[IndexedItems]:
+    def _opened(self, counter: FailureCounter) -> Iterator[IndexedItems]:
         with FilePool() as pool:
-            files = [self._indexed(PooledFile(path, pool)) for path in self._paths]
+            pooled = (PooledFile(path, pool) for path in self._paths)
+            files = [IndexedRecords(file, _index_of(file), counter) for file in pooled]
             self._indices = [file.index for file in files]
             yield files[0] if len(files) == 1 else ConcatenatedItems(files)
-
-    def _indexed(self, file: PooledFile) -> "IndexedRecords":
-        return IndexedRecords(file, _index_of(file), self.counter)
 
 
 class IndexedRecords(IndexedItems):

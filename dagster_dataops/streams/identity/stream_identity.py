@@ -8,11 +8,16 @@ from dagster_dataops.errors import StreamStateError
 from dagster_dataops.foundation.hashing.code import code_digest, code_facts
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.core.item_failures import OnError
-from dagster_dataops.streams.core.stage import Stage
+from dagster_dataops.streams.core.stage import UNNAMED, Stage, State
 from dagster_dataops.streams.identity.changed_functions import ChangedFunctions
 from dagster_dataops.streams.identity.held_objects import HeldObjects, is_large
 
-VERSION: Final = 2
+VERSION: Final = 3
+READERS: Final[Mapping[int, Callable[[Any], State]]] = {
+    2: lambda position: {UNNAMED: position},
+    VERSION: lambda position: position,
+}
+"""For each version of states that is read: returns a position in the form of today."""
 _CHANGED: Final = ChangedFunctions()
 _WEIGHTED: Final = frozenset({"blend", "sample"})  # their positions do not depend on weights
 
@@ -191,8 +196,10 @@ def unwrap_state(
     if not isinstance(state, Mapping) or not {"version", "stages", "position"} <= set(state):
         msg = "this is not the state of a stream; pass the result of state_dict()"
         raise StreamStateError(msg)
-    if state["version"] != VERSION:
-        msg = f"it has version {state['version']!r}; this package reads version {VERSION}"
+    reader = READERS.get(version) if type(version := state["version"]) is int else None
+    if reader is None:
+        known = " and ".join(map(str, READERS))
+        msg = f"it has version {version!r}; this package reads versions {known}"
         raise StreamStateError(msg)
     kept = present(state["stages"])
     kept = _with_weights(kept, stages) if across_weights else kept
@@ -200,7 +207,7 @@ def unwrap_state(
     if found:
         msg = f"it belongs to another stream: {found}. Start afresh, or undo the change"
         raise StreamStateError(msg)
-    return dict(state)
+    return {**state, "position": reader(state["position"])}
 
 
 def _with_weights(kept: Any, stages: Sequence[StageFingerprint]) -> Any:

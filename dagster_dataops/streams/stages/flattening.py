@@ -17,7 +17,7 @@ from dagster_dataops.streams.core.item_failures import (
     OnError,
 )
 from dagster_dataops.streams.core.seeds import derive_seed
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, State
+from dagster_dataops.streams.core.stage import UNNAMED, Cursor, ReadContext, Stage, State
 from dagster_dataops.streams.files.file_stages import FileStage
 
 _END: Final = object()
@@ -32,7 +32,7 @@ class YieldFrom(NumberedStage):
     """
 
     name: ClassVar[str] = "yield_from"
-    saved: ClassVar[tuple[str, ...]] = ("failed", "place")
+    saved: ClassVar[tuple[str, ...]] = ("failed", "begun_before", "within")
     fn: Callable[[Any], Any]
 
     @override
@@ -53,15 +53,31 @@ class YieldFrom(NumberedStage):
         self._to_restore: State = None  # the position to restore in the next stream
 
     @property
-    def place(self) -> State:
-        """Inner streams begun before the next or current item, and the position in its stream."""
-        if self._inner is None:
-            return [*self.begun, self._to_restore]
-        return [*self._last, self._inner.state()]
+    def begun_before(self) -> list[int]:
+        """The value of `begun` before the current item, or before the next one."""
+        return self.begun if self._inner is None else list(self._last)
 
-    @place.setter
-    def place(self, place: State) -> None:
-        *self.begun, self._to_restore = place
+    @begun_before.setter
+    def begun_before(self, begun: list[int]) -> None:
+        self.begun = begun
+
+    @property
+    def within(self) -> State:
+        """The position in the stream of the current item; ``None`` at its start."""
+        return self._to_restore if self._inner is None else self._inner.state()
+
+    @within.setter
+    def within(self, state: State) -> None:
+        self._to_restore = state
+
+    @override
+    def with_names(self, state: Any) -> dict[str, Any]:
+        failed, (*begun, within), *inputs = state
+        values = super().with_names([failed, begun, within, *inputs])
+        if within is not None:
+            files, position = within
+            values["within"] = {"files": files, "position": {UNNAMED: position}}
+        return values
 
     @property
     @override
@@ -128,15 +144,14 @@ class _InnerStream:
         """
         if state is None:
             return
-        files, position = state
-        if files != self._files:
+        if state["files"] != self._files:
             msg = "yield_from: the stream of the item reads other files than in the saved state"
             raise StreamStateError(msg)
-        self.cursor.restore(position)
+        self.cursor.restore(state["position"])
 
     def state(self) -> State:
         """Return the position in the stream of the item."""
-        return [self._files, self.cursor.state()]
+        return {"files": self._files, "position": self.cursor.state()}
 
 
 class _InnerFailures(FailureHandler):

@@ -9,18 +9,28 @@ from typing_extensions import override
 from dagster_dataops.foundation.selectors.selector import Selector
 from dagster_dataops.streams.core.element_numbers import NumberedStage
 from dagster_dataops.streams.core.seeds import derive_seed, seeded_random
-from dagster_dataops.streams.core.stage import ReadContext, UnaryStage
+from dagster_dataops.streams.core.stage import ReadContext, State, UnaryStage
 
 Function: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(eq=False)
-class Map(UnaryStage):
+class CallingStage(UnaryStage):
+    """A stage that calls a function with each item. The number of failures is saved."""
+
+    saved: ClassVar[tuple[str, ...]] = ("failed",)
+    elementwise: ClassVar[bool] = True
+
+    @override
+    def state(self) -> State:  # as the base does it, but it is called for every item
+        return {"failed": self.counter.count, "inputs": [self.opened[0].state()]}
+
+
+@dataclass(eq=False)
+class Map(CallingStage):
     """Apply functions in order to each item, or to its selected parts."""
 
     name: ClassVar[str] = "map"
-    saved: ClassVar[tuple[str, ...]] = ("failed",)
-    elementwise: ClassVar[bool] = True
     keeps_step: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
     functions: tuple[Function, ...]
@@ -107,12 +117,10 @@ class RandomMap(NumberedStage):
 
 
 @dataclass(eq=False)
-class Filter(UnaryStage):
+class Filter(CallingStage):
     """Keep the items for which a function of the item, or of its selected part, returns true."""
 
     name: ClassVar[str] = "filter"
-    saved: ClassVar[tuple[str, ...]] = ("failed",)
-    elementwise: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
     fn: Function
     selector: Selector | None

@@ -53,9 +53,10 @@ class Prefetch(UnaryStage):
         self.reset()
         self._state_after = self.source.state()
         reader = self._reader = _PrefetchThread(self.source, self.num_examples)
+        following = reader.next
         try:
             while True:
-                item, error, state_after = reader.next()
+                item, error, state_after = following()
                 if error is not None:
                     raise error
                 self._state_after = state_after
@@ -68,22 +69,27 @@ class Prefetch(UnaryStage):
 
 
 class _PrefetchThread:
-    """A thread that reads a cursor into a queue; an error follows the items before it."""
+    """A thread that reads a cursor into a queue; an error follows the items before it.
+
+    Attributes:
+        next: Returns the next item, error or end, and the position after it.
+    """
 
     def __init__(self, upstream: Cursor, count: int) -> None:
         self._upstream = upstream
         self._queue: Queue[tuple[Any, BaseException | None, State]] = Queue(count)
+        self.next = self._queue.get
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._read, name="stream-prefetch", daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        items = self._upstream.items()
+        state, put = self._upstream.state, self._put
         try:
-            for item in items:
-                if not self._put((item, None, self._upstream.state())):
+            for item in self._upstream.items():
+                if not put((item, None, state())):
                     return
-            self._put((_END, None, self._upstream.state()))
+            put((_END, None, state()))
         except BaseException as error:  # noqa: BLE001 - raised again in the reading thread
             self._put((None, error, None))
 
@@ -95,10 +101,6 @@ class _PrefetchThread:
                 continue
             return True
         return False
-
-    def next(self) -> tuple[Any, BaseException | None, State]:
-        """Return the next item, error or end, and the position after it."""
-        return self._queue.get()
 
     def stop(self) -> None:
         """Stop the thread and drop the items that it read ahead."""

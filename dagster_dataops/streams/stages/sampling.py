@@ -113,11 +113,7 @@ class SampleStage(DrawingStage):
             self._end(at, iterators)
 
     def _end(self, at: int, iterators: list[Iterator[Any]]) -> None:
-        """Restart a stream that has ended, if allowed.
-
-        Raises:
-            DataPipelineError: The stream is empty.
-        """
+        """Restart a stream that has ended, if allowed."""
         self._ended = [ended or number == at for number, ended in enumerate(self._ended)]
         self._before[at] = self.opened[at].state()
         if not (self.allow_repeats or self.pseudo_infinite[at]):

@@ -60,11 +60,7 @@ class ZipStage(CombinedStage):
                 yield item
 
     def _is_finished(self, row: list[Any], iterators: list[Iterator[Any]]) -> bool:
-        """Return whether the streams have ended. Ended pseudo-infinite streams are restarted.
-
-        Raises:
-            DataPipelineError: Some streams are longer than others.
-        """
+        """Return whether the streams have ended. Ended pseudo-infinite streams are restarted."""
         deciding = [at for at, pseudo in enumerate(self.pseudo_infinite) if not pseudo]
         longer = [str(at) for at in deciding if row[at] is not _END]
         if len(longer) < len(deciding):

@@ -181,11 +181,7 @@ class Blend(MixingStage):
             yield item
 
     def _first_again(self, at: int, iterators: list[Iterator[Any]]) -> Any:
-        """Start a dataset again and return its first item.
-
-        Raises:
-            DataPipelineError: The dataset is empty.
-        """
+        """Start a dataset again and return its first item."""
         self.opened[at].restart()
         iterators[at] = self.opened[at].items()
         item = next(iterators[at], _END)

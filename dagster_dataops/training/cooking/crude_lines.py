@@ -18,8 +18,7 @@ from dagster_dataops.streams.files.locations import Location
 from dagster_dataops.training.cooking.crude_sources import Row, RowsByNumber, SourceByNumber
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.jsonl_store import JsonlStore
-from dagster_dataops.training.filestores.sample_names import split_name
-from dagster_dataops.training.filestores.source_info import new_sample
+from dagster_dataops.training.filestores.source_info import new_sample, split_name
 from dagster_dataops.training.filestores.store import FileStore
 
 
@@ -54,7 +53,10 @@ class NumberedSamples(SourceByNumber):
 
     @override
     def samples(self) -> AbstractContextManager[IndexedItems]:
-        return _NumberedAccess(self, self.counter).opened()
+        return self._opened(self.counter)
+
+    def _opened(self, counter: FailureCounter) -> AbstractContextManager[IndexedItems]:
+        return nullcontext(_NumberedItems(self, counter))
 
     def sample(self, files: NumberedFiles, number: int) -> dict[str, Any]:
         """Return a sample by its number."""
@@ -83,7 +85,7 @@ class NumberedSamples(SourceByNumber):
 
     @override
     def access(self, context: ReadContext) -> RandomAccess | None:
-        return _NumberedAccess(self, context.failures.counter(self.name))
+        return RandomAccess(context.failures.counter(self.name), self._opened)
 
     @override
     def sample_of_key(self, shard: str, key: str) -> dict[str, Any]:
@@ -103,16 +105,6 @@ class NumberedRows(RowsByNumber):
     """Yield a line of an index for each sample of files."""
 
     name: ClassVar[str] = "index_files"
-
-
-class _NumberedAccess(RandomAccess):
-    def __init__(self, source: NumberedSamples, counter: FailureCounter) -> None:
-        super().__init__(counter)
-        self._source = source
-
-    @override
-    def opened(self) -> AbstractContextManager[IndexedItems]:
-        return nullcontext(_NumberedItems(self._source, self.counter))
 
 
 class _NumberedItems(IndexedItems):

@@ -69,6 +69,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     """
 
     name: ClassVar[str] = "read_tar"
+    saved: ClassVar[tuple[str, ...]] = ("shard", "start", "sample", "failed_before")
     files: TarStore
     checked: bool
     block_size: int
@@ -119,22 +120,28 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     @override
     def state(self) -> State:
-        read = self._length - self._remaining.__length_hint__()
-        number = self._first + read if self._numbers is None else self._numbers[read]
-        return [self._number, self._starts[read], number, self._failed_before]
+        return self._state_at(self._length - self._remaining.__length_hint__())
 
     def previous_state(self) -> State:
         """Return the position before the last sample that was read."""
-        read = self.read - 1
-        number = self._first + read if self._numbers is None else self._numbers[read]
-        return [self._number, self._starts[read], number, self._failed_before]
+        return self._state_at(self.read - 1)
+
+    def _state_at(self, read: int) -> State:
+        return {
+            "shard": self._number,
+            "start": self._starts[read],
+            "sample": self._first + read if self._numbers is None else self._numbers[read],
+            "failed_before": self._failed_before,
+        }
 
     @override
     def restore(self, state: State) -> None:
+        values = self.values_of(state)
         self.reset()
-        self._number, start, self._first, self._failed_before = (one + 0 for one in state)
+        self._number, start, self._first, self.failed_before = (
+            values[name] + 0 for name in self.saved
+        )
         self._starts = [start]
-        self.failed = self._failed_before
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
@@ -223,7 +230,13 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     def access(self, context: ReadContext) -> RandomAccess | None:
         if not (self.checked and all(one.location.is_plain for one in self.data.shards)):
             return None
-        return TarAccess(self, context.failures.counter(self.name))
+        return RandomAccess(context.failures.counter(self.name), self.opened_items)
+
+    @contextmanager
+    def opened_items(self, counter: FailureCounter) -> "Iterator[IndexedTarSamples]":
+        """Open the samples by number; ``counter`` counts those that cannot be read."""
+        with closing(OpenShards()) as shards:
+            yield IndexedTarSamples(self, shards, counter)
 
     @override
     def sample_of_key(self, shard: str, key: str) -> dict[str, Any]:
@@ -232,7 +245,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         if number is None or shard not in {"", self.data.shards[index.shard_of(number)].name}:
             reason = "the dataset has changed, or the key belongs to another one or another split"
             raise UnknownSampleError(self.place, key, reason)
-        with TarAccess(self, FailureHandler().counter(self.name)).opened() as items:
+        with self.opened_items(FailureHandler().counter(self.name)) as items:
             return items.sample(number)
 
     @override
@@ -270,20 +283,6 @@ def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
     for number in numbers:
         found.setdefault(index.shard_of(number), set()).add(number)
     return {shard: frozenset(numbers) for shard, numbers in found.items()}
-
-
-class TarAccess(RandomAccess):
-    """Random access to the samples of local shards."""
-
-    def __init__(self, source: TarSamples, counter: FailureCounter) -> None:
-        super().__init__(counter)
-        self._source = source
-
-    @override
-    @contextmanager
-    def opened(self) -> "Iterator[IndexedTarSamples]":
-        with closing(OpenShards()) as shards:
-            yield IndexedTarSamples(self._source, shards, self.counter)
 
 
 class IndexedTarSamples(IndexedItems):
@@ -347,6 +346,7 @@ class TarRows(BlockwiseCursor, IndexRows):
     """
 
     name: ClassVar[str] = "index_tar"
+    saved: ClassVar[tuple[str, ...]] = ("shard", "read_samples", "first", "failed_before")
     source: TarSamples
     digests: bool
 
@@ -362,15 +362,21 @@ class TarRows(BlockwiseCursor, IndexRows):
 
     @override
     def state(self) -> State:
-        read = self._before + self.read
-        return [self._number, read, self._first, self._failed_before]
+        return {
+            "shard": self._number,
+            "read_samples": self._before + self.read,
+            "first": self._first,
+            "failed_before": self._failed_before,
+        }
 
     @override
     def restore(self, state: State) -> None:
+        values = self.values_of(state)
         self.reset()
-        self._number, self._before, self._first, self._failed_before = (one + 0 for one in state)
+        self._number, self._before, self._first, self.failed_before = (
+            values[name] + 0 for name in self.saved
+        )
         self._skipped = self._before
-        self.failed = self._failed_before
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:

@@ -149,11 +149,7 @@ class IndexCooker:
         return found, names
 
     def _shard(self, row: Row) -> TarShard:
-        """Return the shard of a line. Its version is compared once in each process.
-
-        Raises:
-            IndexOutdatedError: The shard has changed.
-        """
+        """Return the shard of a line. Its version is compared once in each process."""
         place = dataset, name, version = row["dataset"], row["shard"], row.get("version", "")
         known = self._checked.get(place)
         if known is None:

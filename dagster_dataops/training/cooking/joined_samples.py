@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import signature
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
@@ -257,8 +257,18 @@ class JoinedSamples(SourceByNumber):
             yield fresh(row | self.labels.of_rows())
 
     @override
-    def access(self, context: ReadContext) -> "_JoinedAccess":
-        return _JoinedAccess(self, context)
+    def access(self, context: ReadContext) -> RandomAccess:
+        counter = context.failures.counter(self.name)
+        accesses = [part.access(context) for part in self.parts]
+        return RandomAccess(counter, partial(self._opened, accesses))
+
+    @contextmanager
+    def _opened(
+        self, accesses: list[RandomAccess | None], counter: FailureCounter
+    ) -> Iterator[IndexedItems]:
+        with ExitStack() as stack:
+            opened = [stack.enter_context(one.opened()) for one in accesses if one]
+            yield _JoinedItems(self, opened, counter)
 
     @override
     def sample_of_key(self, shard: str, key: str) -> dict[str, Any]:
@@ -299,20 +309,6 @@ def no_primary(place: str) -> CookerError:
 def _rows(source: CrudeSource) -> Iterator[Row]:
     context = ReadContext(0, FailureHandler())
     return source.index_source(digests=False).open(context).items()
-
-
-class _JoinedAccess(RandomAccess):
-    def __init__(self, source: JoinedSamples, context: ReadContext) -> None:
-        super().__init__(context.failures.counter(source.name))
-        self._source = source
-        self._accesses = [part.access(context) for part in source.parts]
-
-    @override
-    @contextmanager
-    def opened(self) -> Iterator[IndexedItems]:
-        with ExitStack() as stack:
-            opened = [stack.enter_context(one.opened()) for one in self._accesses if one]
-            yield _JoinedItems(self._source, opened, self.counter)
 
 
 class _JoinedItems(IndexedItems):

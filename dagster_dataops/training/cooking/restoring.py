@@ -116,11 +116,7 @@ class _Made(NamedTuple):
 
 
 def _made_by(chain: list[Any], shard: str, key: str, entry: tuple[str, ...]) -> _Made:
-    """Return what a source and the stages behind it make of one sample.
-
-    Raises:
-        UnknownSampleError: They make no record of it or several, or not of this sample alone.
-    """
+    """Return what a source and the stages behind it make of one sample."""
     source, place = chain[0], chain[0].place
     named = [one.entry for one in chain if isinstance(one, Leaf) and one.entry is not None]
     if entry and tuple(named or [entry_of(source)]) != entry:

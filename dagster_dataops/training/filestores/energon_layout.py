@@ -146,21 +146,13 @@ def prepared_dataset(
 
 
 def _check_there(meta: str, name: str, usual: str, options: Mapping[str, Any]) -> None:
-    """Check that a file with an unusual name exists.
-
-    Raises:
-        InputError: It does not.
-    """
+    """Check that a file with an unusual name exists."""
     if name != usual and not exists(joined(meta, name), options):
         raise InputError(joined(meta, name), "there is no such file")
 
 
 def _shard(path: str, name: str, options: Mapping[str, Any]) -> TarShard:
-    """Return a shard by its name in the files of the dataset, which must not lead out of it.
-
-    Raises:
-        PathEscapeError: It does.
-    """
+    """Return a shard by its name in the files of the dataset, which must not lead out of it."""
     return TarShard(name, Location(joined(path, confined(name, path)), None, options))
 
 

@@ -39,11 +39,7 @@ def prepared_index(dataset: ShardedDataset) -> TarIndex | None:
 
 
 def _placed(path: Path, numbers: dict[str, int], dataset: str, shard: TarShard) -> ScannedShard:
-    """Return the samples of a shard by their entries in ``index.sqlite``.
-
-    Raises:
-        DuplicateKeyError: A sample has a part twice.
-    """
+    """Return the samples of a shard by their entries in ``index.sqlite``."""
     shapes: dict[tuple[str, ...], int] = {}
     number = (numbers[shard.name],)
     with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as file:

@@ -94,11 +94,7 @@ class DistributedReadingService(ReadingServiceInterface):
 
 
 def _found_rank() -> WorldRank:
-    """Return the rank of ``torch.distributed`` or of the environment.
-
-    Raises:
-        StreamDefinitionError: Neither knows it.
-    """
+    """Return the rank of ``torch.distributed`` or of the environment."""
     found = group_rank()
     if found is not None:
         return found

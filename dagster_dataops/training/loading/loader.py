@@ -306,11 +306,7 @@ class DataLoader2:
     def _reset_at(
         self, generator: SeedGenerator, position: Any, failure: StreamStateError
     ) -> PositionedStream:
-        """Return the stream that the service makes for an epoch, at a position.
-
-        Raises:
-            StreamStateError: It makes none; ``failure`` is raised. Or it is another one.
-        """
+        """Return the stream that the service makes for an epoch, at a position."""
         reset = self._session.begin_iteration(generator)
         try:
             if reset is None:
@@ -399,11 +395,7 @@ class DataLoader2:
 
 
 def _positioned(given: object) -> PositionedStream:
-    """Return a stream with its options.
-
-    Raises:
-        StreamArgumentError: It is no stream.
-    """
+    """Return a stream with its options."""
     if isinstance(given, PositionedStream):
         return given
     if isinstance(given, DataPipelineBuilder):
@@ -413,11 +405,7 @@ def _positioned(given: object) -> PositionedStream:
 
 
 def _check_ranks(stream: PositionedStream, found: Any) -> None:
-    """Check that this rank can load a state.
-
-    Raises:
-        StreamStateError: It cannot.
-    """
+    """Check that this rank can load a state."""
     own = StateRanks.of(stream)
     if found is not None:
         own.check(found, splits_element=stream.splits_element)
@@ -431,11 +419,7 @@ def _check_ranks(stream: PositionedStream, found: Any) -> None:
 
 
 def _content(state: Any) -> tuple[int, int, Any, str]:
-    """Return the seed, the epoch, the position and the service's state of a loader's state.
-
-    Raises:
-        StreamStateError: It is none of a loader, or of another version.
-    """
+    """Return the seed, the epoch, the position and the service's state of a loader's state."""
     if not isinstance(state, Mapping) or not {"seed", "epoch", "stream"} <= set(state):
         msg = "this is not the state of a loader; pass the result of its state_dict()"
         raise StreamStateError(msg)

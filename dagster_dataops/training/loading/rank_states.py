@@ -171,11 +171,7 @@ def merged_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _check_rank(rank: int, number: int, state: Mapping[str, Any]) -> None:
-    """Refuse a state that is not in the place of its rank.
-
-    Raises:
-        StreamStateError: It is not.
-    """
+    """Refuse a state that is not in the place of its rank."""
     ranks = state.get("ranks") or {}
     found = (ranks.get("rank", rank), ranks.get("of", number))
     if found != (rank, number):

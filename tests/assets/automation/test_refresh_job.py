@@ -1,6 +1,6 @@
 """Tests of the job that materializes stale assets and everything downstream of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +8,11 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import Operational, pipeline
-from tests.assets.helpers import definitions_of, execute, result_of, write_jsonl
+from tests.assets.helpers import Records, definitions_of, execute, result_of, write_jsonl
 from tests.registries import OperatorRegistry
 
 pytestmark = pytest.mark.slow
 
-Records = Callable[[int], Path]
 COUNT = 5
 
 

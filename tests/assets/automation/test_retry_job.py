@@ -1,6 +1,5 @@
 """Tests of the job that retries failed records and updates downstream results."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from dagster_dataops import ErrorRateCheck, build_definitions
 from dagster_dataops.errors import RetryRefusedError
 from tests.assets.helpers import (
+    Records,
     checks_of,
     execute,
     log_of,
@@ -25,7 +25,6 @@ from tests.registries import OperatorRegistry
 
 pytestmark = pytest.mark.slow
 
-Records = Callable[[int], Path]
 COUNT = 200
 
 

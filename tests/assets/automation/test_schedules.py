@@ -9,24 +9,14 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import PipelineSchedule
+from dagster_dataops import DataOpsTranslator, PipelineSchedule, build_definitions
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from tests.assets.helpers import definitions_of, execute, pipeline_of, spec_of
-from tests.registries import OperatorRegistry
 
 DAYS = dg.DailyPartitionsDefinition("2024-01-01")
 HOURS = dg.HourlyPartitionsDefinition("2024-01-01-00:00")
 LETTERS = dg.StaticPartitionsDefinition(["b", "a"])
 EAGER = dg.AutomationCondition.eager()
-
-
-@pytest.fixture
-def upper(registry: OperatorRegistry) -> Any:
-    @registry("data.text", _concurrency_mode="single")
-    def upper(record: dict) -> None:
-        record["text"] = record["text"].upper()
-
-    return upper
 
 
 @pytest.fixture
@@ -292,3 +282,60 @@ def test_what_a_schedule_cannot_have_is_refused(
     source = "in/all.jsonl" if partitions is None else "in/{partition}.jsonl"
     with pytest.raises(ConfigurationError, match=re.escape(said)):
         scheduled(PipelineSchedule(**{"cron": "@daily"} | given), partitions, source)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ops": {"docs__upper": {"config": {"limitt": 3}}}}, 'unexpected config entry "limitt"'),
+        ({"ops": {"docs__uper": {}}}, 'unexpected config entry "docs__uper"'),
+        ({"opss": {}}, 'unexpected config entry "opss" at the root'),
+        ({"ops": {"docs__upper": {"config": {"limit": "a"}}}}, 'Value "a"'),
+        ({"resources": {"dataops": {"config": {"rot": "/x"}}}}, 'unexpected config entry "rot"'),
+        ({"execution": {"config": {"workers": 2}}}, 'unexpected config entry "workers"'),
+        ({"ops": 5}, "path root:ops must be dict"),
+        ({"resources": 5}, "path root:resources must be dict"),
+        ({1: {}}, 'unexpected config entry "1"'),
+        (dg.RunConfig(ops={"docs__upper": {"config": {"limi": 3}}}), '"limi"'),
+    ],
+    ids=lambda value: None if isinstance(value, dg.RunConfig) else str(value),
+)
+@pytest.mark.parametrize("partitions", [None, LETTERS], ids=["whole", "letters"])
+def test_a_run_config_that_does_not_fit_the_job_is_refused(
+    given: Any, partitions: Any, said: str, scheduled: Any
+) -> None:
+    source = "in/all.jsonl" if partitions is None else "in/{partition}.jsonl"
+    with pytest.raises(ConfigurationError, match=re.escape(said)) as caught:
+        scheduled(PipelineSchedule(cron="@daily", run_config=given), partitions, source)
+    assert "schedule.run_config" in str(caught.value)
+
+
+def test_a_run_config_may_name_what_the_rest_of_the_code_location_has(
+    upper: Any, root: Path
+) -> None:
+    class Told(DataOpsTranslator):
+        def execute(self, context: Any, dataops: Any, slack: Any) -> Iterator[Any]:
+            yield from dataops.run(context)
+
+        def get_asset_spec(self, data: Any) -> dg.AssetSpec:
+            spec = super().get_asset_spec(data)
+            return spec.merge_attributes(metadata={"dagster/io_manager_key": "other_io"})
+
+    @dg.success_hook(required_resource_keys={"pager"})
+    def calling(context: dg.HookContext) -> None:
+        pass
+
+    config = {
+        "ops": {"docs__upper": {"config": {"limit": {"env": "NOT_SET_HERE"}}}},
+        "resources": {"slack": {"config": {"channel": "x"}}, "dataops": {"config": {"root": "/x"}}},
+    }
+    definitions = build_definitions(
+        pipeline_of(upper=upper()),
+        source="in/all.jsonl",
+        schedule=PipelineSchedule(cron="@daily", run_config=config),
+        dagster_dataops_translator=Told(),
+        job_hooks={calling},
+    )
+    others = dict.fromkeys(("slack", "pager", "other_io"), dg.mem_io_manager)
+    whole = dg.Definitions.merge(definitions, dg.Definitions(resources=others))
+    assert schedule_of(whole).cron_schedule == "@daily"

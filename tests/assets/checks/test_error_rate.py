@@ -1,17 +1,15 @@
 """Tests of the check ``failed_records``: its results, metadata and blocking."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsResource, ErrorRateCheck, build_definitions, pipeline
-from dagster_dataops.assets.checks.error_rate import ErrorRates
-from dagster_dataops.assets.steps.planned_pipeline import plan_pipeline
+from dagster_dataops import DataOpsResource, ErrorRateCheck, assets, build_definitions, pipeline
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError, ResultMissingError
 from tests.assets.helpers import (
+    Records,
     checks_of,
     definitions_of,
     execute,
@@ -22,7 +20,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 A = dg.AssetKey(["docs", "a"])
 
 
@@ -146,7 +143,7 @@ def test_a_blocking_check_publishes_the_result_and_stops_downstream_assets(
     ids=["none", "one for all", "one left out", "by node"],
 )
 def test_every_record_operator_has_a_check_by_default(
-    given: ErrorRates, named: list[str], fail_tenth: Any, whole: Any, records: Records
+    given: Any, named: list[str], fail_tenth: Any, whole: Any, records: Records
 ) -> None:
     ppl = pipeline_of(a=fail_tenth(), b=fail_tenth(), c=whole())
     definitions = build_definitions(ppl, source=records(1), max_error_rate=given)
@@ -218,7 +215,7 @@ def test_in_an_op_a_check_that_does_not_pass_is_a_warning_and_one_that_blocks_fa
 ) -> None:
     rate = ErrorRateCheck(0.05, blocking=blocking)
     ppl = pipeline_of(a=fail_tenth(), b=fail_tenth())
-    planned = plan_pipeline(ppl, source=records(20), max_error_rate=rate)
+    planned = assets.plan_pipeline(ppl, source=records(20), max_error_rate=rate)
 
     @dg.op(out={})
     def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource) -> Any:

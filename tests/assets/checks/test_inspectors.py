@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from dagster_dataops import checks
+from dagster_dataops import JsonlDataset, checks
 from dagster_dataops.assets.checks.inspectors import inspect
-from dagster_dataops.datasets.dataset import JsonlDataset
 from tests.assets.checks.finding import Find
 
 

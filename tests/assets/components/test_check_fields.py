@@ -1,10 +1,12 @@
-"""Checks in a defs.yaml."""
+"""Fields of a defs.yaml for checks."""
 
 import pytest
 
 from dagster_dataops import (
     ErrorRateCheck,
+    checks,
 )
+from dagster_dataops.assets.components.check_fields import CheckModel
 from tests.assets.component_project import WARNED_OF
 from tests.assets.components.declared import keywords_of
 
@@ -44,3 +46,10 @@ def test_a_check_may_contain_templates(project, monkeypatch):
 
     assert check.description == "There are at least 3 records."
     assert (check.name, check.severity.value, check.blocking) == ("enough", "WARN", False)
+
+
+def test_every_kind_has_a_public_name_and_a_field_of_that_name_in_a_defs_yaml() -> None:
+    fields = CheckModel.model_json_schema()["properties"]
+    for name, kind in checks.CHECK_KINDS.items():
+        assert getattr(checks, name) is kind.declare
+        assert name in fields

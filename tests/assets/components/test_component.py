@@ -1,4 +1,4 @@
-"""Tests of component: a defs.yaml as definitions."""
+"""OperatorPipelineComponent, and the name that its folder gives."""
 
 import re
 import sys
@@ -22,6 +22,7 @@ from dagster_dataops import (
     pipeline,
     trace,
 )
+from dagster_dataops.assets.components.scaffolder import name_of
 from dagster_dataops.errors import DefsYamlError, TraceError
 from tests.assets.component_project import WARNED_OF
 from tests.assets.helpers import checks_of, execute, metadata_of, result_of, spec_of, write_jsonl
@@ -558,3 +559,10 @@ def test_the_rule_for_missing_columns_is_a_field(project):
     project.write(CHAIN.replace("    concurrency_mode: single\n", "    missing: empty\n"))
     with pytest.raises(DefsYamlError, match="missing"), project.component():
         pass
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("docs", "docs"), ("my-docs", "my_docs"), ("01-docs", "pipeline_01_docs")]
+)
+def test_a_pipeline_is_named_by_its_folder(tmp_path, folder, name):
+    assert name_of(tmp_path / folder) == name

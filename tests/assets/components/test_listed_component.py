@@ -8,8 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from dagster_dataops import ListedPipelineComponent
-from dagster_dataops.errors import DataOpsError
+from dagster_dataops import DataOpsError, ListedPipelineComponent
 from tests.assets.component_project import WARNED_OF, Project
 from tests.object_stores import SECRETS, s3_server
 

@@ -1,22 +1,27 @@
 """Tests of source files: reported once per change, and tagged on the results that read them."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError
-from dagster_dataops.foundation.hashing.file_digests import content_digest
-from tests.assets.helpers import definitions_of, execute, metadata_of, numbered, pipeline_of
+from tests.assets.helpers import (
+    Records,
+    dataset_of,
+    definitions_of,
+    digest_of,
+    execute,
+    metadata_of,
+    numbered,
+    pipeline_of,
+)
 from tests.registries import OperatorRegistry
 
 SOURCE = dg.AssetKey(["docs", "texts"])
 TAG = "dagster/input_data_version/docs/texts"
-Records = Callable[[int], Path]
 
 
 @pytest.fixture
@@ -41,10 +46,10 @@ def tag_of(instance: dg.DagsterInstance) -> str | None:
 
 
 def test_the_digest_of_a_file_is_that_of_a_result_with_its_bytes(tmp_path: Path) -> None:
-    dataset = write_records(tmp_path / "r.jsonl", numbered(5), "test")
-    assert content_digest(dataset.path) == dataset.fingerprint
+    dataset = dataset_of(tmp_path / "r.jsonl", numbered(5))
+    assert digest_of(dataset.path) == dataset.fingerprint
     with pytest.raises(InputError):
-        content_digest(tmp_path / "gone")
+        digest_of(tmp_path / "gone")
 
 
 def test_a_step_reports_the_file_it_reads_with_size_rows_and_columns(
@@ -56,8 +61,8 @@ def test_a_step_reports_the_file_it_reads_with_size_rows_and_columns(
     assert metadata["dagster/row_count"] == 8
     assert metadata["dagster/size_bytes"] == path.stat().st_size
     assert [c.name for c in metadata["dagster/column_schema"].columns] == ["id", "text"]
-    assert reported(instance)[0].tags["dagster/data_version"] == content_digest(path)
-    assert tag_of(instance) == content_digest(path)
+    assert reported(instance)[0].tags["dagster/data_version"] == digest_of(path)
+    assert tag_of(instance) == digest_of(path)
 
 
 def test_a_file_is_reported_again_only_when_it_has_changed(
@@ -67,7 +72,7 @@ def test_a_file_is_reported_again_only_when_it_has_changed(
     execute(definitions, instance)
     execute(definitions, instance)
     assert len(reported(instance)) == 1
-    changed = content_digest(records(9))
+    changed = digest_of(records(9))
     execute(definitions, instance)
     assert len(reported(instance)) == 2
     assert tag_of(instance) == changed

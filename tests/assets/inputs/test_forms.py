@@ -9,13 +9,12 @@ import orjson
 import pandas as pd
 import pytest
 
+import dagster_dataops
 from dagster_dataops import DataOpsIOManager, JsonlDataset
-from dagster_dataops.assets import register_form
 from dagster_dataops.assets.inputs import forms
 from dagster_dataops.assets.inputs.io_manager import as_form, in_form, records_of
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import ConfigurationError, InputError
-from tests.assets.helpers import resource_at
+from tests.assets.helpers import dataset_of, resource_at
 from tests.docstring_examples import example_in
 from tests.each import each
 
@@ -53,7 +52,7 @@ def written(tmp_path: Path) -> Callable[..., JsonlDataset]:
     """Write records, and return their handle."""
 
     def write(rows: Rows, name: str = "rows") -> JsonlDataset:
-        return write_records(tmp_path / f"{name}.jsonl", rows, "rows")
+        return dataset_of(tmp_path / f"{name}.jsonl", rows)
 
     return write
 
@@ -310,7 +309,9 @@ def test_a_pandas_frame_is_stored_in_slices(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("registered")
 def test_the_example_of_register_form_runs(written: Callable[..., JsonlDataset]) -> None:
-    texts = example_in(register_form, register_form=register_form)["Texts"]
+    texts = example_in(
+        dagster_dataops.assets.register_form, register_form=dagster_dataops.assets.register_form
+    )["Texts"]
     value = in_form([written([{"text": "a"}], "a"), written([{"text": "b"}], "b")], texts)
     assert isinstance(value, texts)
     assert value == ["a", "b"]
@@ -325,7 +326,7 @@ def test_the_example_of_register_form_runs(written: Callable[..., JsonlDataset])
 def test_a_form_can_be_registered_by_name_and_replaced(
     written: Callable[..., JsonlDataset],
 ) -> None:
-    register_form("polars.DataFrame", load=len)
+    dagster_dataops.assets.register_form("polars.DataFrame", load=len)
     frame = class_of("polars.DataFrame")
     assert frame.__module__ != "polars"
     assert as_form(written(ROWS), frame) == 1
@@ -344,4 +345,4 @@ def test_a_form_can_be_registered_by_name_and_replaced(
 @pytest.mark.usefixtures("registered")
 def test_what_is_no_form_is_refused(given: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
-        register_form(**given)
+        dagster_dataops.assets.register_form(**given)

@@ -10,9 +10,9 @@ import pytest
 
 from dagster_dataops import DataOpsIOManager, JsonlDataset
 from dagster_dataops.assets.inputs.io_manager import as_form, records_of
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, ResultMissingError
 from tests.assets.helpers import (
+    dataset_of,
     numbered,
     polars_frame,
     resource_at,
@@ -95,7 +95,7 @@ def test_a_polars_annotation_gives_a_frame(
 
 def test_a_polars_frame_infers_types_from_all_rows(tmp_path: Path) -> None:
     rows = [{"value": None} for _ in range(200)] + [{"value": 0.5}]
-    dataset = write_records(tmp_path / "rows.jsonl", rows, "test")
+    dataset = dataset_of(tmp_path / "rows.jsonl", rows)
     assert as_form(dataset, polars_frame()).to_dicts() == rows
 
 
@@ -148,7 +148,7 @@ def test_integers_of_a_pandas_frame_stay_integers() -> None:
 def test_an_asset_may_return_a_handle_of_its_own_file(
     tmp_path: Path, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
 ) -> None:
-    elsewhere = write_records(tmp_path / "elsewhere.jsonl", numbered(3), "test")
+    elsewhere = dataset_of(tmp_path / "elsewhere.jsonl", numbered(3))
     dg.materialize([returning(elsewhere)], resources=resources, instance=instance)
     assert result_of(root, "own", "made") == list(numbered(3))
     assert elsewhere.path.exists()

@@ -1,5 +1,9 @@
-"""Tests of partitioned pipelines: sources, runs of one and several partitions, fan-in, mappings."""
+"""Inputs of steps: partitions, and files for the time of a step."""
 
+import multiprocessing
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,9 +11,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsTranslator, Pipeline, pipeline
+from dagster_dataops import DataOpsTranslator, Pipeline, assets, pipeline
 from dagster_dataops.assets.inputs.partitions import ordered
-from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
+from dagster_dataops.assets.inputs.step_inputs import StepInputs, StepScratch
 from dagster_dataops.errors import (
     ConfigurationError,
     InputError,
@@ -246,7 +250,7 @@ def test_a_name_that_no_node_has_is_refused(whole: Any) -> None:
 
 def test_partitions_set_by_a_translator_are_kept(tagging: Tagging, inbox: Path, root: Path) -> None:
     class Whole(DataOpsTranslator):
-        def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+        def get_asset_spec(self, data: assets.DataOpsTranslatorData) -> dg.AssetSpec:
             spec = super().get_asset_spec(data)
             return spec.replace_attributes(partitions_def=None) if data.node.name == "b" else spec
 
@@ -317,3 +321,73 @@ def test_keys_have_an_order_that_does_not_depend_on_when_they_were_added() -> No
     both = dg.MultiPartitionsDefinition({"x": LETTERS, "month": months})
     keys = ["02-2025|c", "11-2024|b", "11-2024|c"]
     assert ordered(keys, both) == ["11-2024|c", "11-2024|b", "02-2025|c"]
+
+
+LONG_AGO = 3600.0  # seconds
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> assets.NodeFolder:
+    return assets.NodeFolder(tmp_path / "docs" / "upper", "upper")
+
+
+def spilled(folder: assets.NodeFolder) -> list[Path]:
+    return sorted(folder.path.rglob("*.jsonl"))
+
+
+def age(folder: assets.NodeFolder) -> None:
+    """Make all files look old."""
+    then = time.time() - LONG_AGO
+    for path in folder.path.iterdir():
+        os.utime(path, (then, then))
+
+
+def upstream(folder: assets.NodeFolder, *texts: str) -> StepInputs:
+    made = StepInputs(folder, 1, "a run")
+    made.add(dg.AssetKey("texts"), [[{"text": text} for text in texts]])
+    return made
+
+
+def test_two_concurrent_steps_have_separate_files(folder: assets.NodeFolder) -> None:
+    with upstream(folder, "one") as orphan:
+        age(folder)
+        with upstream(folder, "two", "three") as attempt:
+            assert [row["text"] for row in orphan.datasets[0].read()] == ["one"]
+            assert [row["text"] for row in attempt.datasets[0].read()] == ["two", "three"]
+        assert [row["text"] for row in orphan.datasets[0].read()] == ["one"]
+    assert list(folder.path.iterdir()) == []
+
+
+def test_nothing_is_left_when_the_step_fails(folder: assets.NodeFolder) -> None:
+    with pytest.raises(RuntimeError), upstream(folder, "one"):
+        assert len(spilled(folder)) == 1
+        raise RuntimeError
+    assert list(folder.path.iterdir()) == []
+
+
+def test_without_spilled_data_no_file_is_created(folder: assets.NodeFolder) -> None:
+    with StepInputs(folder, 1, "a run"):
+        pass
+    assert not folder.path.exists()
+
+
+def _spill_and_die(folder: assets.NodeFolder) -> None:
+    upstream(folder, "lost")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_files_of_a_killed_step_are_deleted_by_a_later_step(folder: assets.NodeFolder) -> None:
+    killed = multiprocessing.get_context("spawn").Process(target=_spill_and_die, args=(folder,))
+    killed.start()
+    killed.join(60)
+    assert killed.exitcode == -signal.SIGKILL
+    (left,) = spilled(folder)
+
+    for young in (True, False):
+        if not young:
+            age(folder)
+        spills = StepScratch(folder, "the next")
+        spills.place()
+        assert left.exists() is young
+        spills.delete()
+    assert list(folder.path.iterdir()) == []

@@ -7,14 +7,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsResource, build_definitions, checks, config
-from dagster_dataops.assets.automation.sensors import NewFiles
+from dagster_dataops import DataOpsResource, NewFiles, build_definitions, checks, config, trace
 from dagster_dataops.assets.steps.source_assets import source_asset
 from dagster_dataops.configuration import input_object
 from dagster_dataops.errors import ConfigurationError, InputError
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ResultStore
-from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.records import encode
 from tests.assets.helpers import (
     checks_of,

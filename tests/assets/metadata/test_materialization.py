@@ -1,13 +1,33 @@
-"""Tests of the metadata of a materialization as Markdown, with any record content escaped."""
+"""The metadata of a materialization: counts, previews, prompts and tags."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
+import dagster as dg
 import pytest
+from dagster._core.definitions.metadata.external_metadata import metadata_map_from_external
 
+from dagster_dataops import (
+    DataOpsResource,
+    JsonlDataset,
+    LLMDataJson,
+    LLMOperator,
+    ModelClient,
+    OperatorContext,
+    Price,
+    build_definitions,
+    data_register,
+    pipeline,
+)
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, preview
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.assets.metadata.pipes_metadata import pipes_metadata
+from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
+from dagster_dataops.models.replies.latency import latency_count
 from tests.assets.helpers import write_jsonl
+from tests.each import each
+from tests.registries import OperatorRegistry
 
 HOSTILE = [
     "a | b",
@@ -80,3 +100,169 @@ def test_rows_of_a_partition_are_not_called_rows_of_the_asset(tmp_path: Path) ->
     metadata = dataset_metadata(dataset, "2024-01-01")
     assert metadata["dagster/partition_row_count"] == 1
     assert "dagster/row_count" not in metadata
+
+
+CLIENT = ModelClient(complete=lambda prompt: prompt.upper(), prices={"m": Price(1.0, 4.0)})
+
+
+class Topic(LLMOperator):
+    """Names a topic."""
+
+    system = "Be brief."
+    prompt = "Topic of ```{{ text }}```?"
+
+
+class Hooks(LLMDataJson):
+    """Asks as LazyLLM does."""
+
+    _default_prompt = "Grade {content}"
+
+    def preprocess(self, data: dict[str, Any]) -> Any:
+        return {"content": data["text"]}, {"temperature": 0}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_jsonl(tmp_path / "in.jsonl", [{"text": f"t{n}"} for n in range(40)])
+
+
+def prompt_of(operator: Any, path: Path) -> str:
+    found = prompt_metadata(operator, [JsonlDataset.of_file(path)], "p/prompt")
+    return str(found["p/prompt"].value) if found else ""
+
+
+def test_the_messages_of_the_first_record_are_shown(registry: OperatorRegistry, source: Path):
+    register: Any = registry("data.demo")
+
+    shown = prompt_of(register(Topic)(model="m"), source)
+
+    assert shown == (
+        "**system**\n\n```text\nBe brief.\n```\n\n**user**\n\n````text\nTopic of ```t0```?\n````"
+    )
+    assert "Grade t0" in prompt_of(register(Hooks)(), source)
+
+
+def test_without_a_prompt_nothing_is_shown(
+    registry: OperatorRegistry, source: Path, tmp_path: Path
+):
+    operator: Any = registry("data.demo")(Topic)
+    empty = write_jsonl(tmp_path / "empty.jsonl", [])
+
+    assert prompt_of(operator(prompt="{{ other }}"), source) == ""
+    assert prompt_of(operator(), empty) == ""
+
+
+def test_the_page_shows_the_prompt_and_a_preview_begins_with_the_estimate(
+    registry: OperatorRegistry, source: Path, tmp_path: Path
+):
+    operator: Any = registry("data.demo")(Topic)
+    with pipeline("docs") as ppl:
+        ppl.topic = operator(model="m", max_tokens=10, client=CLIENT)
+    definitions = build_definitions(
+        ppl,
+        source=str(source),
+        resource=DataOpsResource(root=str(tmp_path / "root")),
+    )
+    job = definitions.resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.ephemeral() as instance:
+        config = {"ops": {"docs__topic": {"config": {"limit": 2}}}}
+        preview = job.execute_in_process(instance=instance, run_config=config)
+        (observed,) = [
+            event.asset_observation_data.asset_observation
+            for event in preview.all_events
+            if event.event_type_value == "ASSET_OBSERVATION"
+        ]
+        result = job.execute_in_process(instance=instance)
+    (made,) = [
+        one
+        for one in result.get_asset_materialization_events()
+        if one.asset_key is not None and one.asset_key.path[-1] == "topic"
+    ]
+
+    assert list(observed.metadata)[:2] == ["preview/estimate", "preview/prompt"]
+    assert str(observed.metadata["preview/estimate"].value).startswith(
+        "all records of the input: 40 calls, $"
+    )
+    assert "Topic of" in str(observed.metadata["preview/prompt"].value)
+    assert "Topic of" in str(made.materialization.metadata["dagster_dataops/prompt"].value)
+
+
+_COLUMN = dg.TableColumn(
+    "text",
+    "string",
+    description="what it is",
+    constraints=dg.TableColumnConstraints(nullable=False, unique=True, other=["short"]),
+    tags={"pii": ""},
+)
+VALUES = {
+    "asset": dg.MetadataValue.asset(dg.AssetKey(["docs", "clean"])),
+    "bool": dg.MetadataValue.bool(True),
+    "float": dg.MetadataValue.float(0.5),
+    "int": dg.MetadataValue.int(3),
+    "json": dg.MetadataValue.json({"a": [1, None]}),
+    "lineage": dg.MetadataValue.column_lineage(
+        dg.TableColumnLineage(
+            {"text": [dg.TableColumnDep(dg.AssetKey(["a/b", "c"]), "raw")], "new": []}
+        )
+    ),
+    "md": dg.MetadataValue.md("| a |"),
+    "notebook": dg.MetadataValue.notebook("/n.ipynb"),
+    "null": dg.MetadataValue.null(),
+    "path": dg.MetadataValue.path("/data/x"),
+    "run": dg.MetadataValue.dagster_run("1234"),
+    "schema": dg.MetadataValue.table_schema(dg.TableSchema([_COLUMN, dg.TableColumn("n", "int")])),
+    "table": dg.MetadataValue.table(
+        [dg.TableRecord({"text": "a"})], schema=dg.TableSchema([_COLUMN])
+    ),
+    "text": dg.MetadataValue.text("größer"),
+    "timestamp": dg.MetadataValue.timestamp(1.5),
+    "url": dg.MetadataValue.url("https://example.com"),
+}
+
+
+@each("name", list(VALUES))
+def test_a_value_arrives_as_it_was(name):
+    value = VALUES[name]
+    sent = json.loads(json.dumps(pipes_metadata({name: value})))
+    assert metadata_map_from_external(sent) == {name: value}
+
+
+def test_a_value_that_pipes_does_not_know_arrives_as_a_text():
+    sent = pipes_metadata({"job": dg.MetadataValue.job("clean", "here")})
+    assert sent["job"]["type"] == "text"
+    assert "clean" in sent["job"]["raw_value"]
+
+
+data_register.new_group("counted")
+
+
+@data_register("data.counted", _concurrency_mode="single")
+def long_enough(record: dict[str, Any], context: OperatorContext) -> Any:
+    context.count(words=len(record["text"].split()), cost=0.25)
+    context.count(**{f"first_letter/{record['text'][0]}": 1, latency_count(2.0): 1})
+    return record if len(record["text"]) > 3 else context.drop("too_short")
+
+
+def test_sums_and_drops_are_metadata_of_the_asset(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    source = write_jsonl(tmp_path / "in.jsonl", [{"text": "a"}, {"text": "a b c"}, {"text": "b"}])
+    with pipeline("counted") as ppl:
+        ppl.long = long_enough()
+    defs = build_definitions(
+        ppl, source=str(source), resource=DataOpsResource(root=str(tmp_path / "root"))
+    )
+    job = defs.resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(instance=instance)
+    made = result.asset_materializations_for_node("counted__long")[-1]
+    metadata = made.metadata
+    assert metadata["dagster_dataops/counted_words"].value == 5
+    assert metadata["dagster_dataops/cost"].value == 0.75
+    assert "| a | 2 |\n| b | 1 |" in str(metadata["dagster_dataops/first_letter"].value)
+    assert metadata["dagster_dataops/latency_p95"].value == pytest.approx(2.0, rel=0.06)
+    assert not [name for name in metadata if "counted_first" in name or "counted_lat" in name]
+    drops = str(metadata["dagster_dataops/drops"].value)
+    assert "too\\_short | 2 | 66.7 %" in drops
+    examples = str(metadata["dagster_dataops/drop_examples"].value)
+    assert 'too\\_short | 1 | {"text":"a"}' in examples
+    assert 'too\\_short | 3 | {"text":"b"}' in examples

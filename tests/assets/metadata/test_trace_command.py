@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import combine, data_register, pipeline
-from dagster_dataops.__main__ import main
 from tests.assets.helpers import definitions_of, execute, metadata_of, pipeline_of, write_jsonl
+from tests.command_line import main
 
 LETTERS = dg.StaticPartitionsDefinition(["a", "b"])
 

@@ -12,16 +12,22 @@ from dagster_dataops import (
     ErrorRateCheck,
     Operator,
     To,
+    assets,
     build_definitions,
     checks,
 )
-from dagster_dataops.assets.planning.translator import DataOpsCheckData
 from dagster_dataops.errors import PipelineDefinitionError
-from tests.assets.helpers import checks_of, definitions_of, execute, pipeline_of, write_jsonl
+from tests.assets.helpers import (
+    Records,
+    checks_of,
+    definitions_of,
+    execute,
+    pipeline_of,
+    write_jsonl,
+)
 from tests.docstring_examples import example_in
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])
 SEVERITY = "dagster_dataops/severity"
 
@@ -45,11 +51,11 @@ def source(tmp_path: Path) -> Path:
     return write_jsonl(tmp_path / "texts.jsonl", rows)
 
 
-def translator_by(change: Callable[[DataOpsCheckData], Any]) -> DataOpsTranslator:
+def translator_by(change: Callable[[assets.DataOpsCheckData], Any]) -> DataOpsTranslator:
     return type("Mine", (DataOpsTranslator,), {"get_asset_check_spec": lambda _, d: change(d)})()
 
 
-def renamed(data: DataOpsCheckData, **changed: Any) -> dg.AssetCheckSpec:
+def renamed(data: assets.DataOpsCheckData, **changed: Any) -> dg.AssetCheckSpec:
     spec = data.spec
     given = {"description": spec.description, "metadata": spec.metadata, "blocking": spec.blocking}
     return dg.AssetCheckSpec(f"my_{spec.name}", asset=spec.asset_key, **{**given, **changed})
@@ -153,7 +159,7 @@ def test_the_translator_sees_every_check_with_its_node_and_output(
 
     seen: list[tuple[Any, ...]] = []
 
-    def see(data: DataOpsCheckData) -> dg.AssetCheckSpec:
+    def see(data: assets.DataOpsCheckData) -> dg.AssetCheckSpec:
         node = None if data.node is None else data.node.name
         severity = data.spec.metadata.get(SEVERITY)
         seen.append((data.pipeline, node, data.output, data.spec.name, data.declared, severity))

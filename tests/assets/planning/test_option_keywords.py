@@ -8,8 +8,7 @@ import pytest
 from typing_extensions import Doc
 
 import dagster_dataops
-from dagster_dataops import LLMResource, PipelineOptions, build_definitions, checks, data
-from dagster_dataops.assets import AssetOptions
+from dagster_dataops import LLMResource, PipelineOptions, assets, build_definitions, checks, data
 from dagster_dataops.assets.planning.option_keywords import option_fields, takes_options
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from tests.assets.helpers import pipeline_of
@@ -71,12 +70,12 @@ def test_an_option_without_a_description_is_refused() -> None:
     ("name", "options"),
     [
         ("build_definitions", PipelineOptions),
-        ("build_operator_assets", AssetOptions),
-        ("build_operator_asset_specs", AssetOptions),
-        ("build_operator_checks", AssetOptions),
-        ("build_preview_job", AssetOptions),
-        ("dataops_assets", AssetOptions),
-        ("plan_pipeline", AssetOptions),
+        ("build_operator_assets", assets.AssetOptions),
+        ("build_operator_asset_specs", assets.AssetOptions),
+        ("build_operator_checks", assets.AssetOptions),
+        ("build_preview_job", assets.AssetOptions),
+        ("dataops_assets", assets.AssetOptions),
+        ("plan_pipeline", assets.AssetOptions),
     ],
 )
 def test_every_builder_takes_and_describes_the_options(name: str, options: type) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsResource, build_definitions
-from dagster_dataops.assets import build_operator_assets
+from dagster_dataops import DataOpsResource, assets, build_definitions
 from dagster_dataops.errors import DefsYamlError, MissingExtraError
 from tests.assets.component_project import WARNED_OF
 from tests.assets.components.declared import NODE
@@ -34,7 +33,7 @@ def test_a_missing_package_is_an_error_when_definitions_load(
 ) -> None:
     given: Any = {"source": source, "resource": DataOpsResource(root=root)}
     monkeypatch.setitem(sys.modules, package, None)
-    for build in (build_definitions, build_operator_assets):
+    for build in (build_definitions, assets.build_operator_assets):
         with pytest.raises(MissingExtraError, match=rf"\[{extra}\]"):
             build(pipeline_of(kept=kept), **given)
 

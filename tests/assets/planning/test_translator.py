@@ -1,19 +1,20 @@
-"""Tests of the asset specs of operator nodes."""
+"""The default translator: keys, descriptions, options shown, and code references."""
 
 import functools
+import inspect
+import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsTranslator, data, pipeline
+from dagster_dataops import DataOpsTranslator, assets, data, data_register, pipeline
 from dagster_dataops.assets.launchpad.config_schema import config_schema
-from dagster_dataops.assets.planning.translator import (
-    DataOpsTranslatorData,
-    options_table,
-    shown_options,
-)
+from dagster_dataops.assets.metadata.code_references import code_references, source_place
+from dagster_dataops.assets.planning.descriptions import described
+from dagster_dataops.assets.planning.translator import options_table, shown_options
 from dagster_dataops.operators.secrets.secret_names import is_secret
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
 from tests.registries import OperatorRegistry
@@ -175,7 +176,7 @@ def test_a_translator_changes_keys_groups_owners_and_dependencies(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     class Ours(DataOpsTranslator):
-        def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+        def get_asset_spec(self, data: assets.DataOpsTranslatorData) -> dg.AssetSpec:
             spec = super().get_asset_spec(data)
             return spec.replace_attributes(
                 key=spec.key.with_prefix("team"),
@@ -265,3 +266,244 @@ def test_zero_workers_are_the_default(upper: Any, root: Path) -> None:
     definitions = definitions_of(pipeline_of(loud=upper(_max_workers=0)), "texts.jsonl", root)
     shown = spec_of(definitions, "docs", "loud").metadata["dagster_dataops/options"].md_str
     assert "workers" not in shown
+
+
+GOOGLE = """
+    Make a text loud.
+
+    More of it: in
+    two lines.
+
+    Args:
+        data (dict): With a text.
+        input_key: Where it is,
+            on two lines.
+
+            A paragraph.
+        *more: Others.
+
+    Returns:
+        The record, or
+        nothing.
+
+    Raises:
+        ValueError: It has none.
+
+    Note:
+        Not quick.
+
+    Example:
+        >>> loud({"text": "a"})
+        {"text": "A"}
+    """
+GOOGLE_SHOWN = """
+Make a text loud.
+
+More of it: in
+two lines.
+
+**Args**
+
+- `data` (dict): With a text.
+- `input_key`: Where it is,
+  on two lines.
+
+  A paragraph.
+- `*more`: Others.
+
+**Returns**
+
+The record, or
+nothing.
+
+**Raises**
+
+- `ValueError`: It has none.
+
+**Note**
+
+Not quick.
+
+**Example**
+
+```python
+>>> loud({"text": "a"})
+{"text": "A"}
+```
+"""
+NUMPY = """Make a text loud.
+
+Parameters
+----------
+x : int
+    The x.
+y, z
+    Others.
+
+Returns
+-------
+dict
+    The record.
+"""
+NUMPY_SHOWN = """
+Make a text loud.
+
+**Parameters**
+
+- `x` (int)
+  The x.
+- `y, z`
+  Others.
+
+**Returns**
+
+dict
+    The record.
+"""
+REST = """Make a text loud.
+
+:param x: The x.
+:param int y: The y.
+:returns: The record.
+"""
+REST_SHOWN = """
+Make a text loud.
+
+- `x`: The x.
+- `y` (int): The y.
+- returns: The record.
+"""
+
+
+@pytest.mark.parametrize(
+    ("docstring", "shown"), [(GOOGLE, GOOGLE_SHOWN), (NUMPY, NUMPY_SHOWN), (REST, REST_SHOWN)]
+)
+def test_sections_have_titles_and_arguments_are_lists(docstring: str, shown: str) -> None:
+    found = described(docstring)
+    assert found is not None
+    assert re.sub(r"\n{3,}", "\n\n", found) == shown.strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Plain.", "One: two\nthree.", "Title:\n\nNo block.", "- a\n- b", "A | B\n--- | ---\n1 | 2"],
+)
+def test_a_docstring_without_sections_stays_as_it_is_written(text: str) -> None:
+    assert described(text) == text
+
+
+@pytest.mark.parametrize("nothing", [None, "", "  \n "])
+def test_no_docstring_is_no_description(nothing: str | None) -> None:
+    assert described(nothing) is None
+
+
+def test_no_word_of_the_packages_docstrings_is_lost() -> None:
+    words = re.compile(r"\w+")
+    for group in data_register.groups():
+        for name in data_register.operators(group):
+            text = data_register.operator(group, name).__dataops_spec__.description
+            assert words.findall(described(text) or "") == words.findall(text)
+
+
+def test_the_asset_of_an_operator_and_that_of_a_source_function_show_markdown(
+    registry: OperatorRegistry, root: Path
+) -> None:
+    @registry("data.text", _concurrency_mode="thread")
+    def loud(record: dict, key: str = "text") -> Any:
+        """Make a text loud.
+
+        Args:
+            record: With a text.
+            key: Where it is.
+        """
+
+    def texts() -> Any:
+        """Yield texts.
+
+        Yields:
+            A text each.
+        """
+
+    definitions = definitions_of(pipeline_of(loud=loud.operator()), texts, root)
+    operator = spec_of(definitions, "docs", "loud").description or ""
+    assert "**Args**\n\n- `record`: With a text.\n- `key`: Where it is." in operator
+    source = spec_of(definitions, "docs", "texts").description or ""
+    assert textwrap.dedent(source) == source
+    assert "**Yields**\n\nA text each." in source
+
+
+def logged(function: Any) -> Any:
+    @functools.wraps(function)
+    def inner(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return inner
+
+
+@logged
+def wrapped(record: dict) -> dict:
+    return record
+
+
+class Outer:
+    @logged
+    class Decorated:
+        """The decorator is the first line of a decorated class, as of a decorated function."""
+
+    class Plain:
+        pass
+
+
+def line_of(text: str) -> int:
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.strip() == text)
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [(logged, "def logged(function: Any) -> Any:"), (Outer.Plain, "class Plain:")],
+    ids=["function", "nested class"],
+)
+def test_functions_and_classes_are_found(target: Any, text: str) -> None:
+    assert source_place(target) == (str(Path(__file__).absolute()), line_of(text))
+
+
+def test_a_wrapped_function_leads_to_its_original_source() -> None:
+    expected = inspect.getsourcelines(inspect.unwrap(wrapped))[1]
+    assert source_place(wrapped) == (str(Path(__file__).absolute()), expected)
+    assert source_place(functools.partial(wrapped)) == source_place(wrapped)
+    decorated = Outer.Decorated.__wrapped__  # type: ignore[attr-defined]
+    place = source_place(decorated)
+    assert place is not None
+    assert place[1] == line_of("class Decorated:") - 1
+
+
+def test_code_without_a_file_has_no_reference() -> None:
+    typed: dict[str, Any] = {}
+    exec("def prompt(record): return record\nclass Prompt: pass", typed)  # noqa: S102
+    for target in (typed["prompt"], typed["Prompt"], len, dict, 5):
+        assert code_references(target) == {}
+
+
+def test_an_operators_asset_opens_its_source(registry: OperatorRegistry, root: Path) -> None:
+    @registry("data.text")
+    def referred(record: dict) -> dict:
+        return record
+
+    group = registry.new_group("classes")
+
+    class Referred(group):
+        def forward(self, record: dict) -> dict:
+            return record
+
+    ppl = pipeline_of(one=referred(), two=Referred())
+    definitions = definitions_of(ppl, "texts.jsonl", root)
+    found = []
+    for name in ("one", "two"):
+        value = spec_of(definitions, "docs", name).metadata["dagster/code_references"]
+        assert isinstance(value, dg.CodeReferencesMetadataValue)
+        found += value.code_references
+    assert [(r.file_path, r.line_number) for r in found] == [
+        (str(Path(__file__).absolute()), line_of("def referred(record: dict) -> dict:") - 1),
+        (str(Path(__file__).absolute()), line_of("class Referred(group):")),
+    ]

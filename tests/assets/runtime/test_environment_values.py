@@ -1,6 +1,5 @@
 """Tests of dagster_dataops.assets.runtime.environment_values, and of secrets of resources."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,12 @@ from dagster._config import process_config
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 
-from dagster_dataops.assets.definitions import build_definitions
+from dagster_dataops import DataOpsResource, LLMResource, build_definitions
 from dagster_dataops.assets.runtime.environment_values import from_environment, written_values
-from dagster_dataops.assets.runtime.llm_resource import LLMResource
-from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError
-from tests.assets.helpers import execute, pipeline_of
+from tests.assets.helpers import Records, execute, pipeline_of
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 HIDDEN = "TOP-1"
 
 
@@ -35,10 +31,24 @@ def test_a_variable_that_is_not_set_is_named() -> None:
         from_environment("options", {"a": dg.EnvVar("NOT_SET")})
 
 
-@pytest.mark.parametrize("given", [["a"], "x", {"a": 1}, {1: "a"}])
-def test_options_of_another_form_are_refused(given: Any) -> None:
-    with pytest.raises(Exception, match="maps names of options to texts"):
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["a"], "of type list"),
+        ("x", "of type str"),
+        ({"a": 1}, "of type int for 'a'"),
+        ({1: "a"}, "of type str for 1"),
+        ({"key": {"evn": HIDDEN}}, r"with the keys \['evn'\] for 'key'"),
+        ({"key": {"env": HIDDEN, "x": "y"}}, r"with the keys \['env', 'x'\] for 'key'"),
+        ({"key": {"env": 1}}, r"with the keys \['env'\] for 'key'"),
+        ({"key": {}}, r"with the keys \[\] for 'key'"),
+    ],
+)
+def test_options_of_another_form_are_refused_without_their_values(given: Any, said: str) -> None:
+    wanted = f"maps names of options to texts or dg.EnvVar.*{said}"
+    with pytest.raises(Exception, match=wanted) as caught:
         DataOpsResource(storage_options=given)
+    assert HIDDEN not in str(caught.value)
 
 
 @pytest.mark.parametrize("as_variable", [True, False], ids=["variables", "literals"])

@@ -1,16 +1,22 @@
 """Tests of the event iterator: lazy, chainable, and without failures of the step."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsResource, Pipeline, dataops_assets, dataops_resources
-from dagster_dataops.assets.runtime.events import DataOpsEventIterator
-from dagster_dataops.datasets.dataset import JsonlDataset
+import dagster_dataops
+from dagster_dataops import (
+    DataOpsResource,
+    JsonlDataset,
+    Pipeline,
+    dataops_assets,
+    dataops_resources,
+)
 from tests.assets.helpers import (
+    Records,
     execute,
     log_of,
     metadata_of,
@@ -20,8 +26,6 @@ from tests.assets.helpers import (
     write_jsonl,
 )
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture
@@ -110,7 +114,9 @@ def test_lines_without_a_known_count_are_counted(tmp_path: Path) -> None:
     @dg.asset
     def mine(context: dg.AssetExecutionContext) -> None:
         event = dg.MaterializeResult(asset_key="mine", value=parts, metadata={"own": 1})
-        found.extend(DataOpsEventIterator(iter([event]), context).fetch_row_count())
+        found.extend(
+            dagster_dataops.assets.DataOpsEventIterator(iter([event]), context).fetch_row_count()
+        )
 
     dg.materialize([mine])
     assert found[0].metadata == {"dagster/row_count": 14, "own": 1}
@@ -124,7 +130,7 @@ def test_a_failed_check_is_a_warning_in_an_op(instance: dg.DagsterInstance) -> N
 
     @dg.op
     def own(context: dg.OpExecutionContext) -> None:
-        assert list(DataOpsEventIterator(iter(checks), context)) == []
+        assert list(dagster_dataops.assets.DataOpsEventIterator(iter(checks), context)) == []
 
     @dg.job
     def job() -> None:

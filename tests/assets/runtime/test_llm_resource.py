@@ -9,9 +9,15 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsResource, LLMOperator, LLMResource, Price, build_definitions
+from dagster_dataops import (
+    DataOpsResource,
+    LLMOperator,
+    LLMResource,
+    Price,
+    build_definitions,
+    pipeline,
+)
 from dagster_dataops.errors import RunStoppedError
-from dagster_dataops.pipelines.pipeline import pipeline
 from tests.models.running_server import RunningServer, running_server
 from tests.registries import OperatorRegistry
 

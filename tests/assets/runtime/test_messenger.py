@@ -1,14 +1,28 @@
-"""Tests of messages to Dagster: in order, without delaying the work, with any database."""
+"""Messages, progress and observations of a running step."""
 
 import logging
 import signal
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import dagster as dg
 import pytest
 
+from dagster_dataops import DataOpsResource, JsonlDataset, assets
+from dagster_dataops.assets.runtime.dagster_progress import DagsterProgress
 from dagster_dataops.assets.runtime.messenger import Messenger
+from dagster_dataops.assets.runtime.observations import Observations, progress_metadata
+from dagster_dataops.assets.runtime.run_monitor import RunMonitor
+from dagster_dataops.errors import RunStoppedError
+from dagster_dataops.execution.progress import ProgressState
+from tests.assets.helpers import Records, definitions_of, execute, pipeline_of, resource_at
+from tests.registries import OperatorRegistry
 
 
 @pytest.fixture
@@ -108,3 +122,405 @@ def test_waiting_without_calls_takes_no_time() -> None:
     began = time.monotonic()
     assert Messenger().wait(60)
     assert time.monotonic() - began < 60
+
+
+class Clock:
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("dagster_dataops.execution.progress.time", clock)
+    return clock
+
+
+class Log:
+    """Replaces the step's log."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def info(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def state(records: int, failed: int = 0) -> ProgressState:
+    return ProgressState(records, failed, records * 10, 10_000, 1_000, 0)
+
+
+class Told(DagsterProgress):
+    """Waits until every line is sent."""
+
+    def update(self, state: ProgressState) -> None:
+        super().update(state)
+        assert self._messenger.wait(10)
+
+
+def started() -> tuple[DagsterProgress, Log]:
+    log = Log()
+    progress = Told(log)  # type: ignore[arg-type]
+    progress.start("upper", state(0))
+    return progress, log
+
+
+def test_a_line_holds_done_total_share_rate_time_left_and_failed(clock: Clock) -> None:
+    progress, log = started()
+    clock.now += 2.0
+    progress.update(state(200, failed=3))
+    assert log.lines == [
+        "upper: 200 of 1,000 records (20.0 %), 100.0 records/s, 8 s left, 3 failed"
+    ]
+
+
+def test_lines_come_soon_and_then_ever_more_rarely(clock: Clock) -> None:
+    progress, log = started()
+    for _ in range(36_000):  # an hour
+        clock.now += 0.1
+        progress.update(state(1))
+    assert 15 < len(log.lines) < 30
+
+
+def test_a_run_of_a_moment_logs_no_progress(clock: Clock) -> None:
+    progress, log = started()
+    progress.update(state(1_000))
+    progress.finish(state(1_000))
+    assert log.lines == []
+
+
+def test_notes_are_logged_at_once_with_the_name_of_the_node(clock: Clock) -> None:
+    progress, log = started()
+    progress.note("resuming: 5 of 10 records settled by run r")
+    assert log.lines == ["upper: resuming: 5 of 10 records settled by run r"]
+
+
+def test_the_bar_of_the_compute_log_goes_to_standard_error(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress, _ = started()
+    progress.finish(state(1_000))
+    assert "1000/1000" in capsys.readouterr().err
+
+
+def test_a_hanging_database_costs_log_lines_and_delays_nothing(clock: Clock) -> None:
+    comes_back = threading.Event()
+
+    class Hanging(Log):
+        def info(self, text: str) -> None:
+            comes_back.wait()
+            super().info(text)
+
+    log = Hanging()
+    beside = threading.Thread(target=comes_back.wait)  # as there are in Dagster's processes
+    beside.start()
+    messenger = Messenger()
+    progress = DagsterProgress(log, messenger=messenger)  # type: ignore[arg-type]
+    progress.start("upper", state(0))
+    for _ in range(1000):
+        clock.now += 1.0
+        progress.update(state(1))
+    comes_back.set()
+    beside.join()
+    assert messenger.wait(10)
+    assert len(log.lines) == 1
+    progress.update(state(500))
+    progress.finish(state(500))
+    assert log.lines[1:] == [
+        "upper: 500 of 1,000 records (50.0 %), 0.5 records/s, 16 min 40 s left"
+    ]
+
+
+@dg.job
+def nothing() -> None:
+    """A job whose runs are monitored."""
+
+
+@pytest.fixture
+def messenger(monkeypatch: pytest.MonkeyPatch) -> Messenger:
+    monkeypatch.setattr("dagster_dataops.assets.runtime.run_monitor._SECONDS", 0.0)
+    return Messenger()
+
+
+def context_of(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> Any:
+    run = instance.create_run_for_job(nothing, status=status)
+    return SimpleNamespace(run=run, run_id=run.run_id, instance=instance)
+
+
+def asked(watch: RunMonitor, messenger: Messenger) -> str | None:
+    """Return the answer to a first query."""
+    watch()
+    assert messenger.wait(10)
+    return watch()
+
+
+def test_a_step_continues_as_long_as_its_run(
+    instance: dg.DagsterInstance, messenger: Messenger
+) -> None:
+    context = context_of(instance, dg.DagsterRunStatus.STARTED)
+    assert asked(RunMonitor(context, messenger), messenger) is None
+
+
+def test_a_step_stops_when_its_run_has_ended_without_it(
+    instance: dg.DagsterInstance, messenger: Messenger
+) -> None:
+    context = context_of(instance, dg.DagsterRunStatus.FAILURE)
+    reason = f"its run {context.run.run_id} has ended with status FAILURE"
+    assert asked(RunMonitor(context, messenger), messenger) == reason
+
+
+def test_a_step_stops_when_its_run_is_being_terminated(
+    instance: dg.DagsterInstance, messenger: Messenger
+) -> None:
+    context = context_of(instance, dg.DagsterRunStatus.CANCELING)
+    reason = f"its run {context.run.run_id} is being terminated"
+    assert asked(RunMonitor(context, messenger), messenger) == reason
+
+
+def test_a_database_that_is_away_for_a_moment_stops_nothing(
+    instance: dg.DagsterInstance, messenger: Messenger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = context_of(instance, dg.DagsterRunStatus.FAILURE)
+    watch = RunMonitor(context, messenger)
+    with monkeypatch.context() as away:
+        away.delattr(type(instance), "get_run_by_id")
+        assert asked(watch, messenger) is None
+    assert messenger.wait(10)
+    assert asked(watch, messenger) is not None
+
+
+def test_a_hanging_database_delays_nothing(
+    instance: dg.DagsterInstance, messenger: Messenger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comes_back = threading.Event()
+    questions: list[str] = []
+
+    def hang(run_id: str) -> None:
+        questions.append(run_id)
+        comes_back.wait()
+
+    context = context_of(instance, dg.DagsterRunStatus.FAILURE)
+    monkeypatch.setattr(instance, "get_run_by_id", hang)
+    beside = threading.Thread(target=comes_back.wait)  # as there are in Dagster's processes
+    beside.start()
+    watch = RunMonitor(context, messenger)
+    assert [watch() for _ in range(100)] == [None] * 100
+    comes_back.set()
+    beside.join()
+    assert messenger.wait(10)
+    assert len(questions) == 1
+
+
+def test_a_running_operator_stops_when_its_run_has_ended(
+    registry: OperatorRegistry,
+    records: Records,
+    root: Path,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[int] = []
+
+    @registry("data.text", _concurrency_mode="thread", _max_workers=2)
+    def slow(record: dict) -> None:
+        calls.append(record["id"])
+        if len(calls) == 3:
+            run = instance.get_runs()[0]
+            instance.report_run_failed(run, "its worker was killed")
+        time.sleep(0.01)
+
+    monkeypatch.setattr("dagster_dataops.assets.runtime.run_monitor._SECONDS", 0.05)
+    monkeypatch.setattr("dagster_dataops.execution.ticker._STOP_CHECK_SECONDS", 0.05)
+    definitions = definitions_of(pipeline_of(slow=slow()), records(3000), root)
+    with pytest.raises(RunStoppedError, match="has ended with status FAILURE"):
+        execute(definitions, instance)
+    assert len(calls) < 300
+
+
+KEY = dg.AssetKey(["docs", "slow"])
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the first observation at once instead of after seconds."""
+    monkeypatch.setattr("dagster_dataops.assets.runtime.observations._FIRST_SECONDS", 0.0)
+
+
+@pytest.fixture
+def slow(registry: OperatorRegistry) -> Any:
+    @registry("data.text", _concurrency_mode="thread", _max_workers=2)
+    def slow(record: dict) -> None:
+        time.sleep(0.02)
+        if record["id"] == 5:
+            raise ValueError
+
+    return slow
+
+
+def observed(instance: dg.DagsterInstance, key: dg.AssetKey = KEY) -> list[Any]:
+    """Return the observations of an asset, the oldest first."""
+    records = instance.fetch_observations(key, limit=100).records
+    return [record.asset_observation for record in reversed(records)]
+
+
+def shown(observation: Any) -> str:
+    """Return the text of an observation, which has no other metadata."""
+    ((name, value),) = observation.metadata.items()
+    assert name == "dagster_dataops/progress"
+    assert isinstance(value, dg.TextMetadataValue)
+    return value.text or ""
+
+
+@pytest.mark.parametrize(("hours", "least"), [(1 / 6, 6), (1, 9), (100, 15), (1000, 18)])
+def test_a_run_of_any_length_is_observed_at_most_twenty_times(
+    hours: float, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("dagster_dataops.execution.progress.time", clock)
+    context: Any = None
+    observations = Observations(context, KEY, None)
+    times = []
+    for second in range(int(hours * 3600)):
+        clock.now = 100.0 + second
+        if observations.due():
+            times.append(second)
+    assert least <= len(times) <= 19  # and one at its end
+    assert times[0] == 5
+    pauses = [after - before for before, after in pairwise(times)]
+    assert pauses == sorted(pauses)
+
+
+def test_progress_is_one_text_so_that_nothing_of_it_is_plotted_beside_results() -> None:
+    begun = ProgressState(0, 0, 0, 10_000, None, 0)
+    assert progress_metadata(begun, 0.0) == {
+        "dagster_dataops/progress": "0 records",
+    }
+    assert progress_metadata(ProgressState(50, 2, 500, 2000, None, 10), 10.0) == {
+        "dagster_dataops/progress": f"{'█' * 5}{'░' * 15} 50 of ~200 records (25.0 %), "
+        "4.0 records/s, 38 s left, 2 failed",
+    }
+    done = progress_metadata(ProgressState(50, 0, 500, 500, 50, 0), 10.0)
+    assert done["dagster_dataops/progress"].startswith(f"{'█' * 20} 50 of 50 records (100.0 %)")
+
+
+def test_a_short_step_is_not_observed(
+    slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    execute(definitions_of(pipeline_of(slow=slow()), records(10), root), instance)
+    assert observed(instance) == []
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_step_is_observed_while_it_runs_and_materialized_once_at_its_end(
+    registry: OperatorRegistry, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    seen: list[tuple[int, bool]] = []
+
+    def look() -> None:
+        materialized = instance.get_latest_materialization_event(KEY) is not None
+        seen.append((len(observed(instance)), materialized))
+
+    looks = types.SimpleNamespace(once=look)  # an object, whose code is not the operator's
+
+    @registry("data.text", _concurrency_mode="thread", _max_workers=2)
+    def slow(record: dict) -> None:
+        time.sleep(0.02)
+        if record["id"] == 5:
+            raise ValueError
+        if record["id"] == 90:
+            looks.once()
+
+    definitions = definitions_of(pipeline_of(slow=slow()), records(100), root)
+    result = execute(definitions, instance)
+    ((before, materialized),) = seen
+    assert before >= 1
+    assert not materialized
+    found = [shown(observation) for observation in observed(instance)]
+    assert "100 of ~100 records (100.0 %)" in found[-1]
+    assert found[-1].endswith(", 1 failed")
+    assert "100.0 %" not in found[0]
+    (event,) = [e for e in result.get_asset_materialization_events() if e.asset_key == KEY]
+    assert event.materialization.metadata["dagster/row_count"].value == 99
+    latest = instance.get_latest_materialization_event(KEY)
+    assert latest is not None
+    assert latest.timestamp >= instance.fetch_observations(KEY, limit=1).records[0].timestamp
+
+
+@pytest.mark.usefixtures("quick")
+def test_observations_leave_the_asset_with_the_data_version_of_its_content(
+    slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = definitions_of(pipeline_of(slow=slow()), records(20), root)
+    versions = []
+    for _ in range(2):
+        execute(definitions, instance)
+        event = instance.get_latest_data_version_record(KEY)
+        assert event is not None
+        assert event.asset_materialization is not None
+        versions.append((event.asset_materialization.tags or {})["dagster/data_version"])
+    assert versions[0] == versions[1]
+    assert observed(instance)
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_observation_is_of_the_partition_that_is_worked_on(
+    slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    source = JsonlDataset.of_file(records(20))
+
+    @dg.asset(key=KEY, partitions_def=dg.StaticPartitionsDefinition(["a", "b"]))
+    def parts(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> None:
+        folder = dataops.folder(KEY.path, context.partition_key)
+        dataops.run_operator(context, slow(), [source], folder)
+
+    given = {"dataops": resource_at(root)}
+    assert dg.materialize([parts], resources=given, partition_key="b", instance=instance).success
+    assert {observation.partition for observation in observed(instance)} == {"b"}
+
+
+@pytest.mark.usefixtures("quick")
+def test_assets_of_one_step_are_observed_separately(
+    slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    source = JsonlDataset.of_file(records(20))
+    keys = [KEY, dg.AssetKey(["docs", "slower"])]
+
+    @dg.multi_asset(specs=[dg.AssetSpec(key) for key in keys])
+    def both(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> Any:
+        for key in keys:
+            dataops.run_operator(context, slow(), [source], dataops.folder(key.path))
+            yield dg.MaterializeResult(key)
+
+    given = {"dataops": resource_at(root)}
+    assert dg.materialize([both], resources=given, instance=instance).success
+    for key in keys:
+        assert "20 of " in shown(observed(instance, key)[-1])
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_folder_without_an_asset_is_not_observed(
+    slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    source = JsonlDataset.of_file(records(20))
+
+    @dg.asset(key=KEY)
+    def elsewhere(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> None:
+        dataops.run_operator(context, slow(), [source], dataops.folder(["scratch"]))
+
+    given = {"dataops": resource_at(root)}
+    assert dg.materialize([elsewhere], resources=given, instance=instance).success
+    assert observed(instance) == []
+
+
+@pytest.mark.usefixtures("quick")
+def test_ops_are_not_observed(
+    slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    job = assets.build_operator_job(
+        pipeline_of(slow=slow()), source=records(20), resources={"dataops": resource_at(root)}
+    )
+    result = job.execute_in_process(instance=instance)
+    assert result.success
+    kinds = [event.event_type for event in result.all_events]
+    assert dg.DagsterEventType.ASSET_OBSERVATION not in kinds

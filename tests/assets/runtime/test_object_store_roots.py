@@ -12,19 +12,15 @@ from dagster_dataops import (
     DataOpsIOManager,
     DataOpsResource,
     JsonlDataset,
+    LocalCluster,
+    assets,
     build_definitions,
     config,
     trace,
 )
-from dagster_dataops.checkpoints.folder.manifest import (
-    Manifest,
-    NodeFolder,
-    result_by_range,
-    write_result,
-)
+from dagster_dataops.checkpoints.folder.manifest import Manifest, result_by_range, write_result
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import InputError
-from dagster_dataops.execution.cluster.local_cluster import LocalCluster
 from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.open_stores import use
 from tests.assets.helpers import execute, numbered, pipeline_of, read_jsonl, write_jsonl
@@ -181,7 +177,7 @@ def test_an_operator_reads_the_result_of_another_machine_by_ranges(
 def test_a_result_by_range_is_the_same_input_as_its_copy_until_it_is_replaced(
     on_s3: Any, tmp_path: Path
 ) -> None:
-    def folder() -> NodeFolder:
+    def folder() -> assets.NodeFolder:
         return DataOpsResource(root="s3://results/ranges").folder(["made"])
 
     on_s3()

@@ -15,6 +15,7 @@ from dagster_dataops import (
     DataOpsResource,
     LocalCluster,
     OperatorContext,
+    RayCluster,
     build_definitions,
     config,
 )
@@ -27,8 +28,9 @@ from dagster_dataops.errors import (
     RecordError,
     RetryRefusedError,
 )
-from dagster_dataops.execution.cluster.ray_cluster import RayCluster
 from tests.assets.helpers import (
+    Records,
+    dataset_of,
     definitions_of,
     execute,
     log_of,
@@ -40,7 +42,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 STEP = "docs__fragile"
 
 
@@ -378,9 +379,8 @@ def test_workers_of_the_operator_override_those_of_the_resource(
 
 
 def write(root: Path, count: int) -> Any:
-    from dagster_dataops.datasets.writer import write_records
 
-    return write_records(root / "texts.jsonl", numbered(count), "test")
+    return dataset_of(root / "texts.jsonl", numbered(count))
 
 
 def test_an_asset_of_the_users_own_may_run_an_operator(

@@ -1,19 +1,16 @@
 """Tests that an interrupt ends a run, whatever its retry policy."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from dagster_dataops.assets.definitions import build_definitions
+from dagster_dataops import build_definitions, pipeline
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.errors import RunStoppedError
-from dagster_dataops.pipelines.pipeline import pipeline
-from tests.assets.helpers import resource_at
+from tests.assets.helpers import Records, resource_at
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 RETRIES = dg.RetryPolicy(max_retries=3, delay=0)
 
 

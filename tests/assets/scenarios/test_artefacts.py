@@ -19,7 +19,7 @@ from dagster_dataops import (
     load_artefact,
     pipeline,
 )
-from dagster_dataops.assets import build_operator_job
+from dagster_dataops import assets as parts
 from dagster_dataops.errors import PipelineDefinitionError, RecordError, ResultMissingError
 from tests.assets.helpers import (
     checks_of,
@@ -327,7 +327,7 @@ def test_a_job_of_ops_builds_artefacts_and_previews_them(
     tmp_path: Path, records: Callable[[int], Path], instance: Any
 ) -> None:
     resources = {"dataops": resource_at(tmp_path)}
-    job = build_operator_job(lookup_pipeline(), source=records(3), resources=resources)
+    job = parts.build_operator_job(lookup_pipeline(), source=records(3), resources=resources)
     result = job.execute_in_process(instance=instance)
     assert result.success
     assert [row["found"][1] for row in result_of(tmp_path, "docs", "lookup")] == ["0", "1", "2"]
@@ -406,7 +406,7 @@ def test_a_job_of_ops_joins_artefacts_and_several_results(
     tmp_path: Path, records: Callable[[int], Path], instance: Any
 ) -> None:
     resources = {"dataops": resource_at(tmp_path)}
-    job = build_operator_job(dividing_pipeline(), source=records(4), resources=resources)
+    job = parts.build_operator_job(dividing_pipeline(), source=records(4), resources=resources)
     assert job.execute_in_process(instance=instance).success
     assert [row["id"] for row in result_of(tmp_path, "docs", "lookup")] == [0, 2]
     limit = {"ops": {"even": {"config": {"limit": 2}}}}

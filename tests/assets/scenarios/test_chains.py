@@ -8,7 +8,6 @@ import pytest
 from dagster.components.core.component_tree import ComponentTreeException
 
 from dagster_dataops import chain, data, data_register, pipeline
-from dagster_dataops.assets.launchpad.params import params_field
 from tests.assets.component_project import WARNED_OF, Project
 from tests.assets.helpers import (
     definitions_of,
@@ -18,6 +17,7 @@ from tests.assets.helpers import (
     spec_of,
     write_jsonl,
 )
+from tests.assets.launchpad.options import params_of
 
 pytestmark = WARNED_OF
 
@@ -127,7 +127,7 @@ def test_secrets_and_objects_of_a_part_are_left_out_of_the_launchpad(
     execute(definitions, instance, config)
     row = read_jsonl(root / "docs/clean/clean_results.jsonl")[0]
     assert (row["model"], row["keyed"]) == ("large", True)
-    ((_, field),) = fields_of(params_field(ppl.graph.last.operator))
+    ((_, field),) = fields_of(params_of(ppl.graph.last.operator))
     assert "Not shown, with their values of the pipeline: `api_key` (secret)" in field.description
     ((name, inner),) = fields_of(field)
     assert (name, inner.description) == ("model", "Name of the model.")

@@ -6,9 +6,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataPipeline, combine, pipeline, read_jsonl, read_sequence
+from dagster_dataops import DataPipeline, Pipeline, combine, pipeline, read_jsonl, read_sequence
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.pipelines.pipeline import Pipeline
 from tests.assets.helpers import (
     definitions_of,
     execute,

@@ -9,11 +9,12 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from dagster_dataops import assets as parts
 from dagster_dataops import data, pipeline
-from dagster_dataops.assets import build_operator_job
 from dagster_dataops.errors import ExportError, PipelineDefinitionError
 from tests.assets.component_project import WARNED_OF, Project
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     metadata_of,
@@ -23,7 +24,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])
 LETTERS = dg.StaticPartitionsDefinition(["a", "b/c"])
 
@@ -161,7 +161,7 @@ def test_the_path_may_be_changed_in_the_launchpad(
 
 
 def test_ops_export_too(mark: Any, records: Records, root: Path) -> None:
-    job = build_operator_job(
+    job = parts.build_operator_job(
         exporting(mark, root), source=records(3), resources={"dataops": resource_at(root)}
     )
     assert job.execute_in_process().success

@@ -10,6 +10,7 @@ import pytest
 from dagster_dataops import Operator
 from dagster_dataops.errors import PipelineDefinitionError
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     metadata_of,
@@ -19,7 +20,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 LETTERS = dg.StaticPartitionsDefinition(["a", "b/c"])
 
 

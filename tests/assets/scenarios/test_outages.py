@@ -10,6 +10,7 @@ import pytest
 from dagster_dataops import ErrorRateCheck, build_definitions, pipeline
 from dagster_dataops.errors import OutageError
 from tests.assets.helpers import (
+    Records,
     checks_of,
     definitions_of,
     execute,
@@ -20,7 +21,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from dagster_dataops import PartFiles, build_definitions, pipeline
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.pipelines.local_run import run_operator
-from tests.registries import OperatorRegistry
+from tests.assets.helpers import registry_of_calls
 
-registry = OperatorRegistry(run_operator)
+registry = registry_of_calls()
 
 
 @registry("data.read", columns={"n": int})

@@ -8,11 +8,17 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import build_definitions, load_result
-from dagster_dataops.assets.automation.jobs import JOB_KINDS
-from tests.assets.helpers import execute, log_of, metadata_of, pipeline_of, resource_at
+from tests.assets.helpers import (
+    JOB_KINDS,
+    Records,
+    execute,
+    log_of,
+    metadata_of,
+    pipeline_of,
+    resource_at,
+)
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 Model = Any  # an operator that counts its calls
 COUNT = 60
 

@@ -1,16 +1,15 @@
 """Tests of declared checks as Dagster's: after their asset, alone, blocking, by partition."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsTranslator, build_definitions, checks
-from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
+from dagster_dataops import DataOpsTranslator, assets, build_definitions, checks
 from dagster_dataops.errors import PipelineDefinitionError
 from tests.assets.helpers import (
+    Records,
     checks_of,
     definitions_of,
     execute,
@@ -20,7 +19,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 FAILED = "failed_records"
 LAYOUT = pytest.mark.parametrize("layout", ["steps", "single_step"])
 
@@ -183,7 +181,7 @@ letters = dg.StaticPartitionsDefinition(["a", "b"])
 
 
 class Partitioned(DataOpsTranslator):
-    def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+    def get_asset_spec(self, data: assets.DataOpsTranslatorData) -> dg.AssetSpec:
         return super().get_asset_spec(data).replace_attributes(partitions_def=letters)
 
 

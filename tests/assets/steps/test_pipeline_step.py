@@ -1,7 +1,6 @@
 """Tests of one step for a whole pipeline: the materializations equal those of many steps."""
 
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import DataOpsTranslator, Pipeline, pipeline
-from dagster_dataops.assets.planning.translator import DataOpsTranslatorData
+from dagster_dataops import DataOpsTranslator, Pipeline, assets, pipeline
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     log_of,
@@ -22,7 +21,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 NODES = ("first", "second", "joined")
 TIMES = {"records_per_second", "dagster/uri", "trace"}
 ATTRIBUTES = (
@@ -99,7 +97,7 @@ def specs_of(definitions: dg.Definitions) -> dict[str, Any]:
 class Elaborate(DataOpsTranslator):
     """Changes every attribute that a spec has."""
 
-    def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+    def get_asset_spec(self, data: assets.DataOpsTranslatorData) -> dg.AssetSpec:
         spec = super().get_asset_spec(data)
         last = data.node.name == "joined"
         deps = [*spec.deps, dg.AssetDep("elsewhere", metadata={"why": "order"})]
@@ -304,7 +302,7 @@ def test_an_asset_of_the_users_own_between_two_operators_splits_the_step(
     def between() -> None: ...
 
     class After(DataOpsTranslator):
-        def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+        def get_asset_spec(self, data: assets.DataOpsTranslatorData) -> dg.AssetSpec:
             spec = super().get_asset_spec(data)
             return spec.merge_attributes(deps=["between"]) if data.node.name == "joined" else spec
 
@@ -328,7 +326,7 @@ letters = dg.StaticPartitionsDefinition(["a", "b"])
 class HalfPartitioned(DataOpsTranslator):
     """The first two operators are partitioned; the last one joins all their partitions."""
 
-    def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+    def get_asset_spec(self, data: assets.DataOpsTranslatorData) -> dg.AssetSpec:
         spec = super().get_asset_spec(data)
         last = data.node.name == "joined"
         return spec if last else spec.replace_attributes(partitions_def=letters)
@@ -369,7 +367,7 @@ def test_one_partition_of_a_whole_pipeline_is_made_in_one_step(
     work: Work, root: Path, instance: dg.DagsterInstance
 ) -> None:
     class Partitioned(DataOpsTranslator):
-        def get_asset_spec(self, data: DataOpsTranslatorData) -> dg.AssetSpec:
+        def get_asset_spec(self, data: assets.DataOpsTranslatorData) -> dg.AssetSpec:
             return super().get_asset_spec(data).replace_attributes(partitions_def=letters)
 
     source = write_jsonl(root.parent / "all.jsonl", list(numbered(2)))

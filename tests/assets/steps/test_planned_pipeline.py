@@ -1,6 +1,6 @@
 """Tests of a planned pipeline in custom assets and ops."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +8,9 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import DataOpsResource, Pipeline, dataops_resources
-from dagster_dataops.assets import plan_pipeline
+from dagster_dataops import assets as parts
 from tests.assets.helpers import (
+    Records,
     execute,
     metadata_of,
     numbered,
@@ -18,8 +19,6 @@ from tests.assets.helpers import (
     result_of,
 )
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def texts() -> Iterator[dict[str, Any]]:
 def test_an_op_materializes_the_whole_pipeline(
     form: str, ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    planned = plan_pipeline(ppl, source=texts if form == "function" else records(2))
+    planned = parts.plan_pipeline(ppl, source=texts if form == "function" else records(2))
 
     @dg.op(out={})
     def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource) -> Iterator[Any]:
@@ -68,7 +67,7 @@ def test_an_op_materializes_the_whole_pipeline(
 def test_a_custom_multi_asset_runs_the_selected_assets(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    planned = plan_pipeline(ppl, source=records(2))
+    planned = parts.plan_pipeline(ppl, source=records(2))
 
     @dg.multi_asset(specs=planned.specs, can_subset=True)
     def docs(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> Iterator[Any]:

@@ -7,8 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_dataops import Pipeline, pipeline
-from dagster_dataops.assets import build_operator_job
+from dagster_dataops import Pipeline, assets, pipeline
 from dagster_dataops.foundation.concurrency.background import deleting
 from tests.assets.helpers import (
     asset_of,
@@ -385,7 +384,9 @@ def test_in_a_single_step_a_preview_takes_that_of_the_node_before_it(
 def test_ops_pass_previews_on_and_do_not_publish_them(
     ppl: Pipeline, root: Path, instance: dg.DagsterInstance, records: Any
 ) -> None:
-    job = build_operator_job(ppl, source=records(99), resources={"dataops": resource_at(root)})
+    job = assets.build_operator_job(
+        ppl, source=records(99), resources={"dataops": resource_at(root)}
+    )
     config = {"ops": {"shout": {"config": {"limit": 5}}}}
     result = job.execute_in_process(run_config=config, instance=instance)
     assert [row["id"] for row in result.output_for_node("backwards").read()] == [4, 3, 0]

@@ -1,6 +1,5 @@
 """Tests of the report of a pipeline as an asset."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,9 @@ import pytest
 
 from dagster_dataops import Drop, checks, data
 from dagster_dataops.errors import PipelineDefinitionError
-from tests.assets.helpers import definitions_of, execute, pipeline_of, spec_of, write_jsonl
+from tests.assets.helpers import Records, definitions_of, execute, pipeline_of, spec_of, write_jsonl
 from tests.pipelines.reporting.conftest import read_report
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Operators with several results as assets: one step, an asset an output."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ from dagster_dataops import (
     dataops_resources,
     pipeline,
 )
-from dagster_dataops.assets import build_operator_job
+from dagster_dataops import assets as parts
 from dagster_dataops.checkpoints.publish import commit
 from tests.assets.helpers import (
+    Records,
     checks_of,
     definitions_of,
     execute,
@@ -38,7 +38,6 @@ from tests.assets.helpers import (
 from tests.faults.crashing import DyingAfter, in_child
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 TRAIN, TEST = (dg.AssetKey(["docs", "split", name]) for name in ("train", "test"))
 LAYOUTS = ["steps", "single_step"]
 
@@ -253,7 +252,7 @@ def test_an_op_has_an_output_for_each_result(
     ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     resources = dataops_resources(resource_at(root))
-    job = build_operator_job(ppl, source=records(10), resources=resources)
+    job = parts.build_operator_job(ppl, source=records(10), resources=resources)
     result = job.execute_in_process(instance=instance)
     train: JsonlDataset = result.output_for_node("split", "train")
     assert train.rows == 6

@@ -1,7 +1,7 @@
 """Tests of the source of a pipeline: a file, a function, or an asset of any IO manager."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from dagster_dataops import DataOpsIOManager
 from dagster_dataops.assets.steps.source_assets import source_asset
 from dagster_dataops.errors import InputError, OperatorDefinitionError
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     metadata_of,
@@ -25,7 +26,6 @@ from tests.assets.helpers import (
 )
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 UPPER = [{"id": number, "text": f"TEXT {number}"} for number in range(3)]
 
 

@@ -1,7 +1,7 @@
 """Tests of the body of a step: execute of a translator, in every form, and what it may yield."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from dagster_dataops import (
 from dagster_dataops.errors import RecordError
 from tests.assets.component_project import WARNED_OF, Project
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     log_of,
@@ -31,7 +32,6 @@ from tests.assets.helpers import (
 from tests.docstring_examples import example_in
 from tests.registries import OperatorRegistry
 
-Records = Callable[[int], Path]
 pytestmark = WARNED_OF
 LAYOUTS = pytest.mark.parametrize("layout", ["steps", "single_step"])
 

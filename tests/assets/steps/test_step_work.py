@@ -1,6 +1,6 @@
 """Tests of the work of one step: skipped operators, and checks beside results, in both layouts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,8 @@ import pytest
 
 from dagster_dataops import Pipeline
 from dagster_dataops.assets.steps import run_step
-from tests.assets.helpers import definitions_of, execute, log_of, pipeline_of
+from tests.assets.helpers import Records, definitions_of, execute, log_of, pipeline_of
 from tests.registries import OperatorRegistry
-
-Records = Callable[[int], Path]
 
 
 @pytest.fixture

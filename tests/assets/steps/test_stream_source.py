@@ -3,7 +3,7 @@
 import gzip
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ import orjson
 import pytest
 
 from dagster_dataops import (
+    DataOpsResource,
     DataPipeline,
     DataPipelineBuilder,
+    assets,
     build_definitions,
     checks,
     dataops_assets,
@@ -21,9 +23,6 @@ from dagster_dataops import (
     read_jsonl,
     read_sequence,
 )
-from dagster_dataops.assets import build_operator_job, plan_pipeline
-from dagster_dataops.assets.planning.asset_options import AssetOptions
-from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.source_assets import source_asset
 from dagster_dataops.errors import (
     ConfigurationError,
@@ -35,6 +34,7 @@ from dagster_dataops.errors import (
 from dagster_dataops.execution.runners.given_stream import of_partition
 from dagster_dataops.streams.operations import Operations
 from tests.assets.helpers import (
+    Records,
     definitions_of,
     execute,
     log_of,
@@ -48,7 +48,6 @@ from tests.assets.helpers import (
 from tests.registries import OperatorRegistry
 from tests.streams.serving import served
 
-Records = Callable[[int], Path]
 ROWS = list(numbered(60))
 UPPER = [{**row, "text": row["text"].upper()} for row in ROWS]
 
@@ -190,7 +189,9 @@ def test_compressed_files_and_urls_become_results(
 def test_a_url_of_each_partition(tmp_path: Path) -> None:
     partitions = dg.StaticPartitionsDefinition(["a", "b"])
     origin: Any = source_asset(
-        "https://host/{partition}/docs.jsonl", "docs", AssetOptions(partitions_def=partitions)
+        "https://host/{partition}/docs.jsonl",
+        "docs",
+        assets.AssetOptions(partitions_def=partitions),
     )
     stage = of_partition(origin.plan.node.operator, "b").stream().stage
     assert stage.files.given == ("https://host/b/docs.jsonl",)
@@ -524,7 +525,7 @@ def test_a_stream_is_in_the_step_of_the_decorator(
 def test_a_stream_is_run_in_a_custom_op(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    planned = plan_pipeline(upper, source=read_sequence(ROWS))
+    planned = assets.plan_pipeline(upper, source=read_sequence(ROWS))
 
     @dg.op(out={})
     def nightly(context: dg.OpExecutionContext, dataops: DataOpsResource) -> Iterator[Any]:
@@ -541,7 +542,7 @@ def test_a_stream_is_run_in_a_custom_op(
 def test_a_stream_is_the_source_of_a_job_of_ops(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    job = build_operator_job(
+    job = assets.build_operator_job(
         upper, source=read_sequence(ROWS), resources={"dataops": resource_at(root)}
     )
     assert job.execute_in_process(instance=instance).success

@@ -19,7 +19,7 @@ from dagster_dataops.errors import (
 from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from tests.each import each
 from tests.execution.helpers import act, node, plan, run, write_input
-from tests.foundation.places.test_confined_names import ESCAPES
+from tests.foundation.places.test_places import ESCAPES
 from tests.nodes import Manifest, NodeFolder
 from tests.object_stores import FakeStore, machine
 from tests.parted_results import store_in_parts

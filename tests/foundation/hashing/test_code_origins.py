@@ -1,14 +1,18 @@
-"""Tests of code versions of operators that use several modules of a project, or distributions."""
+"""Tests of foundation.hashing.code_origins and moved_modules."""
 
+import importlib.util
 import os
 import subprocess
 import sys
 import textwrap
+import zoneinfo
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dagster_dataops.foundation.hashing.moved_modules import _FORMER, counted_module
+from dagster_dataops.foundation.hashing.values import function_name
 from tests.warm_python import WarmPython
 
 _REPOSITORY = Path(__file__).parents[2]
@@ -258,3 +262,20 @@ def test_imported_code_does_not_have_the_version_of_the_edited_file(
     edit = "path.write_text(path.read_text().replace('[:LIMIT]', '[LIMIT:]'))"
     imported_before = _version(tmp_path, _EDITED.replace("EDIT", edit))
     assert imported_before != _version(tmp_path, _EDITED.replace("EDIT", ""))
+
+
+@pytest.mark.parametrize("present", _FORMER)
+def test_each_name_is_that_of_a_module_that_exists(present):
+    assert importlib.util.find_spec(f"dagster_dataops.{present}") is not None
+
+
+def test_a_moved_module_counts_under_its_former_name():
+    present = "dagster_dataops.foundation.hashing.values"
+    assert counted_module(present) == "dagster_dataops.hashing.values"
+    assert counted_module("dagster_dataops.training.cooking") == "dagster_dataops.cooking"
+    for other in ("dagster_dataops.foundation.hashing_more", "dagster_dataops.data", "json"):
+        assert counted_module(other) == other
+
+
+def test_a_method_without_a_module_has_a_name():
+    assert function_name(zoneinfo.ZoneInfo("UTC").__reduce__()[0]).startswith("None.")

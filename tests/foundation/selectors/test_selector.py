@@ -1,16 +1,18 @@
-"""Tests of dagster_dataops.foundation.selectors.selector.
-
-Cases of the reference are in tests/reference.
-"""
+"""Tests of selectors: grammar, reading, changing, generated code."""
 
 import pickle
 from collections import OrderedDict, defaultdict
 from typing import NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dagster_dataops.errors import MissingColumnError, SelectedElementError
-from dagster_dataops.foundation.selectors.selector import Selector, is_selector
+from dagster_dataops import Selector
+from dagster_dataops.errors import MissingColumnError, SelectedElementError, SelectorSyntaxError
+from dagster_dataops.foundation.selectors.grammar import EVERY, parse, path_text
+from dagster_dataops.foundation.selectors.selector import is_selector
+from tests.fuzzing import selectors
 
 ITEM = {"foo": [{"x": 1, "y": 2}, {"x": 3, "y": 4, "z": 5}], "bar": 6}
 
@@ -176,3 +178,109 @@ def test_a_bound_mapper_equals_map():
 def test_plain_keys_are_no_selectors():
     assert not is_selector("a key")
     assert all(map(is_selector, ["a.b", "a[0]", "a,b"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("a", [("a",)]),
+        ("foo[1].y,bar", [("foo", 1, "y"), ("bar",)]),
+        (" a ,\tb\n", [("a",), ("b",)]),
+        ("[*].a[01][*]", [(EVERY, "a", 1, EVERY)]),
+        ("*", [("*",)]),
+        ("a]", [("a]",)]),
+        ("0", [("0",)]),
+        ('"a.b"', [('"a', 'b"')]),
+        ("a,a", [("a",), ("a",)]),
+        ("é日本", [("é日本",)]),
+        ("[18446744073709551615]", [(2**64 - 1,)]),
+    ],
+)
+def test_well_formed_selectors_are_paths(text, paths):
+    assert list(parse(text)) == paths
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("", 1),
+        (" ", 2),
+        (",", 1),
+        ("a,", 3),
+        ("a, ,b", 4),
+        (".", 1),
+        (".foo", 1),
+        ("foo.", 5),
+        ("a..b", 3),
+        ("foo[", 4),
+        ("foo[]", 4),
+        ("foo[[0]", 4),
+        ("foo.[0]", 5),
+        ("[0]foo", 4),
+        ("[0].", 5),
+        ("fo o", 3),
+        ("foo [0]", 4),
+        ("a. b", 3),
+        ("[-1]", 1),
+        ("[a]", 1),
+        ("['a']", 1),
+        ("[1:2]", 1),
+        ("a[1*]", 2),
+        ("a[**]", 2),
+        ("[٣]", 1),
+        ("[18446744073709551616]", 1),
+        ("[" + "9" * 10_000 + "]", 1),
+    ],
+)
+def test_malformed_selectors_are_refused_at_the_column_of_the_fault(text, column):
+    with pytest.raises(SelectorSyntaxError) as caught:
+        parse(text)
+
+    assert caught.value.column == column
+    assert str(caught.value).endswith("\n  " + " " * (column - 1) + "^")
+
+
+_STEPS = st.lists(
+    st.from_regex(r"[^.\[,\s]{1,4}", fullmatch=True) | st.integers(0, 2**64 - 1) | st.just(EVERY),
+    min_size=1,
+    max_size=6,
+).map(tuple)
+
+
+@given(st.lists(_STEPS, min_size=1, max_size=4))
+def test_a_selector_reads_as_it_is_written(paths):
+    assert list(parse(" , ".join(map(path_text, paths)))) == paths
+
+
+@pytest.mark.parametrize("text", ["[*]" * 500, ",".join(["a"] * 2000), "a." * 500 + "a"])
+def test_huge_selectors_are_evaluated_as_well(text):
+    with pytest.raises(MissingColumnError):
+        Selector(text).get({"b": 1})
+
+
+_KEYS = st.sampled_from(["a", "b", "0", "*"])
+
+
+_ITEMS = st.recursive(
+    st.integers(0, 9) | st.text(max_size=2) | st.none(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(_KEYS, inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+_ANY_STEP = _KEYS.map(lambda key: f".{key}") | st.sampled_from(["[0]", "[1]", "[*]"])
+
+
+_PATHS = st.lists(_ANY_STEP, min_size=1, max_size=4).map(lambda s: "".join(s).removeprefix("."))
+
+
+_TEXTS = st.lists(_PATHS, min_size=1, max_size=3).map(",".join) | st.text("a.[]*0, ", max_size=9)
+
+
+@given(_TEXTS, _ITEMS)
+def test_compiled_selectors_agree_with_plain_evaluation(text, item):
+    selectors.check_selector(text, item)

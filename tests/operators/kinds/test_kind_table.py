@@ -4,7 +4,6 @@ import ast
 import os
 import pickle
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -267,10 +266,10 @@ def test_a_kind_that_contradicts_another_is_refused(change: tuple[dict, str]) ->
     )
     before = {one.name: one for one in kinds()}
     with pytest.raises(DefinitionError, match=reason):
-        register_kind(replace(fresh, **fields))
+        register_kind(fresh._replace(**fields))
     assert {one.name: one for one in kinds()} == before
 
 
 def test_registering_a_kind_again_changes_nothing() -> None:
-    assert register_kind(replace(SORTING)) is SORTING
+    assert register_kind(SORTING._replace()) is SORTING
     assert kind_named("model") is MODEL

@@ -1,22 +1,51 @@
-"""Tests of traces of whole pipelines, against a reference interpreter."""
+"""Tests of traces: to the source, to later results, of crude data."""
 
+import io
+import json
 import os
+import pickle
 import random
 import signal
 import subprocess
+import tarfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
-from dagster_dataops import Trace, config, data_register, load_result, pipeline, trace
+from dagster_dataops import (
+    DefaultTaskEncoder,
+    FileStore,
+    Pipeline,
+    TextSample,
+    To,
+    Trace,
+    basic_sample_keys,
+    combine,
+    config,
+    crude,
+    data_register,
+    load_result,
+    pipeline,
+    trace,
+)
+from dagster_dataops.__main__ import main
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.errors import ConfigurationError, ResultMissingError, TraceError
+from dagster_dataops.errors import (
+    ConfigurationError,
+    ResultMissingError,
+    TraceError,
+    TraceOutdatedError,
+)
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.pipelines.local_run import plain_context
+from dagster_dataops.pipelines.tracing.crude_origins import CrudeFile, crude_files
 from dagster_dataops.pipelines.tracing.trail import Place
 from tests.faults.crashing import HANG_SECONDS, alive_in_session, wait_until
 from tests.faults.warm_starts import StartedProcess, warm_interpreter
+from tests.pipelines.tracing.conftest import work, write_source
 from tests.pipelines.tracing.random_trails import (
     SOURCE,
     Entry,
@@ -280,3 +309,286 @@ def test_a_node_with_several_results_asks_for_one_of_them(tmp_path):
     for line in (0, -1, 10**9):
         with pytest.raises(TraceError, match=f"no record in line {line:,}"):
             trace(folder_of(tmp_path, split), source_line=line)
+
+
+Made = Callable[..., Pipeline]
+
+
+@data_register("data.traced", outputs=("left", "right"))
+def sent(record: dict[str, Any]) -> Any:
+    return To("right" if record["n"] % 2 else "left")
+
+
+@data_register("data.traced")
+def kept(record: dict[str, Any]) -> Any:
+    return record
+
+
+def test_a_node_without_a_map_says_that_it_was_switched_off(made: Made, root: Path) -> None:
+    made(_trace=False)
+    assert not (root / "docs" / "second" / ".second_results.kept").exists()
+    for given in (1, None):
+        with pytest.raises(TraceError, match="second .*_trace=False.*switched off.*run the node"):
+            trace(root / "docs" / "second", given, source_line=None if given else 2)
+
+
+def test_the_map_of_an_earlier_run_is_removed_when_it_is_switched_off(
+    made: Made, root: Path
+) -> None:
+    kept = root / "docs" / "second" / ".second_results.kept"
+    made()
+    assert kept.exists()
+    with config.temporary(data_process_resume=False):
+        made(_trace=False)
+    assert (root / "docs" / "second" / "second_error.jsonl").exists()
+    assert not kept.exists()
+
+
+def test_the_map_that_a_retry_needs_is_written_and_read_with_trace_off(
+    made: Made, root: Path
+) -> None:
+    made(_trace=False)
+    assert trace(root / "docs" / "first", 1).sources[0].line == 2
+
+
+def test_results_of_named_outputs_are_mapped_with_trace_off(root: Path, source: Path) -> None:
+    with pipeline("docs") as ppl:
+        ppl.sent = sent(_trace=False)
+    ppl.materialize(source)
+    assert trace(root / "docs" / "sent" / "right", 3).sources[0].line == 6
+
+
+def test_records_that_all_became_one_line_need_no_map(root: Path, source: Path) -> None:
+    with pipeline("docs") as ppl:
+        ppl.kept = kept()
+    ppl.materialize(source)
+    assert not (root / "docs" / "kept" / ".kept_results.kept").exists()
+    assert trace(root / "docs" / "kept", 7).sources[0].line == 7
+
+
+def test_a_dataset_operator_ends_the_trail_both_ways(made: Made, root: Path) -> None:
+    made()
+    (end,) = trace(root / "docs" / "third", 1).ends
+    assert (end.node, end.place.line) == ("third", 1)
+    assert "takes all records at once" in end.reason
+    found = trace(root / "docs" / "third", source_line=2)
+    assert [step.node for step in found.steps] == ["first", "second"]
+    assert found.ends[0].place.path.endswith("second_results.jsonl")
+
+
+def test_an_edited_result_is_not_traced(made: Made, root: Path) -> None:
+    made()
+    result = root / "docs" / "first" / "first_results.jsonl"
+    result.write_bytes(result.read_bytes() + b"{}\n")
+    with pytest.raises(TraceOutdatedError, match="first_results.jsonl: it was edited or replaced"):
+        trace(root / "docs" / "first", 1)
+
+
+def test_a_deleted_result_is_not_traced(made: Made, root: Path) -> None:
+    made()
+    (root / "docs" / "first" / "first_results.jsonl").unlink()
+    with pytest.raises(TraceOutdatedError, match="it was deleted after run .* published it"):
+        trace(root / "docs" / "second", source_line=2)
+
+
+@pytest.mark.parametrize("given", [{"line": 1}, {"source_line": 2}])
+def test_a_result_that_was_made_again_since_is_not_traced(
+    made: Made, root: Path, source: Path, given: dict[str, int]
+) -> None:
+    made()
+    write_source(source, 11)
+    with pipeline("docs") as first:
+        first.first = work()
+    first.materialize(source)
+    with pytest.raises(TraceOutdatedError, match="node second read another version .*run the node"):
+        trace(root / "docs" / "second", given.get("line"), source_line=given.get("source_line"))
+
+
+def test_a_result_that_was_made_again_with_the_same_content_is_traced(
+    made: Made, root: Path, source: Path
+) -> None:
+    made()
+    with config.temporary(data_process_resume=False), pipeline("docs") as first:
+        first.first = work()
+    first.materialize(source)
+    assert trace(root / "docs" / "second", 1).sources[0].line == 2
+
+
+def test_a_source_that_has_changed_is_not_traced(made: Made, root: Path, source: Path) -> None:
+    made()
+    before, content = source.stat(), source.read_bytes()
+    source.write_bytes(content[:-1] + b" ")  # of the same size and time
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(TraceOutdatedError, match="node first read another version of .*in.jsonl"):
+        trace(root / "docs" / "first", 1)
+
+
+def test_an_error_of_a_trace_survives_pickling() -> None:
+    error = TraceOutdatedError("a.jsonl", "it has changed")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (TraceOutdatedError, "Trace of a.jsonl: it has changed")
+
+
+def test_records_of_several_inputs_are_told_apart(root: Path, tmp_path: Path) -> None:
+    with pipeline("docs") as ppl:
+        ppl.sent = sent()
+        ppl.add("joined", kept(), inputs=[ppl.sent.right, ppl.source, ppl.sent.left])
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"n": 0}\n\n{"n": 1}\n{"n": 2}')
+    ppl.materialize(source)
+    lines = [trace(root / "docs" / "joined", line).sources[0].line for line in range(1, 7)]
+    assert lines == [3, 1, 3, 4, 1, 4]
+    found = trace(root / "docs" / "joined", source_line=3)
+    assert [place.line for place in found.results] == [1, 3]
+
+
+def test_a_stream_that_does_more_than_choose_by_position_ends_the_trail(
+    root: Path, source: Path
+) -> None:
+    class Few(data_register.new_group("traced_streams")):  # type: ignore[misc]
+        def stream(self, records: Any) -> Any:
+            return records.filter(lambda record: record["n"] > 3)
+
+    with pipeline("docs") as ppl:
+        ppl.kept = kept()
+        ppl.few = Few()
+    ppl.materialize(source)
+    (end,) = trace(root / "docs" / "few", 1).ends
+    assert "do more than choose records by position" in end.reason
+
+
+def test_a_stream_that_combines_results_is_traced(root: Path, source: Path) -> None:
+    with pipeline("docs") as ppl:
+        ppl.sent = sent()
+        ppl.pairs = combine.zip([ppl.sent.left, ppl.sent.right], names=["left", "right"])
+    ppl.materialize(source)
+    found = trace(root / "docs" / "pairs", 2)
+    assert [place.line for place in found.sources] == [3, 4]
+    assert found.steps[-1].outcome == "merged"
+
+
+def write_shard(path: Path, files: Mapping[str, str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, text in files.items():
+            about = tarfile.TarInfo(name)
+            about.size = len(text)
+            tar.addfile(about, io.BytesIO(text.encode()))
+
+
+def cook_both(sample: dict[str, Any], more: FileStore) -> TextSample:
+    second = more.get(f"m{sample['__key__'][1:]}.txt", sample).decode()
+    text = f"{sample['txt'].decode()} {second}"
+    return TextSample(**basic_sample_keys(sample), text=text)
+
+
+class Pairs(DefaultTaskEncoder[Any, Any, Any, Any]):
+    """Packs the first record of a window with the last one, the second with the last but one."""
+
+    cookers = (cook_both,)
+
+    def select_samples_to_pack(self, samples: list[Any]) -> list[list[Any]]:
+        return [[samples[at], samples[-1 - at]] for at in range(len(samples) // 2)]
+
+    def pack_selected_samples(self, samples: list[Any]) -> TextSample:
+        return TextSample.derive_from(samples[0], text="|".join(one["text"] for one in samples))
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    """A dataset of eight samples in two shards, and a store with a text for each."""
+    for shard in range(2):
+        numbers = range(4 * shard, 4 * shard + 4)
+        write_shard(tmp_path / f"a/a-{shard}.tar", {f"a{n}.txt": f"text {n}" for n in numbers})
+    write_shard(tmp_path / "more/m.tar", {f"m{n}.txt": f"more {n}" for n in range(8)})
+    return tmp_path
+
+
+@pytest.fixture
+def packed(shards: Path, root: Path) -> Path:
+    """The folder of packs of the dataset."""
+    source = crude(shards / "a", aux={"more": str(shards / "more")})
+    Pairs().pipeline("pairs", packing_buffer_size=4).materialize(source)
+    return root / "pairs" / "packed"
+
+
+def bytes_of(file: CrudeFile) -> str:
+    assert file.first is not None
+    content = (Path(file.dataset) / file.shard).read_bytes()
+    return content[file.first : file.end].decode()
+
+
+def test_a_pack_is_traced_to_the_bytes_of_its_samples_and_of_their_auxiliary_files(
+    packed: Path,
+) -> None:
+    for line, numbers in enumerate([(0, 3), (1, 2), (4, 7), (5, 6)], 1):
+        found = trace(packed, line)
+        assert [place.line - 1 for place in found.sources] == sorted(numbers)
+        texts = {bytes_of(one) for one in found.files}
+        assert texts == {f"{kind} {n}" for kind in ("text", "more") for n in numbers}
+        assert [step.node for step in found.steps] == ["cooked", "cooked", "packed"]
+        assert len(found.files) == 4
+
+
+def test_a_sample_is_traced_to_the_pack_that_it_is_in(packed: Path) -> None:
+    for number, line in enumerate([1, 2, 2, 1, 3, 4, 4, 3]):
+        found = trace(packed, source_line=number + 1)
+        assert [place.line for place in found.results] == [line]
+        assert {bytes_of(one) for one in found.files} == {f"text {number}", f"more {number}"}
+
+
+def test_records_of_a_stream_that_cooks_are_traced_to_bytes(shards: Path, root: Path) -> None:
+    with pipeline("cooked") as ppl:
+        ppl.kept = upper()
+    source = crude(shards / "a", aux={"more": str(shards / "more")}).cook([cook_both])
+    ppl.materialize(source)
+
+    found = trace(root / "cooked" / "kept", 6)
+
+    assert [bytes_of(one) for one in found.files] == ["text 5", "more 5"]
+
+
+@data_register("data.traced_crude", _concurrency_mode="single")
+def upper(record: dict[str, Any]) -> dict[str, Any]:
+    return record | {"text": record["text"].upper()}
+
+
+def test_the_command_prints_files_with_their_bytes(
+    packed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trace", str(packed), "--line", "2"]) == 0
+    printed = capsys.readouterr().out
+    dataset = packed.parents[2]
+    assert f"\nfiles\n    {dataset}/a  a-0.tar  a1.txt  bytes 1,536 to 1,542\n" in printed
+    assert f"    {dataset}/more  m.tar  m2.txt  bytes 2,560 to 2,566\n" in printed
+
+    assert main(["trace", str(packed), "--line", "2", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)["files"][0]
+    assert first == {
+        "dataset": f"{dataset}/a",
+        "shard": "a-0.tar",
+        "name": "a1.txt",
+        "first": 1536,
+        "end": 1542,
+    }
+
+
+def test_files_of_folders_and_of_stores_that_are_gone_have_no_bytes(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "x.txt").write_text("x")
+    lines = [
+        json.dumps(
+            {"__sources__": [{"dataset_path": at, "shard_name": at, "file_names": ["x.txt"]}]}
+        )
+        for at in (str(tmp_path / "folder"), str(tmp_path / "gone"))
+    ]
+
+    found = crude_files(lines)
+
+    assert [str(one) for one in found] == [f"{tmp_path}/{at}  x.txt" for at in ("folder", "gone")]
+    assert [(one.first, one.end) for one in found] == [(None, None)] * 2
+
+
+def test_lines_that_are_no_records_of_crude_samples_have_no_files() -> None:
+    lines = [None, '{"parts": 1, "key": 2}', '["__sources__"]', '{"__sources__": 3}', '"parts"']
+    assert crude_files(lines) == ()

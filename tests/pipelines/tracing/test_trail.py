@@ -1,5 +1,31 @@
-"""Tests of dagster_dataops.pipelines.tracing.trail: the texts of traces."""
+"""Tests of the files that a trace reads: trails, maps of records, files with lines."""
 
+import random
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.journal import kept_journal
+from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
+from dagster_dataops.checkpoints.journal.span import Span
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
+from dagster_dataops.errors import TraceError
+from dagster_dataops.operators.outcomes.dispositions import (
+    USUAL,
+    Disposition,
+    disposition,
+    emitting,
+    sending,
+)
+from dagster_dataops.pipelines.tracing import record_file
+from dagster_dataops.pipelines.tracing.record_file import FoundLine, RecordFile
+from dagster_dataops.pipelines.tracing.record_map import MOST_LINES, KeptMap, find_error_row
 from dagster_dataops.pipelines.tracing.trail import (
     Place,
     Step,
@@ -72,3 +98,192 @@ def test_outcomes_and_reasons_of_dispositions() -> None:
     assert outcome_of({"emitted": 0}, 3, 0) == "dropped"
     assert reasons_of({"dropped": ["", "a", "a"]}) == {"a": 2}
     assert reasons_of({"dropped": {"a: b": 3}}) == {"a: b": 3}
+
+
+MERGED = disposition(emitted=0, merged=True)
+MANIFEST = Manifest(
+    operator="demo.work",
+    rows_in=0,
+    rows_out=0,
+    dropped=0,
+    failed=0,
+    resumed=0,
+    size_bytes=0,
+    modified_ns=0,
+    fingerprint="xxh3:1",
+    run="r",
+    attempts=["r"],
+    seconds=0.0,
+    made_from={},
+    kind="record",
+    mapped=True,
+    traced=True,
+)
+
+
+def map_of(
+    folder: Path,
+    spans: Sequence[Sequence[Disposition]],
+    failed: Sequence[int] = (),
+    outputs: Sequence[str] = (),
+) -> KeptMap:
+    """Return the map of records with these dispositions, span by span, and failed ones between."""
+    node = NodeFolder(folder, "work")
+    (folder / "in.jsonl").write_bytes(b"")
+    rows = 0
+    with (
+        (folder / "in.jsonl").open("rb") as source,
+        KeptJournal(node.kept, source.fileno(), check_input=False) as keeping,
+    ):
+        for at, span in enumerate(spans):
+            fields: list[dict[str, Any]] = [orjson.loads(one) for one in span]
+            lines = sum(
+                len(one.get("outputs", [])) if outputs else one.get("emitted", 1) for one in fields
+            )
+            notes = SpanNotes.of(len(span), enumerate(span), {})
+            size = 2 * lines
+            made = Span(10 * at, 10, len(span), lines, 0, 0, size, 0, 0, 0)
+            keeping.add(made, b"x\n" * lines, (), notes)
+            rows += lines
+        keeping.finish({"result": "xxh3:1", "fingerprint": None, "attempts": []}, {})
+    errors = [orjson.dumps({"index": at, "line": at + 1, "message": f"m{at}"}) for at in failed]
+    node.errors.write_bytes(b"".join(one + b"\n" for one in errors))
+    manifest = replace(
+        MANIFEST,
+        rows_in=sum(map(len, spans)) + len(failed),
+        rows_out=rows,
+        failed=len(failed),
+        outputs={name: {"folder": name, "name": name} for name in outputs},
+    )
+    return KeptMap(node, manifest)
+
+
+def test_lines_and_records_are_found_among_random_dispositions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_journal, "_PIECE_BYTES", 60)
+    chance = random.Random(1)
+    kinds = [USUAL, emitting(0), emitting(2), emitting(5), disposition(emitted=0, dropped=["a"])]
+    spans = [[chance.choice(kinds) for _ in range(chance.randrange(1, 9))] for _ in range(40)]
+    spans[3] = [USUAL] * 4
+    kept = [one for span in spans for one in span]
+    failed = sorted(chance.sample(range(len(kept) + 30), 30))
+    found = map_of(tmp_path, spans, failed)
+    left, line = iter(kept), 0
+    for record in range(len(kept) + 30):
+        if record in failed:
+            assert found.of_record(record).fields == {"failed": True}
+            continue
+        fields = orjson.loads(next(left))
+        lines = [(0, line + at) for at in range(fields.get("emitted", 1))]
+        assert found.of_record(record) == ((record,), lines, fields, 0)
+        assert all(found.of_line(*one).records == (record,) for one in lines)
+        line += len(lines)
+
+
+def test_lines_of_named_outputs_are_counted_apart(tmp_path: Path) -> None:
+    spans = [[sending(0), sending(1)], [sending(1, 0, 1), emitting(0)], [sending(0)]]
+    found = map_of(tmp_path, spans, outputs=("left", "right"))
+    assert found.of_record(2).lines == [(1, 1), (0, 1), (1, 2)]
+    assert found.of_record(3).lines == []
+    assert [found.of_line(0, at).records for at in range(3)] == [(0,), (2,), (4,)]
+    assert [found.of_line(1, at).records for at in range(3)] == [(1,), (2,), (2,)]
+
+
+def test_a_batch_whose_lines_are_with_its_first_record_is_one_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_journal, "_PIECE_BYTES", 1)
+    spans = [[USUAL, MERGED], [MERGED, emitting(3)], [MERGED, emitting(0), MERGED, USUAL]]
+    found = map_of(tmp_path, spans, failed=[1])
+    batches = [(0, 2, 3), (4, 5), (6, 7), (8,)]
+    for batch in batches:
+        assert all(found.of_record(one).records == batch for one in batch)
+    lines = [found.of_line(0, at).records for at in range(5)]
+    assert lines == [batches[0], batches[1], batches[1], batches[1], batches[3]]
+
+
+def test_the_first_thousand_lines_of_a_record_are_followed(tmp_path: Path) -> None:
+    entry = map_of(tmp_path, [[USUAL, emitting(2500)]]).of_record(1)
+    assert (len(entry.lines), entry.left_out) == (MOST_LINES, 1500)
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "of another run"])
+def test_a_map_that_is_not_that_of_the_result_is_refused(tmp_path: Path, damage: str) -> None:
+    map_of(tmp_path, [[USUAL, emitting(0)]])
+    node = NodeFolder(tmp_path, "work")
+    manifest = replace(MANIFEST, rows_in=2, rows_out=1)
+    if damage == "missing":
+        node.kept.unlink()
+    elif damage == "cut":
+        node.kept.write_bytes(node.kept.read_bytes()[30:])
+    else:
+        manifest = replace(manifest, fingerprint="xxh3:2")
+    with pytest.raises(TraceError, match="missing, damaged or of another run.*run the node again"):
+        KeptMap(node, manifest)
+
+
+def test_missing_rows_of_the_error_file_are_noticed(tmp_path: Path) -> None:
+    map_of(tmp_path, [[USUAL, USUAL]], failed=[0])
+    node = NodeFolder(tmp_path, "work")
+    assert (find_error_row(node, 0) or {})["message"] == "m0"
+    assert find_error_row(node, 1) is None
+    node.errors.unlink()
+    with pytest.raises(TraceError, match="1 record failed, and .*_error.jsonl has 0"):
+        KeptMap(node, replace(MANIFEST, rows_in=3, rows_out=2, failed=1))
+
+
+def test_a_map_takes_a_few_bytes_a_record(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    kinds = [USUAL, emitting(0), emitting(2), disposition(emitted=0, dropped=["too_short"])]
+    spans = [chance.choices(kinds, k=100) for _ in range(300)]
+    map_of(tmp_path, spans, failed=array("I", range(0, 33_000, 11)))
+    assert NodeFolder(tmp_path, "work").kept.stat().st_size < 30_000
+
+
+FOREIGN = b'\xef\xbb\xbf{"a":1}\r\n\n  \n{"a":2}\n{"a":3}  \n\n{"a":4}'
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> RecordFile:
+    (tmp_path / "in.jsonl").write_bytes(FOREIGN)
+    return RecordFile(tmp_path / "in.jsonl", ours=False)
+
+
+def test_blank_lines_are_no_records_but_are_counted_as_lines(foreign: RecordFile) -> None:
+    found = foreign.find([0, 1, 2, 3, 4])
+    assert found == {
+        0: FoundLine(1, b'{"a":1}'),
+        1: FoundLine(4, b'{"a":2}'),
+        2: FoundLine(5, b'{"a":3}'),
+        3: FoundLine(7, b'{"a":4}'),
+    }
+    assert foreign.count() == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "index"), [(1, 0), (2, None), (3, None), (4, 1), (5, 2), (6, None), (7, 3), (8, None)]
+)
+def test_a_line_is_found_by_its_number(foreign: RecordFile, line: int, index: int | None) -> None:
+    assert foreign.index_of(line) == index
+
+
+def test_an_empty_file_has_no_records(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(b"")
+    empty = RecordFile(tmp_path / "in.jsonl", ours=True)
+    assert (empty.find([0]), empty.index_of(1), empty.count()) == ({}, None, 0)
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_records_are_found_across_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: bool
+) -> None:
+    monkeypatch.setattr(record_file, "BLOCK_BYTES", 64)
+    chance = random.Random(1)
+    lines = [b'{"n":%d,"t":"%s"}' % (n, b"x" * chance.randrange(90)) for n in range(200)]
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    records = RecordFile(tmp_path / "in.jsonl", ours=ours)
+    wanted = chance.sample(range(200), 30)
+    assert records.find(wanted) == {at: FoundLine(at + 1, lines[at]) for at in wanted}
+    assert [records.index_of(at + 1) for at in wanted] == wanted
+    assert records.count() == 200

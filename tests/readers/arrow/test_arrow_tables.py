@@ -8,8 +8,10 @@ from itertools import islice
 
 import pytest
 
-from dagster_dataops import errors
-from dagster_dataops.readers.arrow.arrow_tables import read_arrow, read_parquet
+from dagster_dataops import (
+    errors,
+    readers,
+)
 from dagster_dataops.testing import assert_resumes_anywhere
 
 pa = pytest.importorskip("pyarrow")
@@ -35,9 +37,9 @@ def write_stream(path, rows, batch=1500):
 
 
 KINDS = {
-    "parquet": (write_parquet, read_parquet),
-    "arrow file": (write_file, read_arrow),
-    "arrow stream": (write_stream, read_arrow),
+    "parquet": (write_parquet, readers.read_parquet),
+    "arrow file": (write_file, readers.read_arrow),
+    "arrow stream": (write_stream, readers.read_arrow),
 }
 
 
@@ -75,7 +77,7 @@ def test_they_resume_at_the_borders_of_batches_and_groups(tmp_path, kind, stop):
 
 def test_only_the_group_at_which_it_stood_is_read_again(tmp_path, monkeypatch):
     write_parquet(tmp_path / "t", ROWS)
-    stream = read_parquet(tmp_path / "t").and_return()
+    stream = readers.read_parquet(tmp_path / "t").and_return()
     list(islice(stream, 4600))
     state = stream.state_dict()
     groups = []
@@ -87,7 +89,7 @@ def test_only_the_group_at_which_it_stood_is_read_again(tmp_path, monkeypatch):
             groups.extend(which) or batches(self, size, which, *rest, **more)
         ),
     )
-    again = read_parquet(tmp_path / "t").and_return()
+    again = readers.read_parquet(tmp_path / "t").and_return()
     again.load_state_dict(state)
     assert list(again) == ROWS[4600:]
     assert groups == [3]
@@ -120,11 +122,11 @@ def test_a_missing_file_is_named(tmp_path, kind):
 def test_streams_may_be_packed_and_files_not(tmp_path):
     write_stream(tmp_path / "t", ROWS[:9], 2)
     (tmp_path / "s.arrow.gz").write_bytes(gzip.compress((tmp_path / "t").read_bytes()))
-    assert_resumes_anywhere(lambda: read_arrow(tmp_path / "s.arrow.gz"))
+    assert_resumes_anywhere(lambda: readers.read_arrow(tmp_path / "s.arrow.gz"))
     write_file(tmp_path / "t", ROWS[:9])
     (tmp_path / "s.arrow.gz").write_bytes(gzip.compress((tmp_path / "t").read_bytes()))
     with pytest.raises(errors.StreamSourceError, match="decompress it first"):
-        list(read_arrow(tmp_path / "s.arrow.gz"))
+        list(readers.read_arrow(tmp_path / "s.arrow.gz"))
 
 
 def test_they_are_read_by_url(tmp_path, kind):
@@ -145,7 +147,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         for at in range(0, 200_000, 50_000):
             texts = [f"{n:040d}" for n in range(at, at + 50_000)]
             writer.write_table(pa.table({"n": range(at, at + 50_000), "text": texts}, schema))
-    stream = iter(read_parquet(tmp_path / "t").and_return())
+    stream = iter(readers.read_parquet(tmp_path / "t").and_return())
     next(stream)
     tracemalloc.start()
     try:
@@ -165,7 +167,7 @@ def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "dagster_dataops.readers.arrow.arrow_files", None)
     monkeypatch.delattr("dagster_dataops.readers.arrow.arrow_files")
     with pytest.raises(errors.MissingExtraError, match=r"read_parquet needs .*\[arrow\]"):
-        read_parquet("x.parquet")
+        readers.read_parquet("x.parquet")
 
 
 @pytest.mark.parametrize("policy", ["skip", "quarantine"])
@@ -225,9 +227,10 @@ def test_a_state_from_before_failures_were_counted_is_taken(tmp_path, kind):
     stream = read(tmp_path / "t").and_return()
     list(islice(stream, 4))
     state = stream.state_dict()
-    place = state["position"][1]
-    assert place[1:] == [4, 0]
-    state["position"][1] = place[:2]
+    within = state["position"]["within"]
+    assert (within["item_index"], within["failed_before"]) == (4, 0)
+    older = [0, [within["group"], within["item_index"]], 0]
+    state |= {"version": 2, "position": older}
     again = read(tmp_path / "t").and_return()
     again.load_state_dict(state)
     assert list(again) == ROWS[4:10]
@@ -247,7 +250,9 @@ def test_the_groups_around_a_damaged_one_are_read(tmp_path):
     pq.write_table(pa.Table.from_pylist(rows[:5]), tmp_path / "u")
     (tmp_path / "v").write_bytes(b"PAR1 not a table PAR1")
 
-    stream = read_parquet([path, tmp_path / "v", tmp_path / "u"]).and_return(on_error="quarantine")
+    stream = readers.read_parquet([path, tmp_path / "v", tmp_path / "u"]).and_return(
+        on_error="quarantine"
+    )
 
     assert list(stream) == [*rows[:20], *rows[40:], *rows[:5]]
     first, second = (one["message"] for one in stream.quarantined)
@@ -262,17 +267,20 @@ def test_columns_of_folders_are_columns_of_the_records(tmp_path):
     def by_text(rows):
         return sorted(rows, key=lambda row: row["text"])
 
-    assert by_text(read_parquet(tmp_path / "hive")) == table.to_pylist()
-    assert by_text(read_parquet(str(tmp_path / "hive" / "lang=*" / "y=1" / "*"))) == [
+    assert by_text(readers.read_parquet(tmp_path / "hive")) == table.to_pylist()
+    assert by_text(readers.read_parquet(str(tmp_path / "hive" / "lang=*" / "y=1" / "*"))) == [
         {"text": "a", "lang": "de", "y": 1}, {"text": "d", "lang": None, "y": 1},
     ]  # fmt: skip
-    assert by_text(read_parquet(tmp_path / "hive", ["y", "text"]))[1] == {"text": "b", "y": 2}
+    assert by_text(readers.read_parquet(tmp_path / "hive", ["y", "text"]))[1] == {
+        "text": "b",
+        "y": 2,
+    }
     for wanted in (["y", "text"], ["lang", "text", "y"], ["lang"]):
-        assert all(list(row) == wanted for row in read_parquet(tmp_path / "hive", wanted))
-    (row, *_) = read_parquet(tmp_path / "hive", ["y", "text"], file_key="file")
+        assert all(list(row) == wanted for row in readers.read_parquet(tmp_path / "hive", wanted))
+    (row, *_) = readers.read_parquet(tmp_path / "hive", ["y", "text"], file_key="file")
     assert list(row) == ["y", "text", "file"]
-    assert by_text(read_parquet(tmp_path / "hive", hive=False))[0] == {"text": "a"}
-    assert_resumes_anywhere(lambda: read_parquet(tmp_path / "hive"))
+    assert by_text(readers.read_parquet(tmp_path / "hive", hive=False))[0] == {"text": "a"}
+    assert_resumes_anywhere(lambda: readers.read_parquet(tmp_path / "hive"))
 
 
 @pytest.mark.parametrize(("write", "read"), KINDS.values(), ids=KINDS)
@@ -292,7 +300,7 @@ def test_the_batches_around_damage_in_an_arrow_file_are_read(tmp_path):
     damaged = content[:middle] + b"\xff" * 3000 + content[middle + 3000 :]
     (tmp_path / "t").write_bytes(damaged)
 
-    stream = read_arrow(tmp_path / "t").and_return(on_error="skip")
+    stream = readers.read_arrow(tmp_path / "t").and_return(on_error="skip")
     found = list(stream)
 
     assert stream.errors

@@ -7,8 +7,10 @@ import uuid
 
 import pytest
 
-from dagster_dataops import errors
-from dagster_dataops.readers.arrow.arrow_tables import read_arrow, read_parquet
+from dagster_dataops import (
+    errors,
+    readers,
+)
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -70,7 +72,7 @@ def test_values_become_json(tmp_path, type_, value, expected):
     with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
         out.write_table(table)
 
-    rows = list(read_arrow(tmp_path / "t"))
+    rows = list(readers.read_arrow(tmp_path / "t"))
 
     assert rows == [{"v": expected}, {"v": None}]
     assert json.loads(json.dumps(rows)) == rows
@@ -84,8 +86,8 @@ def test_values_that_are_not_json_are_refused_with_their_column(tmp_path, type_)
     with pytest.raises(
         errors.StreamSourceError, match="column 'bad' is .*cannot be converted to JSON"
     ):
-        list(read_arrow(tmp_path / "t"))
-    assert list(read_arrow(tmp_path / "t", ["good"])) == [{"good": 1}]
+        list(readers.read_arrow(tmp_path / "t"))
+    assert list(readers.read_arrow(tmp_path / "t", ["good"])) == [{"good": 1}]
 
 
 def test_a_value_beyond_python_names_the_column(tmp_path):
@@ -94,11 +96,11 @@ def test_a_value_beyond_python_names_the_column(tmp_path):
     with pa.OSFile(str(tmp_path / "t"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
         out.write_table(table)
     with pytest.raises(errors.StreamSourceError, match="column 'at' has a value that cannot"):
-        list(read_arrow(tmp_path / "t"))
+        list(readers.read_arrow(tmp_path / "t"))
 
 
 def test_a_map_with_a_key_twice_is_refused(tmp_path):
     column = pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int8()))
     pq.write_table(pa.table({"m": column}), tmp_path / "t")
     with pytest.raises(errors.StreamSourceError, match="column 'm'.*one key twice"):
-        list(read_parquet(tmp_path / "t"))
+        list(readers.read_parquet(tmp_path / "t"))

@@ -7,8 +7,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dagster_dataops import errors
-from dagster_dataops.readers.delimited.delimited_files import read_delimited
+from dagster_dataops import errors, readers
 from tests.examples import at_most
 from tests.readers.delimited.tables import CELLS, QUOTING
 
@@ -39,13 +38,13 @@ from tests.readers.delimited.tables import CELLS, QUOTING
     ],
 )
 def test_rows_are_split_correctly(written, content, options, expected):
-    assert list(read_delimited(written(content), **options)) == expected
+    assert list(readers.read_delimited(written(content), **options)) == expected
 
 
 def test_the_error_for_a_long_cell_names_the_limit_of_csv(written):
     path = written("a\n" + "x" * 200_000 + "\n")
     with pytest.raises(errors.StreamSourceError, match=r"line 2: field larger.*field_size_limit"):
-        list(read_delimited(path))
+        list(readers.read_delimited(path))
 
 
 TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
@@ -72,6 +71,6 @@ def test_csv_output_is_read_as_the_csv_module_reads_it(
     expected = list(csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=delimiter))
     options = {"delimiter": delimiter, "encoding": encoding, "names": ["x", "y", "z"]}
 
-    rows = list(read_delimited(path, block_size=1024, **options))
+    rows = list(readers.read_delimited(path, block_size=1024, **options))
 
     assert [list(row.values()) for row in rows] == [row for row in expected if row]

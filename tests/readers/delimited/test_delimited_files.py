@@ -5,8 +5,10 @@ import tracemalloc
 
 import pytest
 
-from dagster_dataops import errors
-from dagster_dataops.readers.delimited.delimited_files import read_delimited
+from dagster_dataops import (
+    errors,
+    readers,
+)
 from dagster_dataops.testing import assert_resumes_anywhere
 
 
@@ -25,7 +27,7 @@ from dagster_dataops.testing import assert_resumes_anywhere
     ],
 )
 def test_a_bad_row_is_an_error_after_the_rows_before_it(written, content, types, message):
-    rows = iter(read_delimited(written(content), types=types).and_return())
+    rows = iter(readers.read_delimited(written(content), types=types).and_return())
     assert next(rows)["a"] in ["1", 1]
     with pytest.raises(errors.StreamSourceError, match=message):
         next(rows)
@@ -33,7 +35,7 @@ def test_a_bad_row_is_an_error_after_the_rows_before_it(written, content, types,
 
 def test_bad_rows_are_skipped_kept_and_counted(written):
     path = written(b'a,b\n1,2\n3\n"4\n4",x\n\xff,6\n7,8\n')
-    stream = read_delimited(path, types={"b": int}).and_return(on_error="quarantine")
+    stream = readers.read_delimited(path, types={"b": int}).and_return(on_error="quarantine")
     assert list(stream) == [{"a": "1", "b": 2}, {"a": "7", "b": 8}]
     assert [one["item"] for one in stream.quarantined] == [["3"], ["4\n4", "x"], ["\udcff", "6"]]
     assert [one["message"].partition("line ")[2][:2] for one in stream.quarantined] == [
@@ -45,9 +47,9 @@ def test_bad_rows_are_skipped_kept_and_counted(written):
 
 def test_invalid_columns_are_refused(written):
     with pytest.raises(errors.StreamSourceError, match="has two columns 'a'"):
-        list(read_delimited(written("a,a\n1,2\n")))
+        list(readers.read_delimited(written("a,a\n1,2\n")))
     with pytest.raises(errors.StreamSourceError, match="has no column 'z', which types names"):
-        list(read_delimited(written("a,b\n1,2\n"), types={"z": int}))
+        list(readers.read_delimited(written("a,b\n1,2\n"), types={"z": int}))
 
 
 @pytest.mark.parametrize(
@@ -64,13 +66,13 @@ def test_invalid_columns_are_refused(written):
 )
 def test_invalid_arguments_are_refused_at_construction(options, message):
     with pytest.raises(errors.StreamDefinitionError, match=message):
-        read_delimited("none.csv", **options)
+        readers.read_delimited("none.csv", **options)
 
 
 def test_every_file_has_its_header(written):
     paths = [written("a,b\n1,2\n", "1.csv"), written("b,a\n3,4\n", "2.csv")]
-    assert list(read_delimited(paths, types=int)) == [{"a": 1, "b": 2}, {"b": 3, "a": 4}]
-    assert_resumes_anywhere(lambda: read_delimited(paths))
+    assert list(readers.read_delimited(paths, types=int)) == [{"a": 1, "b": 2}, {"b": 3, "a": 4}]
+    assert_resumes_anywhere(lambda: readers.read_delimited(paths))
 
 
 @pytest.mark.slow
@@ -81,7 +83,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path, suffix):
     with gzip.open(path, "wt") if suffix.endswith("gz") else path.open("w") as file:
         for _ in range(1000):
             file.write(lines)
-    stream = iter(read_delimited(path, names=["n", "a", "b"], types={"n": int}).and_return())
+    stream = iter(
+        readers.read_delimited(path, names=["n", "a", "b"], types={"n": int}).and_return()
+    )
     next(stream)
     tracemalloc.start()
     try:
@@ -103,7 +107,7 @@ def test_a_registered_reader_may_return_it_and_feed_a_pipeline(written):
 
     @data_register("data.delimited_test")
     def table(path: str) -> DataPipelineBuilder:
-        return read_delimited(path, types={"n": int})
+        return readers.read_delimited(path, types={"n": int})
 
     @data_register("data.delimited_test")
     def double(data: dict):
@@ -125,7 +129,7 @@ def test_a_file_that_is_no_text_is_one_failed_item(content, encoding, tmp_path):
         (tmp_path / name).write_bytes("n,t\n1,a\n".encode(encoding or "utf-8"))
     (tmp_path / "2.csv").write_bytes(content)
 
-    stream = read_delimited(tmp_path, encoding=encoding).and_return(on_error="quarantine")
+    stream = readers.read_delimited(tmp_path, encoding=encoding).and_return(on_error="quarantine")
 
     assert list(stream) == [{"n": "1", "t": "a"}] * 2
     assert "2.csv" in stream.quarantined[0]["message"]

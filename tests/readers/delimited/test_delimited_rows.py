@@ -9,8 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dagster_dataops import errors
-from dagster_dataops.readers.delimited.delimited_files import read_delimited
+from dagster_dataops import errors, readers
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.examples import at_most
 from tests.readers.delimited.tables import CELLS, QUOTING
@@ -27,7 +26,7 @@ def test_rows_resume_anywhere_with_their_lines(tmp_path, table, terminator):
     path = tmp_path / "table.csv"
     path.write_bytes(file.getvalue().encode())
     assert_resumes_anywhere(
-        lambda: read_delimited(path, block_size=1024, line_key="line"), limit=40
+        lambda: readers.read_delimited(path, block_size=1024, line_key="line"), limit=40
     )
 
 
@@ -42,7 +41,7 @@ def test_line_numbers_are_those_of_row_starts_even_after_resuming(written):
         line += 1 + row[1].count("\n")
 
     def made():
-        return read_delimited(
+        return readers.read_delimited(
             path, names=["n", "t"], header=True, block_size=1024, file_key="file", line_key="line"
         ).and_return()
 
@@ -56,16 +55,16 @@ def test_line_numbers_are_those_of_row_starts_even_after_resuming(written):
 def test_a_row_longer_than_a_block_is_one_row(written):
     text = "\n".join("x" * 99 for _ in range(500))
     path = written(f'a,b\n1,2\n"{text}",3\n4,5\n')
-    rows = list(read_delimited(path, block_size=1024))
+    rows = list(readers.read_delimited(path, block_size=1024))
     assert rows == [{"a": "1", "b": "2"}, {"a": text, "b": "3"}, {"a": "4", "b": "5"}]
 
 
 def test_a_position_belongs_to_the_types_it_was_read_with(written):
     path = written("a\n1\n2\n")
-    stream = read_delimited(path).and_return()
+    stream = readers.read_delimited(path).and_return()
     next(iter(stream))
     state = stream.state_dict()
     with pytest.raises(errors.StreamStateError, match="options"):
-        read_delimited(path, types=int).and_return().load_state_dict(state)
+        readers.read_delimited(path, types=int).and_return().load_state_dict(state)
     with pytest.raises(errors.StreamStateError, match="options"):
-        read_delimited(path, delimiter=";").and_return().load_state_dict(state)
+        readers.read_delimited(path, delimiter=";").and_return().load_state_dict(state)

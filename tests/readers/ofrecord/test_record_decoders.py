@@ -7,45 +7,40 @@ import sys
 import numpy as np
 import pytest
 
+from dagster_dataops import readers
 from dagster_dataops.errors import MissingExtraError, StreamDefinitionError
-from dagster_dataops.readers import (
-    OFRecordBytesDecoder,
-    OFRecordImageDecoder,
-    OFRecordRawDecoder,
-    read_ofrecord,
-)
 from tests.each import each
 from tests.readers.ofrecord.ofrecord_writing import payload, written
 
 
 @each("kind", ["int8", "uint8", "int32", "int64", "float32", "float64", "float", "double", "char"])
 def test_numbers_become_arrays(kind):
-    found = OFRecordRawDecoder("n", (2, 2), kind)({"n": [1, 2, 3, 4]})
+    found = readers.OFRecordRawDecoder("n", (2, 2), kind)({"n": [1, 2, 3, 4]})
     assert found.tolist() == [[1, 2], [3, 4]]
     assert found.dtype == {"float": "float32", "double": "float64", "char": "int8"}.get(kind, kind)
 
 
 def test_a_shape_without_dimensions_is_one_number():
-    assert OFRecordRawDecoder("n", (), "int64")({"n": [7]}) == 7
+    assert readers.OFRecordRawDecoder("n", (), "int64")({"n": [7]}) == 7
 
 
 def test_bytes_are_signed_integers():
     features = {"n": [bytes([0, 127, 128, 255])]}
-    assert OFRecordRawDecoder("n", (4,), "int32")(features).tolist() == [0, 127, -128, -1]
-    assert OFRecordRawDecoder("n", (4,), "uint8")(features).tolist() == [0, 127, 128, 255]
+    assert readers.OFRecordRawDecoder("n", (4,), "int32")(features).tolist() == [0, 127, -128, -1]
+    assert readers.OFRecordRawDecoder("n", (4,), "uint8")(features).tolist() == [0, 127, 128, 255]
 
 
 def test_another_number_of_values_is_cut_or_filled_if_wanted():
     features = {"n": [1, 2, 3]}
 
     def decoded(size, **options):
-        return OFRecordRawDecoder("n", (size,), "int32", **options)(features).tolist()
+        return readers.OFRecordRawDecoder("n", (size,), "int32", **options)(features).tolist()
 
     assert decoded(2, truncate=True) == [1, 2]
     assert decoded(5, truncate=True) == [1, 2, 3, 0, 0]
     assert decoded(5, auto_zero_padding=True) == [1, 2, 3, 0, 0]
     assert decoded(5, dim1_varying_length=True) == [1, 2, 3]
-    varying = OFRecordRawDecoder("n", (4, 3), "int32", dim1_varying_length=True)
+    varying = readers.OFRecordRawDecoder("n", (4, 3), "int32", dim1_varying_length=True)
     assert varying(features).tolist() == [[1, 2, 3]]
     refused = [
         (2, {}),
@@ -70,11 +65,11 @@ def test_another_number_of_values_is_cut_or_filled_if_wanted():
 def test_features_that_do_not_fit_are_refused(case):
     features, message = case
     with pytest.raises(ValueError, match=message):
-        OFRecordRawDecoder("n", (1,), "int32")(features)
+        readers.OFRecordRawDecoder("n", (1,), "int32")(features)
 
 
 def test_one_value_of_bytes_is_decoded():
-    decode = OFRecordBytesDecoder("n")
+    decode = readers.OFRecordBytesDecoder("n")
     assert decode({"n": [b"abc"]}) == b"abc"
     for values, found in ([], "0 values"), ([1], "1 value, no bytes"), ([b"a", b"b"], "2 values"):
         with pytest.raises(ValueError, match=found):
@@ -92,37 +87,37 @@ def test_images_become_arrays_in_a_color_space():
     features = {"n": [picture()]}
     wanted = {"BGR": [0, 128, 255], "RGB": [255, 128, 0]}
     for space, pixel in wanted.items():
-        found = OFRecordImageDecoder("n", space)(features)
+        found = readers.OFRecordImageDecoder("n", space)(features)
         assert found.shape == (2, 3, 3)
         assert found.dtype == np.uint8
         assert found[1, 2].tolist() == pixel
-    assert OFRecordImageDecoder("n", "GRAY")(features).shape == (2, 3, 1)
-    assert OFRecordImageDecoder("n")({"n": [picture("L", 7)]})[0, 0].tolist() == [7, 7, 7]
+    assert readers.OFRecordImageDecoder("n", "GRAY")(features).shape == (2, 3, 1)
+    assert readers.OFRecordImageDecoder("n")({"n": [picture("L", 7)]})[0, 0].tolist() == [7, 7, 7]
 
 
 def test_an_image_is_turned_by_its_exif_data():
     image = pytest.importorskip("PIL.Image")
     exif = image.Exif()
     exif[0x0112] = 6
-    found = OFRecordImageDecoder("n")({"n": [picture(form="JPEG", exif=exif)]})
+    found = readers.OFRecordImageDecoder("n")({"n": [picture(form="JPEG", exif=exif)]})
     assert found.shape == (3, 2, 3)
 
 
 @each("data", [b"", b"no image", picture()[:40]])
 def test_bytes_that_are_no_image_are_refused(data):
     with pytest.raises(ValueError, match="feature 'n' is no image that can be read"):
-        OFRecordImageDecoder("n")({"n": [data]})
+        readers.OFRecordImageDecoder("n")({"n": [data]})
 
 
 def test_they_decode_the_records_of_a_file(tmp_path):
     data = payload(encoded=("bytes", [picture()]), label=("int32", [3]))
     path = written(tmp_path / "part-0", [data])
     decoders = {
-        "image": OFRecordImageDecoder("encoded", "RGB"),
-        "label": OFRecordRawDecoder("label", (), "int32"),
-        "raw": OFRecordBytesDecoder("encoded"),
+        "image": readers.OFRecordImageDecoder("encoded", "RGB"),
+        "label": readers.OFRecordRawDecoder("label", (), "int32"),
+        "raw": readers.OFRecordBytesDecoder("encoded"),
     }
-    (found,) = read_ofrecord(path, pickle.loads(pickle.dumps(decoders)))
+    (found,) = readers.read_ofrecord(path, pickle.loads(pickle.dumps(decoders)))
     assert (found["image"].shape, found["label"], found["raw"]) == ((2, 3, 3), 3, picture())
 
 
@@ -133,17 +128,17 @@ def test_arguments_that_do_not_fit_are_refused():
         ((1,), "int16", "dtype is 'int16'; it must be one of int8"),
     ]:
         with pytest.raises(StreamDefinitionError, match=message):
-            OFRecordRawDecoder("n", shape, kind)
+            readers.OFRecordRawDecoder("n", shape, kind)
     with pytest.raises(StreamDefinitionError, match="dim1_varying_length needs"):
-        OFRecordRawDecoder("n", (), "int32", dim1_varying_length=True)
+        readers.OFRecordRawDecoder("n", (), "int32", dim1_varying_length=True)
     with pytest.raises(StreamDefinitionError, match="color_space is 'HSV'"):
-        OFRecordImageDecoder("n", "HSV")
+        readers.OFRecordImageDecoder("n", "HSV")
 
 
 def test_the_extra_is_named_without_its_packages(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(MissingExtraError, match=r"dagster-dataops\[ofrecord\]"):
-        OFRecordImageDecoder("n")
+        readers.OFRecordImageDecoder("n")
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(MissingExtraError, match=r"dagster-dataops\[ofrecord\]"):
-        OFRecordRawDecoder("n", (1,), "int32")
+        readers.OFRecordRawDecoder("n", (1,), "int32")

@@ -1,4 +1,4 @@
-"""``read_ofrecord`` and `OFRecordReader`."""
+"""``readers.read_ofrecord`` and `readers.OFRecordReader`."""
 
 import gzip
 import json
@@ -7,7 +7,6 @@ import pytest
 
 from dagster_dataops import data_register, readers
 from dagster_dataops.errors import OperatorOptionError, StreamArgumentError, StreamSourceError
-from dagster_dataops.readers import OFRecordReader, read_ofrecord
 from dagster_dataops.readers.ofrecord import record_frames
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.each import each
@@ -39,49 +38,49 @@ ALL = [10 * part + at for part in range(3) for at in range(6)]
 
 
 def test_records_are_read_with_their_features(parts):
-    (first, *_) = read_ofrecord(parts / "part-0")
+    (first, *_) = readers.read_ofrecord(parts / "part-0")
     assert first == {"n": [0], "text": [b""]}
-    assert numbers(read_ofrecord(parts)) == ALL
-    assert numbers(read_ofrecord(str(parts / "part-*"))) == ALL
+    assert numbers(readers.read_ofrecord(parts)) == ALL
+    assert numbers(readers.read_ofrecord(str(parts / "part-*"))) == ALL
 
 
 @each("size", [100, 64, 20_000])
 def test_it_resumes_anywhere(parts, monkeypatch, size):
     monkeypatch.setattr(record_frames, "BLOCK_BYTES", size)
-    assert numbers(read_ofrecord(parts)) == ALL
-    assert_resumes_anywhere(lambda: read_ofrecord(parts))
-    assert_resumes_anywhere(lambda: read_ofrecord(parts).shuffle(4, seed=1))
+    assert numbers(readers.read_ofrecord(parts)) == ALL
+    assert_resumes_anywhere(lambda: readers.read_ofrecord(parts))
+    assert_resumes_anywhere(lambda: readers.read_ofrecord(parts).shuffle(4, seed=1))
 
 
 def test_a_state_is_loaded_with_other_blocks(parts, monkeypatch):
-    stream = read_ofrecord(parts).and_return()
+    stream = readers.read_ofrecord(parts).and_return()
     items = iter(stream)
     for _ in range(9):
         next(items)
     state = json.loads(json.dumps(stream.state_dict()))
     monkeypatch.setattr(record_frames, "BLOCK_BYTES", 50)
-    again = read_ofrecord(parts).and_return()
+    again = readers.read_ofrecord(parts).and_return()
     again.load_state_dict(state)
     assert numbers(again) == ALL[9:]
 
 
 def test_decoders_choose_the_columns(parts):
     decoders = {"n": lambda features: features["n"][0], "size": lambda f: len(f["text"][0])}
-    assert list(read_ofrecord(parts / "part-1", decoders))[:2] == [
+    assert list(readers.read_ofrecord(parts / "part-1", decoders))[:2] == [
         {"n": 10, "size": 0},
         {"n": 11, "size": 30},
     ]
     with pytest.raises(StreamArgumentError, match="a decoder is a str"):
-        read_ofrecord(parts, {"n": "n"})
+        readers.read_ofrecord(parts, {"n": "n"})
 
 
 def test_compressed_files_are_read(tmp_path, small_blocks):
     content = b"".join(frame(numbered(at, 40)) for at in range(9))
     (tmp_path / "part-0.gz").write_bytes(gzip.compress(content))
-    assert numbers(read_ofrecord(tmp_path)) == list(range(9))
+    assert numbers(readers.read_ofrecord(tmp_path)) == list(range(9))
     (tmp_path / "part-0.gz").write_bytes(gzip.compress(content)[:-12])
     with pytest.raises(StreamSourceError, match=r"part-0\.gz"):
-        list(read_ofrecord(tmp_path))
+        list(readers.read_ofrecord(tmp_path))
 
 
 def damaged(path, kind):
@@ -116,13 +115,13 @@ def test_a_damaged_file_is_named_with_the_byte(tmp_path, case):
     path = written(folder / "part-0", [numbered(at, size=at * 30) for at in range(6)])
     written(folder / "part-1", [numbered(10)])
     damaged(path, kind)
-    stream = read_ofrecord(folder).and_return()
+    stream = readers.read_ofrecord(folder).and_return()
     with pytest.raises(StreamSourceError, match=message.replace("380", r"\d+")):
         list(stream)
-    skipping = read_ofrecord(folder).and_return(on_error="quarantine")
+    skipping = readers.read_ofrecord(folder).and_return(on_error="quarantine")
     assert numbers(skipping) == [*range(read), 10]
     assert skipping.errors == 1
-    resumed = read_ofrecord(folder).and_return(on_error="quarantine")
+    resumed = readers.read_ofrecord(folder).and_return(on_error="quarantine")
     resumed.load_state_dict(skipping.state_dict())
     assert (list(resumed), resumed.errors) == ([], 1)
 
@@ -132,11 +131,11 @@ def test_a_damaged_payload_is_a_failed_item_with_its_byte(tmp_path):
     path = written(tmp_path / "part-0", [good, b"\x0a\x7f", good])
     message = rf"part-0, record at byte {len(frame(good))}: is damaged, or is no OFRecord"
     with pytest.raises(StreamSourceError, match=message):
-        list(read_ofrecord(path))
-    stream = read_ofrecord(path).and_return(on_error="skip")
+        list(readers.read_ofrecord(path))
+    stream = readers.read_ofrecord(path).and_return(on_error="skip")
     assert numbers(stream) == [1, 1]
 
-    failing = read_ofrecord(path, {"m": lambda features: features["m"]})
+    failing = readers.read_ofrecord(path, {"m": lambda features: features["m"]})
     with pytest.raises(StreamSourceError, match=r"record at byte 0: KeyError: 'm'"):
         list(failing)
 
@@ -144,19 +143,19 @@ def test_a_damaged_payload_is_a_failed_item_with_its_byte(tmp_path):
 def test_an_empty_file_and_an_empty_record_are_read(tmp_path):
     written(tmp_path / "part-0", [])
     written(tmp_path / "part-1", [b""])
-    assert list(read_ofrecord(tmp_path)) == [{}]
+    assert list(readers.read_ofrecord(tmp_path)) == [{}]
 
 
 # ---------------------------------------------------------------- numbered parts
 
 
-class Numbers(OFRecordReader):
+class Numbers(readers.OFRecordReader):
     def parse(self, features):
         return {"n": features["n"][0]}
 
 
 def test_parts_are_read_by_their_numbers(parts):
-    assert numbers(OFRecordReader(parts, 3).stream()) == ALL
+    assert numbers(readers.OFRecordReader(parts, 3).stream()) == ALL
     assert numbers(Numbers(parts, 2).stream()) == ALL[:12]
     batches = list(Numbers(parts, 3, batch_size=4, drop_last=True).stream())
     assert batches[1] == {"n": [4, 5, 10, 11]}
@@ -186,7 +185,7 @@ def test_the_place_of_a_record_is_its_file_and_number(parts):
 
 
 def test_errors_of_a_part_name_file_record_and_byte(parts):
-    class Failing(OFRecordReader):
+    class Failing(readers.OFRecordReader):
         def parse(self, features):
             raise ValueError("no label")
 
@@ -203,11 +202,11 @@ def test_errors_of_a_part_name_file_record_and_byte(parts):
 
 def test_a_registered_reader_is_an_operator(parts):
     @data_register("data.ofrecord_tests", columns={"n": int})
-    class Registered(OFRecordReader):
+    class Registered(readers.OFRecordReader):
         def parse(self, features):
             return {"n": features["n"][0]}
 
     assert numbers(Registered(parts, data_part_num=3).stream()) == ALL
     with pytest.raises(OperatorOptionError, match="records are no lines"):
         Numbers(parts, 3, skip_blank_lines=True)
-    assert readers.OFRecordReader is OFRecordReader
+    assert readers.OFRecordReader is readers.OFRecordReader

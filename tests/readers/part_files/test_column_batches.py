@@ -1,20 +1,37 @@
 """Batches over epochs."""
 
 import itertools
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops import DataPipelineBuilder, read_sequence
+from dagster_dataops import PartFiles
 from dagster_dataops.errors import DataPipelineError
-from dagster_dataops.readers.part_files.column_batches import BatchStage
 from dagster_dataops.testing import assert_resumes_anywhere
+from tests.readers.helpers import write_parts
 
 
-def batches(rows, size, epochs=1, *, drop_last=False, wrap=False):
-    source = read_sequence([{"n": row} for row in rows]).stage
-    return DataPipelineBuilder(BatchStage(source, epochs, size, drop_last, wrap))
+class Rows(PartFiles):
+    """One JSON object a line."""
+
+    def parse(self, line):
+        return json.loads(line)
+
+
+def reader(folder, rows, size, epochs=1, **options):
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    write_parts(folder, lines)
+    return Rows(folder, 1, batch_size=size, epochs=epochs, prefetch=0, **options).stream()
+
+
+@pytest.fixture(scope="module")
+def batches(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("batches")
+    return lambda rows, *given, **options: reader(
+        folder, [{"n": row} for row in rows], *given, **options
+    )
 
 
 def sizes(stream):
@@ -27,7 +44,7 @@ def sizes(stream):
     epochs=st.integers(1, 3),
     kind=st.sampled_from(["short", "drop_last", "wrap"]),
 )
-def test_batches_hold_the_rows_in_their_order(count, size, epochs, kind):
+def test_batches_hold_the_rows_in_their_order(batches, count, size, epochs, kind):
     rows = list(range(count))
     made = list(batches(rows, size, epochs, **({} if kind == "short" else {kind: True})))
     found = [row for batch in made for row in batch["n"]]
@@ -47,19 +64,17 @@ def test_batches_hold_the_rows_in_their_order(count, size, epochs, kind):
     epochs=st.one_of(st.none(), st.integers(1, 3)),
     kind=st.sampled_from(["short", "drop_last", "wrap"]),
 )
-def test_batches_resume_at_any_position(count, size, epochs, kind):
+def test_batches_resume_at_any_position(batches, count, size, epochs, kind):
     more = {} if kind == "short" else {kind: True}
     assert_resumes_anywhere(lambda: batches(range(count), size, epochs, **more), limit=12)
 
 
-def test_rows_of_other_columns_are_refused():
-    stage = BatchStage(read_sequence([{"a": 1}, {"b": 2}]).stage, 1, 2, drop_last=False, wrap=False)
-
+def test_rows_of_other_columns_are_refused(tmp_path):
     with pytest.raises(DataPipelineError, match=r"\['a'\] and \['b'\]"):
-        list(DataPipelineBuilder(stage))
+        list(reader(tmp_path, [{"a": 1}, {"b": 2}], 2))
 
 
-def test_the_stage_that_makes_a_stream_infinite_is_named():
+def test_the_stage_that_makes_a_stream_infinite_is_named(batches):
     assert batches([1], 1, None).endless_stage == "batch"
     assert batches([1], 1).endless_stage is None
     assert sizes(itertools.islice(batches([1, 2], 4, None, wrap=True), 3)) == [4, 4, 4]

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from dagster_dataops import PartFiles
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.readers.part_files.part_names import PartNames
 from tests.readers.helpers import EXAMPLE, write_parts
 
 
@@ -23,8 +22,12 @@ from tests.readers.helpers import EXAMPLE, write_parts
         (5, 0, "part-00000"),
     ],
 )
-def test_numbers_are_filled_up_and_never_cut(length, number, name):
-    assert PartNames("x", number + 1, "part-", length).names[number] == name
+def test_numbers_are_filled_up_and_never_cut(length, number, name, tmp_path):
+    for other in range(number):
+        (tmp_path / f"part-{other:0{max(length, 0)}}").write_text("")
+    (tmp_path / name).write_text("found")
+    reader = PartFiles(tmp_path, number + 1, part_name_suffix_length=length)
+    assert reader() == [{"text": "found"}]
 
 
 def test_all_missing_parts_are_named(tmp_path):
@@ -55,10 +58,18 @@ def test_reading_all_parts_logs_nothing(caplog):
     assert caplog.text == ""
 
 
-@given(seed=st.integers(0, 2**64 - 1), epoch=st.integers(0, 9))
-def test_an_order_is_a_permutation_and_the_first_epoch_is_unshuffled(seed, epoch):
-    parts = PartNames("x", 12, "part-", -1)
+@pytest.fixture(scope="module")
+def twelve(tmp_path_factory):
+    return write_parts(tmp_path_factory.mktemp("parts"), *map(str, range(12)))
 
-    assert sorted(parts.order(seed, epoch)) == sorted(parts.names)
-    assert parts.order(seed, epoch) == parts.order(seed, epoch)
-    assert parts.order(seed, 0) == parts.names
+
+@given(seed=st.integers(0, 2**64 - 1))
+def test_an_order_is_a_permutation_and_the_first_epoch_is_unshuffled(twelve, seed):
+    reader = PartFiles(twelve, 12, seed=seed, shuffle_after_epoch=True, epochs=4)
+    texts = [row["text"] for row in reader()]
+    epochs = [texts[at : at + 12] for at in range(0, 48, 12)]
+
+    assert epochs[0] == [str(number) for number in range(12)]
+    assert all(sorted(one) == sorted(epochs[0]) for one in epochs)
+    assert len(set(map(tuple, epochs))) > 1
+    assert [row["text"] for row in reader()] == texts

@@ -12,7 +12,6 @@ import pytest
 
 from dagster_dataops import PartFiles
 from dagster_dataops.errors import OperatorOptionError, StreamSourceError
-from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.readers.helpers import EXAMPLE, NAMES, PLACES, ROWS, A, B, mini, places, write_parts
 from tests.readers.part_files.rows import values
@@ -51,7 +50,7 @@ def test_an_infinite_reader_continues_into_the_next_epoch(files, size, period, n
 
     assert values(batches[number - 1]) == expected
     assert batches[:period] == batches[period : 2 * period] == batches[2 * period :]
-    assert reader.stream().finitude is Finitude.INFINITE
+    assert reader.stream().is_infinite()
 
 
 def test_rows_come_in_the_order_of_files_and_lines():

@@ -27,3 +27,8 @@ def page(number):
         written("request", url, "application/http; msgtype=request", asked),
         written("response", url, "application/http; msgtype=response", http),
     ]
+
+
+def byte_of(stream):
+    """Return the byte at which the next record of a stream over one archive begins."""
+    return stream.state_dict()["position"]["within"]["group"]

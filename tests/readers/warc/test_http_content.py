@@ -8,8 +8,7 @@ import brotli
 import pytest
 import zstandard
 
-from dagster_dataops import errors
-from dagster_dataops.readers.warc.web_archives import read_warc
+from dagster_dataops import errors, readers
 from tests.each import each
 from tests.readers.warc.archives import written
 
@@ -35,7 +34,9 @@ def response(content, *headers):
 
 def texts(tmp_path, *records, on_error="raise"):
     (tmp_path / "a.warc").write_bytes(b"".join(records))
-    return [row["text"] for row in read_warc(tmp_path / "a.warc").and_return(on_error=on_error)]
+    return [
+        row["text"] for row in readers.read_warc(tmp_path / "a.warc").and_return(on_error=on_error)
+    ]
 
 
 @each(

@@ -1,7 +1,10 @@
-"""Tests of dagster_dataops.readers.warc.page_text."""
+"""The charset of pages of web archives."""
 
-from dagster_dataops.readers.warc.page_text import page_text
+import pytest
+
+from dagster_dataops import readers
 from tests.each import each
+from tests.readers.warc.archives import written
 
 CODECS_OF_PYTHON = [
     "undefined", "idna", "punycode", "unicode-escape", "unicode_escape", "raw_unicode_escape",
@@ -10,8 +13,22 @@ CODECS_OF_PYTHON = [
 ]  # fmt: skip
 
 
+@pytest.fixture
+def page_text(tmp_path):
+    """Return a function that returns the text of one page, as the reader gives it."""
+
+    def text_of(content, content_type):
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n\r\n".encode()
+        record = written("response", "https://example.org/0", "application/http", head + content)
+        (tmp_path / "page.warc").write_bytes(record)
+        (row,) = readers.read_warc(tmp_path / "page.warc")
+        return row["text"]
+
+    return text_of
+
+
 @each("label", CODECS_OF_PYTHON)
-def test_a_label_that_is_no_charset_of_the_web_counts_as_none(label):
+def test_a_label_that_is_no_charset_of_the_web_counts_as_none(label, page_text):
     page = r"<p>C:\new \u0041 a+AGE-b é</p>"
     assert page_text(page.encode(), f"text/html; charset={label}") == page
 
@@ -42,7 +59,7 @@ def test_a_label_that_is_no_charset_of_the_web_counts_as_none(label):
         ("latin-1", "latin-1", "é"),
     ],
 )
-def test_labels_mean_what_they_mean_in_browsers(case):
+def test_labels_mean_what_they_mean_in_browsers(case, page_text):
     label, codec, text = case
     assert page_text(text.encode(codec), f"text/html; charset={label}") == text
 
@@ -60,7 +77,7 @@ def test_labels_mean_what_they_mean_in_browsers(case):
         ("<p>none</p>", "utf-8", "é日"),
     ],
 )
-def test_a_page_may_name_its_charset_itself(case):
+def test_a_page_may_name_its_charset_itself(case, page_text):
     head, codec, text = case
     page = head + text
     assert page_text(page.encode(codec), "text/html") == page
@@ -69,12 +86,12 @@ def test_a_page_may_name_its_charset_itself(case):
 
 
 @each("codec", ["utf-8-sig", "utf-16", "utf-16-be"])
-def test_a_byte_order_mark_decides_first(codec):
+def test_a_byte_order_mark_decides_first(codec, page_text):
     content = "é日".encode(codec)
     if codec == "utf-16-be":
         content = b"\xfe\xff" + content
     assert page_text(content, "text/html; charset=gb2312") == "é日"
 
 
-def test_invalid_bytes_are_replaced():
+def test_invalid_bytes_are_replaced(page_text):
     assert page_text(b"a\xffb", "text/html; charset=utf-8") == "a\ufffdb"

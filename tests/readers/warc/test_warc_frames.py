@@ -4,26 +4,26 @@ import gzip
 
 import pytest
 
-from dagster_dataops import errors
-from dagster_dataops.readers.warc.web_archives import read_warc
+from dagster_dataops import errors, readers
 from dagster_dataops.testing import assert_resumes_anywhere
-from tests.readers.warc.archives import PAGES, page
+from tests.readers.warc.archives import PAGES, byte_of, page
 
 
 def test_a_position_is_the_byte_at_which_a_record_begins(archive):
-    stream = read_warc(archive).and_return()
+    stream = readers.read_warc(archive).and_return()
     rows = [next(iter(stream)) for _ in range(PAGES)]
-    number, place, _ = stream.state_dict()["position"]
-    assert (number, place[1]) == (0, 1)
-    assert archive.read_bytes()[place[0] :].startswith((b"WARC/1.", b"\x1f\x8b"))
-    assert place[0] > archive.stat().st_size * 0.7
+    position = stream.state_dict()["position"]
+    assert (position["number"], position["within"]["item_index"]) == (0, 1)
+    begin = byte_of(stream)
+    assert archive.read_bytes()[begin:].startswith((b"WARC/1.", b"\x1f\x8b"))
+    assert begin > archive.stat().st_size * 0.7
     assert rows[-1]["url"].endswith(str(PAGES - 1))
 
 
 def test_a_truncated_file_is_an_error_after_its_remaining_content(archive):
-    content, expected = archive.read_bytes(), list(read_warc(archive, None))
-    stream = read_warc(archive, None).and_return()
-    begins = [stream.state_dict()["position"][1][0] for _ in stream]
+    content, expected = archive.read_bytes(), list(readers.read_warc(archive, None))
+    stream = readers.read_warc(archive, None).and_return()
+    begins = [byte_of(stream) for _ in stream]
     ends = [*begins[1:], len(content)]
     for cut in set(range(1, len(content), 97)) - {0, *ends, *(end - 4 for end in ends)}:
         archive.write_bytes(content[:cut])
@@ -31,25 +31,25 @@ def test_a_truncated_file_is_an_error_after_its_remaining_content(archive):
         with pytest.raises(
             errors.StreamSourceError, match=r"pages\..*, record at byte \d+: is truncated"
         ):
-            for row in read_warc(archive, None):
+            for row in readers.read_warc(archive, None):
                 found.append(row)  # noqa: PERF402 - to see what came before the error
         assert found == expected[: sum(end <= cut for end in ends)]
 
 
 def test_a_file_of_whole_records_is_whole(archive):
-    content, expected = archive.read_bytes(), list(read_warc(archive, None))
-    stream = read_warc(archive, None).and_return()
-    for number, end in enumerate(stream.state_dict()["position"][1][0] for _ in stream):
+    content, expected = archive.read_bytes(), list(readers.read_warc(archive, None))
+    stream = readers.read_warc(archive, None).and_return()
+    for number, end in enumerate(byte_of(stream) for _ in stream):
         archive.write_bytes(content[:end])
-        assert list(read_warc(archive, None)) == expected[:number]
+        assert list(readers.read_warc(archive, None)) == expected[:number]
 
 
 def test_records_that_were_packed_together_resume_anywhere(tmp_path):
     path = tmp_path / "together.warc.gz"
     records = [record for number in range(5) for record in page(number)]
     path.write_bytes(b"".join(gzip.compress(b"".join(records[at : at + 4])) for at in (0, 4, 8)))
-    assert len(list(read_warc(path))) == 5
-    assert_resumes_anywhere(lambda: read_warc(path, None))
+    assert len(list(readers.read_warc(path))) == 5
+    assert_resumes_anywhere(lambda: readers.read_warc(path, None))
 
 
 def test_lines_may_end_with_a_line_feed_alone(tmp_path):
@@ -61,10 +61,10 @@ def test_lines_may_end_with_a_line_feed_alone(tmp_path):
         for head, _, rest in heads
     ]
     (tmp_path / "whole.warc").write_bytes(b"".join(records))
-    expected = list(read_warc(tmp_path / "whole.warc", None))
+    expected = list(readers.read_warc(tmp_path / "whole.warc", None))
     for between in (b"", b"\n", b"\r\n\n"):
         path.write_bytes(between.join(bare))
-        assert list(read_warc(path, None)) == expected
+        assert list(readers.read_warc(path, None)) == expected
         path.write_bytes(gzip.compress(between.join(bare)))
-        assert list(read_warc(path, None)) == expected
-    assert_resumes_anywhere(lambda: read_warc(path, None))
+        assert list(readers.read_warc(path, None)) == expected
+    assert_resumes_anywhere(lambda: readers.read_warc(path, None))

@@ -5,13 +5,12 @@ import gzip
 
 import pytest
 
-from dagster_dataops import errors
-from dagster_dataops.readers.warc.web_archives import read_warc
-from tests.readers.warc.archives import PAGES, written
+from dagster_dataops import errors, readers
+from tests.readers.warc.archives import PAGES, byte_of, written
 
 
 def test_pages_are_records(archive):
-    rows = list(read_warc(archive, file_key="file"))
+    rows = list(readers.read_warc(archive, file_key="file"))
     assert len(rows) == PAGES
     assert rows[1]["text"] == "page 1 é" * 41
     assert rows[2]["text"] == "page 2 é" * 81
@@ -30,42 +29,42 @@ def test_pages_are_records(archive):
 
 
 def test_types_are_chosen(archive):
-    assert len(list(read_warc(archive, None))) == 1 + 2 * PAGES
-    assert {row["type"] for row in read_warc(archive, ["request"])} == {"request"}
+    assert len(list(readers.read_warc(archive, None))) == 1 + 2 * PAGES
+    assert {row["type"] for row in readers.read_warc(archive, ["request"])} == {"request"}
     with pytest.raises(errors.StreamArgumentError, match="must be a list of texts"):
-        read_warc(archive, "request")
+        readers.read_warc(archive, "request")
 
 
 def test_bytes_come_as_base64(archive):
-    row = list(read_warc(archive, binary=True))[1]
+    row = list(readers.read_warc(archive, binary=True))[1]
     assert base64.b64decode(row["base64"]) == ("page 1 é" * 41).encode("latin-1")
 
 
 def test_a_damaged_record_is_named(archive):
-    stream = read_warc(archive, None).and_return()
-    begins = [stream.state_dict()["position"][1][0] for _ in stream]
+    stream = readers.read_warc(archive, None).and_return()
+    begins = [byte_of(stream) for _ in stream]
     content = bytearray(archive.read_bytes())
     damaged = begins[9] + (20 if archive.suffix == ".gz" else 0)
     content[damaged : damaged + 40] = b"\xff" * 40
     archive.write_bytes(bytes(content))
     found = []
     with pytest.raises(errors.StreamSourceError, match=rf"record at byte {begins[9]}: is"):
-        for row in read_warc(archive, None):
+        for row in readers.read_warc(archive, None):
             found.append(row)  # noqa: PERF402 - to see what came before the error
     assert len(found) == 9
 
 
 def test_the_records_around_a_damaged_one_are_read(archive):
-    expected = list(read_warc(archive, None))
-    stream = read_warc(archive, None).and_return()
-    begins = [stream.state_dict()["position"][1][0] for _ in stream]
+    expected = list(readers.read_warc(archive, None))
+    stream = readers.read_warc(archive, None).and_return()
+    begins = [byte_of(stream) for _ in stream]
     content = bytearray(archive.read_bytes())
     for number in (3, 9):
         damaged = begins[number] + (20 if archive.suffix == ".gz" else 0)
         content[damaged : damaged + 40] = b"\xff" * 40
     archive.write_bytes(bytes(content) + b"\x1f\x8b\x08 no end")
 
-    stream = read_warc([archive, archive], None).and_return(on_error="quarantine")
+    stream = readers.read_warc([archive, archive], None).and_return(on_error="quarantine")
 
     good = [row for number, row in enumerate(expected) if number not in {3, 9}]
     assert list(stream) == good * 2
@@ -81,7 +80,7 @@ def test_records_without_a_url_or_an_http_head_keep_their_content(tmp_path):
     unnamed = whole.replace(b"WARC-Target-URI: https://example.org/1\r\n", b"")
     (tmp_path / "a.warc").write_bytes(old + unnamed)
 
-    rows = list(read_warc(tmp_path / "a.warc"))
+    rows = list(readers.read_warc(tmp_path / "a.warc"))
 
     assert [row["text"] for row in rows] == ["a page of HTTP/0.9", "a page"]
     assert [row["status"] for row in rows] == [None, 200]
@@ -93,4 +92,4 @@ def test_the_end_of_a_gzip_member_ends_its_record(tmp_path):
     parts = [record.rstrip() + blank for blank in (b"\r\n", b"", b"\r\n\r\n")]
     (tmp_path / "a.warc.gz").write_bytes(b"".join(map(gzip.compress, parts)))
 
-    assert [row["text"] for row in read_warc(tmp_path / "a.warc.gz", None)] == ["text"] * 3
+    assert [row["text"] for row in readers.read_warc(tmp_path / "a.warc.gz", None)] == ["text"] * 3

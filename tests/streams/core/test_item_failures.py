@@ -12,6 +12,7 @@ import pytest
 
 from dagster_dataops import DataPipeline, errors, get_last_failed_example, read_sequence
 from tests.each import each
+from tests.streams.functions import fails_on_thirds
 
 
 def inverse(x):
@@ -358,12 +359,6 @@ def test_an_error_of_a_signal_handler_is_a_failure_of_the_function_that_it_inter
 
 
 # ---------------------------------------------------------------- one file of several ranks
-
-
-def fails_on_thirds(number):
-    if number % 3 == 0:
-        raise ValueError(f"bad {number}")
-    return number
 
 
 def shard(rank, ranks, path):

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from dagster_dataops import errors, read_jsonl
-from dagster_dataops.streams.text_streams import read_text
 from dagster_dataops.testing import assert_resumes_anywhere
+from dagster_dataops.text import read_text
 
 zstandard = pytest.importorskip("zstandard")
 

@@ -5,9 +5,11 @@ import json
 
 import pytest
 
-from dagster_dataops import errors, read_jsonl
-from dagster_dataops.readers import read_delimited
-from dagster_dataops.streams.files.hive_partitions import partitions
+from dagster_dataops import (
+    errors,
+    read_jsonl,
+    readers,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,8 +24,12 @@ from dagster_dataops.streams.files.hive_partitions import partitions
         (["t=a=b", "t="], [{"t": "a=b"}, {"t": ""}]),
     ],
 )
-def test_columns_are_read_from_the_names_of_folders(folders, expected):
-    assert partitions(folders) == expected
+def test_columns_are_read_from_the_names_of_folders(folders, expected, tmp_path):
+    for number, folder in enumerate(folders):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "x.jsonl").write_text(f'{{"at":{number}}}\n')
+    rows = sorted(read_jsonl(tmp_path), key=lambda row: row["at"])
+    assert rows == [{"at": number, **columns} for number, columns in enumerate(expected)]
 
 
 @pytest.fixture
@@ -47,7 +53,7 @@ def test_json_lines_and_delimited_rows_have_them_too(logs):
             gzip.compress(b"name\n" + file.parent.name.encode())
         )
         file.unlink()
-    assert list(read_delimited(logs)) == [{"name": f"day={n}", "day": n} for n in (1, 2)]
+    assert list(readers.read_delimited(logs)) == [{"name": f"day={n}", "day": n} for n in (1, 2)]
 
 
 def test_a_column_of_the_record_itself_stays(tmp_path):

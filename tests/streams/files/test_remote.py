@@ -10,8 +10,8 @@ import pytest
 
 from dagster_dataops import errors, list_files, read_jsonl
 from dagster_dataops.streams.files import remote
-from dagster_dataops.streams.text_streams import read_text
 from dagster_dataops.testing import assert_resumes_anywhere
+from dagster_dataops.text import read_text
 from tests.streams.serving import served
 
 pytest.importorskip("aiohttp")

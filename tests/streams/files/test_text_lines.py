@@ -3,7 +3,7 @@
 import pytest
 
 from dagster_dataops import errors, text
-from dagster_dataops.streams.text_streams import LineEnding, read_text
+from dagster_dataops.text import LineEnding, read_text
 
 
 @pytest.fixture

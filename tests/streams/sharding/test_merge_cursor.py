@@ -204,7 +204,7 @@ def test_an_endless_stream_is_not_read_far_ahead(tmp_path):
     stream = DataPipeline.count().map(noted).workers(2, prefetch=2).and_return()
     assert list(islice(stream, 10)) == list(range(10))
     assert seen.stat().st_size <= 10 + 2 * 2 * 64
-    assert stream.state_dict()["position"] == [0, 10]
+    assert stream.state_dict()["position"] == {"failed": 0, "inputs": [{"next": 10}]}
 
 
 def test_a_consumer_that_stops_early_leaves_no_process():

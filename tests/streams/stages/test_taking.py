@@ -1,6 +1,8 @@
 """Tests of contiguous shards."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dagster_dataops import DataPipeline, read_jsonl
 from dagster_dataops.errors import StreamDefinitionError
@@ -13,11 +15,11 @@ def shards(stream, count, **options):
     return [list(stream.shard(at, count, contiguous=True, **options)) for at in range(count)]
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 5, 12])
-def test_contiguous_shards_one_after_another_are_the_stream(size):
+@given(size=st.integers(0, 50), count=st.integers(1, 12))
+def test_contiguous_shards_one_after_another_are_the_stream(size, count):
     stream = numbers(*range(size))
     for made in (stream, stream.map(abs).filter(lambda n: True), stream.shuffle(0)):
-        found = shards(made, 4)
+        found = shards(made, count)
         assert [item for shard in found for item in shard] == list(made)
         sizes = [len(shard) for shard in found]
         assert sizes == sorted(sizes, reverse=True)

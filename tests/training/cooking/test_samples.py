@@ -5,9 +5,15 @@ from dataclasses import field
 
 import pytest
 
-from dagster_dataops import Sample, TextSample, basic_sample_keys, edataclass
+from dagster_dataops import (
+    Sample,
+    SourceInfo,
+    TextSample,
+    basic_sample_keys,
+    edataclass,
+    file_store,
+)
 from dagster_dataops.records import encode
-from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info
 
 CRUDE = {
     "__key__": "k",
@@ -76,11 +82,13 @@ def test_fields_are_inherited_and_plain_classes_become_samples():
     assert isinstance(Plain(text="a"), Sample)
 
 
-def test_sources_are_added_to_a_copy():
+def test_sources_are_added_to_a_copy(tmp_path):
     more = SourceInfo.of("aux", "x.txt", "s", ["x.txt"])
     kept = basic_sample_keys(CRUDE, [more])
     assert kept["__sources__"] == [*CRUDE["__sources__"], more]
     assert len(CRUDE["__sources__"]) == 1
     sample = TextSample(**basic_sample_keys(CRUDE), text="x")
-    add_source_info(sample, more)
+    (tmp_path / "x.txt").write_text("x")
+    file_store(tmp_path).get("x.txt", sample)
     assert len(sample["__sources__"]) == 2
+    assert len(CRUDE["__sources__"]) == 1

@@ -1,8 +1,9 @@
-"""Tests of dagster_dataops.training.filestores.sample_names."""
+"""The names of files in shards: the key of their sample, and the part of it that they are."""
 
 import pytest
 
-from dagster_dataops.training.filestores.sample_names import split_name
+from dagster_dataops import read_tar
+from tests.training.filestores.shards import write_tar
 
 
 @pytest.mark.parametrize(
@@ -19,5 +20,12 @@ from dagster_dataops.training.filestores.sample_names import split_name
         ("__meta__/x.txt", None),
     ],
 )
-def test_a_name_is_divided_at_the_first_dot_of_its_last_component(name, expected):
-    assert split_name(name) == expected
+def test_a_name_is_divided_at_the_first_dot_of_its_last_component(name, expected, tmp_path):
+    path = write_tar(tmp_path / "shard.tar", [(name, b"content")])
+    found = [
+        (sample["__key__"], part)
+        for sample in read_tar(path)
+        for part, content in sample.items()
+        if content == b"content"
+    ]
+    assert found == ([] if expected is None else [expected])

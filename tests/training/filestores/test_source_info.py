@@ -4,9 +4,8 @@ import pickle
 
 import pytest
 
-from dagster_dataops import SourceInfo
+from dagster_dataops import SourceInfo, file_store
 from dagster_dataops.records import encode
-from dagster_dataops.training.filestores.source_info import add_source_info
 
 ONE = SourceInfo.of("d", 3, "s.tar", ["a.txt"])
 
@@ -19,12 +18,12 @@ def test_its_keys_are_attributes_and_it_is_json():
         _ = ONE.path
 
 
-def test_a_source_is_added_once_to_a_new_list():
-    before = []
+def test_a_source_is_added_once_to_a_new_list(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    store, before = file_store(tmp_path), []
     sample = {"__sources__": before}
 
-    add_source_info(sample, ONE)
-    add_source_info(sample, ONE)
+    assert store.get("a.txt", sample) == store.get("a.txt", sample) == b"a"
 
     assert before == []
-    assert sample["__sources__"] == [ONE]
+    assert sample["__sources__"] == [store["a.txt"][1]]

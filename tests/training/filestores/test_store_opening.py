@@ -148,3 +148,14 @@ def test_lines_of_a_changed_file_are_refused(given):
     (given / "lines.jsonl").write_text('{"n":7}\n' * 9)
     with pytest.raises(IndexOutdatedError):
         store.get("3.json")
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/passwd", "a\0b", "", "."])
+def test_a_name_that_leads_out_is_refused(name, given):
+    with pytest.raises(PathEscapeError, match="store of pictures"):
+        file_store("imgs", given).named("store of pictures").get(name)
+
+
+def test_a_name_gets_its_plain_form(given):
+    store = file_store("imgs", given)
+    assert store.get("./sub//x.bin") == store.get("sub/x.bin")

@@ -17,12 +17,9 @@ from dagster_dataops import (
 )
 from dagster_dataops.errors import StreamWorkerError
 from dagster_dataops.streams.sharding import shard_process
+from tests.streams.functions import double
 
 MARKS = ["sharding_filter", "sharding_round_robin_dispatch"]
-
-
-def double(number):
-    return number * 2
 
 
 def loader(items, mark="sharding_filter", *, ranks=None, workers=2, fn=double):

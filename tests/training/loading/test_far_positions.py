@@ -8,14 +8,11 @@ import pytest
 from dagster_dataops import DataLoader2, DataPipeline, MultiProcessingReadingService
 from dagster_dataops.streams.core.permutations import Permutation
 from dagster_dataops.streams.core.seeds import seeded_random
+from tests.streams.functions import double
 from tests.streams.numbered_source import numbers_by_number
 
 FAR = 100_000_000
 MOST_SECONDS = 0.5  # of CPU time: that of a busy machine says nothing
-
-
-def double(number):
-    return number * 2
 
 
 def timed_first(loader, state):
@@ -47,9 +44,9 @@ def test_a_stream_shuffled_by_number_goes_on_near_the_end_of_100_million_items(w
     stream = numbers_by_number(FAR).shuffle(0, seed=5).sharding_filter().map(double)
     loader = DataLoader2(stream, reading_service=MultiProcessingReadingService(workers))
     state = loader.state_dict()
-    (failed, (*before, passed)) = state["stream"]["position"]
-    assert passed == 0
-    state["stream"]["position"] = [failed, [*before, FAR - 3]]
+    (shuffled,) = state["stream"]["position"]["inputs"]
+    assert shuffled["passed"] == 0
+    shuffled["passed"] = FAR - 3
     with loader:
         found, seconds = timed_first(loader, state)
     order = Permutation(FAR, seeded_random(5, 0, 0))

@@ -25,17 +25,8 @@ from dagster_dataops.errors import (
     StreamStateError,
     UnusedStreamWarning,
 )
+from tests.streams.functions import double, fails_at_5, fails_on_thirds
 from tests.training.loading.recording import Recording, Remembering
-
-
-def double(number):
-    return number * 2
-
-
-def fails_at_5(number):
-    if number == 5:
-        raise ValueError("five")
-    return number
 
 
 def stream(count=10):
@@ -579,12 +570,6 @@ def test_an_epoch_or_its_rest_is_written_to_a_file(tmp_path):
 
 
 # ---------------------------------------------------------------- failed items
-
-
-def fails_on_thirds(number):
-    if number % 3 == 0:
-        raise ValueError(f"bad {number}")
-    return number
 
 
 THIRDS = [0, 3, 6, 9]

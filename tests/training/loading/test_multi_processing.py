@@ -16,16 +16,7 @@ from dagster_dataops import (
     read_sequence,
 )
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
-
-
-def double(number):
-    return number * 2
-
-
-def fails_at_5(number):
-    if number == 5:
-        raise ValueError("five")
-    return number
+from tests.streams.functions import double, fails_at_5
 
 
 def dies_at_5(number):

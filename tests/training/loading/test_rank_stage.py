@@ -16,21 +16,12 @@ from dagster_dataops import (
     read_sequence,
 )
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError, StreamStateError
+from tests.streams.functions import double, fails_at_5
 from tests.streams.indexed_files import records, write
-
-
-def double(number):
-    return number * 2
 
 
 def is_odd(number):
     return number % 2 == 1
-
-
-def fails_at_5(number):
-    if number == 5:
-        raise ValueError("five")
-    return number
 
 
 def loader(stream, rank, world_size, workers=0, **options):

@@ -134,11 +134,11 @@ class ColumnSchema:
 
 
 def with_texts(schema: dg.TableSchema, texts: Mapping[str, str]) -> dg.TableSchema:
-    """Return a schema whose descriptions of columns begin with what they are.
+    """Return the schema with a text before the description of each column that has one.
 
     Args:
         schema: The schema.
-        texts: What columns are, by name.
+        texts: Texts by the name of the column.
     """
     columns = [
         dg.TableColumn(

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.assets.metadata.key_options import column_of, names_in
-from dagster_dataops.operators.chains.chain import Chain
 from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.docstrings import option_descriptions
 
 _SUFFIX: Final = "_key"
@@ -43,11 +43,11 @@ class ColumnText(NamedTuple):
 
 def texts_of(operator: Operator) -> Iterator[ColumnText]:
     """Yield what the options of an operator say about columns, in the order of the options."""
-    if isinstance(operator, Chain):
-        for _, part in operator.parts:
-            yield from texts_of(part)
-        return
-    invocation = operator.__dataops__
+    for invocation in operator.__dataops__.uses:
+        yield from _texts_of_use(invocation)
+
+
+def _texts_of_use(invocation: Invocation) -> Iterator[ColumnText]:
     described: dict[str, str] = {}
     for target in invocation.spec.targets:
         described |= option_descriptions(target)

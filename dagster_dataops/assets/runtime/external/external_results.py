@@ -76,12 +76,12 @@ def _result_of(
         asset_key=first.asset_key,
         metadata={**(first.metadata if one else {}), **added},
         data_version=dg.DataVersion(tags[_VERSION]) if _VERSION in tags else None,
-        tags={name: value for name, value in tags.items() if _is_ours(name)} or None,
+        tags={name: value for name, value in tags.items() if _is_kept(name)} or None,
     )
 
 
-def _is_ours(tag: str) -> bool:
-    """Return whether a tag is not one that Dagster adds to the results of each step."""
+def _is_kept(tag: str) -> bool:
+    """Return whether to keep a tag: Dagster adds its others itself, but not those of inputs."""
     return tag.startswith(_OF_INPUTS) or not tag.startswith(_DAGSTERS)
 
 

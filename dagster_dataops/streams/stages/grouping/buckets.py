@@ -158,11 +158,7 @@ class BucketByLength(UnaryStage):
         yield from self._remaining_buckets()
 
     def _bucket_index(self, item: Any) -> int | None:
-        """Return the index of the bucket for ``item``; ``None`` if the item is skipped.
-
-        Raises:
-            DataPipelineError: The item is too short or too long.
-        """
+        """Return the index of the bucket for ``item``; ``None`` if the item is skipped."""
         values = [item] if self.selector is None else self.selector.values(item)
         length = max(map(_length, values), default=0)
         if length < self.min_data_len:

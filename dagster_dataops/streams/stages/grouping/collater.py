@@ -169,11 +169,7 @@ def _selects(one: CollateOptionsOverride, path: tuple[_Step, ...]) -> bool:
 
 
 def _check_alike(values: Sequence[Any], path: tuple[_Step, ...]) -> None:
-    """Check that values have one type, and containers the same keys or lengths.
-
-    Raises:
-        UnfitRecordError: They do not.
-    """
+    """Check that values have one type, and containers the same keys or lengths."""
     first, kind = values[0], _kind(values[0])
     listed = bool(path) and path[-1] in _OF_SAMPLE
     for number, value in enumerate(values[1:], 1):

@@ -96,11 +96,7 @@ class PackSequences(UnaryStage):
                 return item[self.used :] if self.used else item
 
     def _check(self, item: Any, parts: list[Any]) -> None:
-        """Check that an item can be packed.
-
-        Raises:
-            DataPipelineError: It cannot.
-        """
+        """Check that an item can be packed."""
         kind = type(item).__name__
         if not is_sequence(item):
             shape = f" of shape {tuple(item.shape)}" if hasattr(item, "shape") else ""

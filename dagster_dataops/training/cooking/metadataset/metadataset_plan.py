@@ -200,11 +200,7 @@ def _mixture(entry: Mixture, outer: _Outer) -> Planned:
 
 
 def _shares(subset: Subset | None, outer: _Outer) -> tuple[Subset, ...]:
-    """Return the ranges of the datasets below an entry.
-
-    Raises:
-        MetadatasetError: The range of the entry has a number of samples.
-    """
+    """Return the ranges of the datasets below an entry."""
     if subset is not None and subset.is_absolute:
         reason = "numbers of samples select from a leaf dataset only; use shares, such as 20%"
         raise subset.place.error(reason)

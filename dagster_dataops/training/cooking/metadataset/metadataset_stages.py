@@ -17,8 +17,8 @@ from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.core.stage import ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import datasets_of
 from dagster_dataops.streams.files.remote import is_url
-from dagster_dataops.streams.stages.concatenating import ConcatStage
 from dagster_dataops.streams.stages.repeating import Repeat
+from dagster_dataops.streams.stages.round_robin import ConcatStage
 from dagster_dataops.streams.stages.taking import Take
 from dagster_dataops.training.cooking.blending import Blend, BlendEpochized, Leaf, RowRange
 from dagster_dataops.training.cooking.crude_sources import CrudeSource, SourceLabels
@@ -231,11 +231,7 @@ class _Builder:
         return source
 
     def _store(self, node: YamlNode, base: str) -> str:
-        """Return the address of an auxiliary store, after it was opened once.
-
-        Raises:
-            MetadatasetError: There is no such file or folder, or the scheme is unknown.
-        """
+        """Return the address of an auxiliary store, after it was opened once."""
         text = node.text()
         if text.lower().endswith(YAML_SUFFIXES):
             raise node.error("an auxiliary store is a dataset or a folder, not a metadataset")
@@ -250,11 +246,7 @@ class _Builder:
 
 
 def _check_joiner(planned: PlannedJoin) -> None:
-    """Check that the joiner of a join can be imported and called.
-
-    Raises:
-        MetadatasetError: It cannot.
-    """
+    """Check that the joiner of a join can be imported and called."""
     joiner, count = planned.join.joiner, len(planned.parts)
     try:
         joiner.check(count)
@@ -300,11 +292,7 @@ def _cause(planned: PlannedDataset, error: DataOpsError) -> YamlNode:
 
 
 def _result_file(planned: PlannedDataset) -> str:
-    """Return the file of an asset's result.
-
-    Raises:
-        MetadatasetError: It was never materialized.
-    """
+    """Return the file of an asset's result."""
     *parents, name = planned.path.split("/")
     folder = Path(config.data_process_path, *parents, name)
     try:

@@ -75,11 +75,7 @@ class Metadataset(CrudeStream):
         return Metadataset(cooked.stage, self._title, leaves)
 
     def _check_distinct(self) -> None:
-        """Check that datasets with other stores have another path or other subflavors.
-
-        Raises:
-            CookerError: Two do not; a cooker could not tell their samples apart.
-        """
+        """Check that datasets with other stores have another path or other subflavors."""
         known: dict[tuple[str, str], MetadatasetLeaf] = {}
         for leaf in self._leaves:
             first = known.setdefault((leaf.path, digest(leaf.subflavors)), leaf)

@@ -106,11 +106,7 @@ class OpenShards:
         return data[BLOCK:]
 
     def _check_slowly(self, shard: TarShard, at: int, name: str, offset: int, size: int) -> None:
-        """Check the name of a file that has further headers.
-
-        Raises:
-            IndexOutdatedError: Another file is there.
-        """
+        """Check the name of a file that has further headers."""
         path = shard.location.path
         headers = HeaderReader(path, lambda count, start: self.read(shard, count, start))
         try:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.training.filestores.sample_names import NO_PREFIX, split_name
+from dagster_dataops.training.filestores.source_info import NO_PREFIX, split_name
 from dagster_dataops.training.filestores.tars.tar_headers import (
     BLOCK,
     HeaderReader,
@@ -141,11 +141,7 @@ class _Samples:
         self.found.append(sample)
 
     def _replaces(self, name: str) -> bool:
-        """Return whether a file replaces that of the same name before it.
-
-        Raises:
-            DuplicateKeyError: No name may occur twice.
-        """
+        """Return whether a file replaces that of the same name before it."""
         if self._duplicates == "error":
             raise DuplicateKeyError(self._dataset, name, self._shard, self._shard)
         return self._duplicates == "last"

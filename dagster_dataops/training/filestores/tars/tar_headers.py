@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 from zlib import adler32
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.training.filestores.sample_names import split_name
+from dagster_dataops.training.filestores.source_info import split_name
 
 BLOCK: Final = 512
 Read = Callable[[int, int], bytes]
@@ -257,11 +257,7 @@ class HeaderReader:
             raise damaged(self.path, at, "its checksum is wrong")
 
     def _number(self, field: bytes, at: int) -> int:
-        """Return a number: octal digits, or big-endian bytes behind a mark (base 256).
-
-        Raises:
-            StreamSourceError: The field is invalid, or the number is negative.
-        """
+        """Return a number: octal digits, or big-endian bytes behind a mark (base 256)."""
         if field[0] in {0o200, 0o377}:
             number = int.from_bytes(field[1:], "big")
             if field[0] == 0o377:

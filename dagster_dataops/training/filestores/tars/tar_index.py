@@ -17,8 +17,12 @@ from dagster_dataops.training.filestores.tars.index_cache import (
     publish,
     sweep,
 )
-from dagster_dataops.training.filestores.tars.index_file import IndexFile, of_json, to_json
-from dagster_dataops.training.filestores.tars.index_writing import write_index
+from dagster_dataops.training.filestores.tars.index_file import (
+    IndexFile,
+    of_json,
+    to_json,
+    write_index,
+)
 from dagster_dataops.training.filestores.tars.shard_scan import (
     KEY,
     PLACES,

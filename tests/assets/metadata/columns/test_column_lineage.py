@@ -1,18 +1,19 @@
-"""Tests of column lineage: from declarations, kinds of operators and sampled records."""
+"""Lineage of columns, and the options that name columns."""
 
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pytest
 
+from dagster_dataops import JsonlDataset
 from dagster_dataops.assets.metadata.columns.column_lineage import (
     UNKNOWN_ORIGIN,
     ColumnTracer,
     KeyedDatasets,
     as_dagster,
 )
-from dagster_dataops.assets.metadata.key_options import written_keys
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.assets.metadata.key_options import column_of, written_keys
 from dagster_dataops.operators.kinds.kind import RecordOrigin
 from tests.assets.metadata.upstream import dataset
 
@@ -153,3 +154,32 @@ def test_every_path_of_a_selector_counts() -> None:
     }
     assert written_keys({"input_key": "a,b", "output_key": "c"}) == {"c": ["a", "b"]}
     assert written_keys({"input_key": "no selector."}) == {"no selector.": ["no selector."]}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param({"input_key": "a"}, {"a": ["a"]}, id="no output key writes in place"),
+        pytest.param({"input_key": "a", "output_key": "b"}, {"b": ["a"]}, id="one to one"),
+        pytest.param(
+            {"input_key": ["a", "b"], "output_key": "c"}, {"c": ["a", "b"]}, id="many to one"
+        ),
+        pytest.param(
+            {"input_key": ["a", "b"], "output_key": ["c", "d"]},
+            {"c": ["a"], "d": ["b"]},
+            id="pair by pair",
+        ),
+        pytest.param({"input_key": None, "output_key": "b"}, {}, id="unknown input"),
+        pytest.param({}, {}, id="no convention"),
+    ],
+)
+def test_written_keys_follow_the_convention(options: dict, expected: dict) -> None:
+    assert written_keys(options) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [("meta.lang", "meta"), ("texts[*].body", "texts"), ("a.b", "a.b"), (".x", ".x"), ("c", "c")],
+)
+def test_a_key_leads_into_a_column(key: str, expected: str) -> None:
+    assert column_of(key, {"meta", "texts", "a.b"}) == expected
