@@ -9,7 +9,12 @@ from typing import Any, Final, Literal
 
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.export.number_arrays import id_bytes, item_bytes, number_bytes
+from dagster_dataops.library.export.number_arrays import (
+    end_bytes,
+    id_bytes,
+    item_bytes,
+    number_bytes,
+)
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
 
@@ -60,7 +65,7 @@ class LitData(export):
         super().__init__(**kwargs)
         self._column, self._type, self._shard_bytes = input_key, dtype, shard_bytes
         self._item = item_bytes(dtype)
-        self._end = b"" if end_id is None else number_bytes([end_id], dtype)
+        self._end = end_bytes(end_id, dtype)
         block = max_tokens * self._item
         self._data_bytes = shard_bytes // block * block
         if not self._data_bytes or shard_bytes > _MOST_BYTES:

@@ -14,6 +14,7 @@ from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, Un
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.export.number_arrays import (
     IntegerType,
+    end_bytes,
     id_bytes,
     item_bytes,
     little,
@@ -99,7 +100,7 @@ class Megatron(export):
         self._name, self._column, self._type = given.name, input_key, dtype
         self._lengths_key, self._label_key = lengths_key, label_key
         self._drop_empty, self._bytes = drop_empty, shard_bytes
-        self._end = b"" if end_id is None else number_bytes([end_id], dtype)
+        self._end = end_bytes(end_id, dtype)
         self._item = item_bytes(dtype)
 
     def write(self, records: ExportRecords, place: Path) -> None:

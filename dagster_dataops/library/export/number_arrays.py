@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 import orjson
 
 from dagster_dataops.datasets.exporters.exporter import UnfitValueError
+from dagster_dataops.errors import DefinitionError
 
 IntegerType: TypeAlias = Literal["uint8", "int8", "int16", "uint16", "int32", "int64"]
 """A type of integers that token ids are written as."""
@@ -76,6 +77,19 @@ def id_bytes(index: int, column: str, values: object, kind: str) -> bytes:
         found = str(error)
     remedy = "Write ids by tokens.Encode, or give dtype a type that holds them."
     raise UnfitValueError(index, column, found, remedy)
+
+
+def end_bytes(end_id: int | None, kind: str) -> bytes:
+    """Return the bytes of the id behind a text; nothing for ``None``.
+
+    Raises:
+        DefinitionError: The type cannot hold it.
+    """
+    try:
+        return b"" if end_id is None else number_bytes([end_id], kind)
+    except ValueError:
+        msg = f"end_id is {end_id!r}, which dtype={kind!r} cannot hold"
+        raise DefinitionError(msg) from None
 
 
 def _fault(values: Sequence[object], kind: str) -> str:

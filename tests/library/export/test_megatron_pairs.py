@@ -128,3 +128,9 @@ def test_the_reader_of_megatron_gives_the_sequences(tmp_path, dtype):
     found = module.IndexedDataset(str(folder / "train"))
     assert [found[at].tolist() for at in range(len(found))] == documents
     assert found.document_indices.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("name", ["Megatron", "LitData"])
+def test_an_end_that_the_type_cannot_hold_is_refused(name):
+    with pytest.raises(DefinitionError, match="end_id is 70000, which dtype='uint16'"):
+        getattr(data.export, name)("a/b", dtype="uint16", end_id=70_000)
