@@ -123,6 +123,7 @@ READS: Final[Mapping[str, Declaration]] = {
     "join.Merge": _merged,
     "join.Table": _ON,
     "llm.Classify": _prompted,
+    "llm.Continue": _prompted,
     "llm.Extract": _prompted,
     "llm.Generate": _prompted,
     "llm.Judge": _prompted,

@@ -40,6 +40,7 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "join.Merge": {"on": "text"},
     "join.Table": {"on": "text"},
     "llm.Classify": {"labels": ["a", "b"]},
+    "llm.Continue": {"prompt": "{{ text }}"},
     "llm.Extract": {"response_format": {"type": "object"}},
     "llm.Generate": {"prompt": "{{ text }}"},
     "llm.Judge": {"rubric": "Style"},

@@ -95,12 +95,13 @@ WORDS: Final = (
     _word("a set of defaults", "preset character_set", "choice str"),
     _word(
         "what is done with some records",
-        "mode keep missing empty duplicates on_error truncated thinking on_overflow",
+        "mode keep missing empty duplicates on_error on_loss nulls truncated thinking unanswered "
+        "on_overflow",
         "choice str flag",
     ),
     _word(
         "how it works",
-        "backend engine by how op match unit style format linkage template "
+        "arguments backend engine by how op match order unit style format linkage template "
         r"script strip normalization (\w+_)?normalize compression table model model_path signals "
         "label labels phone_region strategy",
         TEXT + " function flag",
@@ -120,7 +121,7 @@ WORDS: Final = (
     _word("other texts", "prefix suffix split value bos_token eos_token", "str any"),
     _word(
         "a switch",
-        r"(keep|ignore|include|remove|filter|fix|find|stop_at|allow|add|drop|reuse|"
+        r"(keep|ignore|include|remove|filter|fix|find|flatten|stop_at|allow|add|drop|reuse|"
         r"split|escape|favor|decode|restore|replace|uncurl|unescape)_\w+",
         "flag operational choice",
     ),

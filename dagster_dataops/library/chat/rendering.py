@@ -4,15 +4,19 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, Final
 
+from dagster_dataops.chats.chat_record import MESSAGES
+from dagster_dataops.chats.losses import Losses
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.chat.conversation_formats import MESSAGES, to_alpaca, to_messages
-from dagster_dataops.library.chat.turns import chat
+from dagster_dataops.library.chat.alpaca import write_alpaca
+from dagster_dataops.library.chat.conversation_formats import to_messages
+from dagster_dataops.library.chat.turns import chat, check_no_tools, check_texts
 from dagster_dataops.records import Record
 
 # The prompts that the Alpaca model was trained with: constants of the format.
 _TASK: Final = "Below is an instruction that describes a task"
 _WITH_INPUT: Final = f"{_TASK}, paired with an input that provides further context. "
 _WITHOUT_INPUT: Final = f"{_TASK}. "
+_REMEDY: Final = "use a Hugging Face template"
 _WRITE: Final = "Write a response that appropriately completes the request."
 
 
@@ -23,7 +27,8 @@ class Render(chat):
 
     ``template="chatml"`` is ChatML, ``"llama-3"`` the headers of Llama 3 (contents stripped),
     ``"alpaca"`` the text with ``### Instruction:``, ``### Input:`` and ``### Response:``, where a
-    system prompt replaces the first lines. Any other value is a Jinja template, as of Hugging Face
+    system prompt replaces the first lines. These three show texts alone: tools, calls, parts and
+    reasoning are errors of the record. Any other value is a Jinja template, as of Hugging Face
     tokenizers: it knows ``messages``, ``add_generation_prompt``, ``bos_token=""``,
     ``eos_token=""``, ``raise_exception``, ``tojson`` and, as ``record``, the record; block lines
     leave no white space. It is sandboxed, and an unknown name is an error of the record.
@@ -57,12 +62,16 @@ class Render(chat):
             "bos_token": bos_token,
             "eos_token": eos_token,
         }
+        self._plain = f"the template {template}" if template in _RENDERERS else ""
         self._render = _RENDERERS.get(template) or partial(_jinja, template)
         if template not in _RENDERERS:
             _compiled(template)  # refuses a malformed one
 
     def forward(self, record: Record) -> Record:
-        with_messages = to_messages(record)
+        with_messages: dict[str, Any] = to_messages(record)
+        if self._plain:
+            check_texts(with_messages[MESSAGES], self._plain, _REMEDY)
+            check_no_tools(with_messages, self._plain, _REMEDY)
         return {**record, self._written: self._render(with_messages, self._more)}
 
 
@@ -88,7 +97,7 @@ def _llama_3(record: dict[str, Any], more: Mapping[str, Any]) -> str:
 
 
 def _alpaca(record: dict[str, Any], more: Mapping[str, Any]) -> str:
-    made: dict[str, Any] = to_alpaca(record)
+    made: dict[str, Any] = write_alpaca(record, Losses("the template alpaca"))
     added = made.get("input") or ""
     task = made.get("system") or (_WITH_INPUT if added else _WITHOUT_INPUT) + _WRITE
     parts = [task]

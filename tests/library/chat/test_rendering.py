@@ -99,3 +99,29 @@ def test_the_conversation_stays() -> None:
     for text in (*HOSTILE.values(), *SCRIPTS):
         for template in ("chatml", "llama-3", "alpaca", "{{ messages[0].content }}"):
             assert text.strip() in rendered({"prompt": text, "completion": ""}, template=template)
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "tide", "arguments": {}}}
+UNSHOWN = [
+    ({"tool_calls": [CALL]}, r"messages\[1\] has tool_calls"),
+    ({"content": "b", "reasoning_content": "r"}, r"messages\[1\] has reasoning_content"),
+    (
+        {"content": [{"type": "image", "url": "u"}]},
+        r"messages\[1\] has a content of parts \(image\)",
+    ),
+]
+
+
+@pytest.mark.parametrize("template", ["chatml", "llama-3", "alpaca"])
+@pytest.mark.parametrize(("answer", "expected"), UNSHOWN)
+def test_what_a_template_of_texts_cannot_show_is_an_error(template, answer, expected) -> None:
+    record = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", **answer}]}
+    with pytest.raises(UnfitRecordError, match=f"{expected}, which the template {template}"):
+        rendered(record, template=template)
+
+
+@pytest.mark.parametrize("template", ["chatml", "llama-3", "alpaca"])
+def test_tools_are_shown_by_no_template_of_texts(template) -> None:
+    with pytest.raises(UnfitRecordError, match="has tools, which the template"):
+        rendered({**RECORD, "tools": [{"name": "f"}]}, template=template)
+    assert rendered({**RECORD, "tools": []}, template=template)
