@@ -75,6 +75,10 @@ WORDS: Final = (
     ),
     _word("random choice", "seed", "int"),
     _word("ids of tokens", "(end|pad)_id", "int"),
+    _word("type of the numbers in a file", "dtype", "choice"),
+    _word("features of columns in a file, as types or names of classes", "features", "mapping"),
+    _word("names of digests", "digests", "texts"),
+    _word("a dataset on a hub, its branch and its licence", "repo revision license", "str"),
     _word("language of the texts", "language", "str"),
     _word("languages", "languages", "texts str"),
     _word(
@@ -99,7 +103,7 @@ WORDS: Final = (
         "how it works",
         "arguments backend engine by how op match order unit style format linkage template "
         r"script strip normalization (\w+_)?normalize compression table model model_path signals "
-        "label labels phone_region",
+        "label labels phone_region strategy",
         TEXT + " function flag",
     ),
     _word("a function", "function", "function"),
@@ -135,7 +139,8 @@ WORDS: Final = (
         "end_with_assistant energon fenced flatten grounded ibans ips keys label_only "
         "line_punct_exclude_zero links list_bullets main_content merge multiple negate non_empty "
         "overwrite phones public_ips_only regex reverse strip symbolic top_or_bottom_only verify "
-        "whole_words zip_to_shortest",
+        "whole_words zip_to_shortest "
+        "mask_first private",
         "flag operational",
     ),
 )
