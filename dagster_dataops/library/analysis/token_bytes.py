@@ -1,4 +1,4 @@
-"""The bytes of a text that the tokens of a tokenizer.json stand for, where they make up the text."""
+"""The bytes of a text that tokens stand for, where these make up the text."""
 
 import json
 import unicodedata

@@ -1,7 +1,7 @@
 """Chat templates in Jinja, rendered as the package transformers renders those of its models."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from types import TracebackType
@@ -14,7 +14,9 @@ from dagster_dataops.errors import DefinitionError, UnfitRecordError
 _OLDEST: Final = (3, 1, 6)  # earlier versions of jinja2 have known escapes from the sandbox
 _MAX_CHARS: Final = 50_000_000
 _SHOWN_CHARS: Final = 300
-_OUTPUT: Final = "output of this rendering"  # no identifier, so that no template has the name
+# No identifiers, so that no template has these names.
+_OUTPUT: Final = "output of this rendering"
+_OPEN, _CLOSE = "open a generation", "close a generation"
 # Characters that are in no text: Unicode reserves them for use inside of a program.
 _OPENED, _CLOSED = MARKS = ("\ufdd0", "\ufdd1")
 _FAULTS: Final = (
@@ -126,6 +128,7 @@ class _Output:
         self.text = ""
         self.parts: list[Part] = []
         self._moved, self._length = moved, 0
+        self._opened: list[tuple[int, int | None]] = []
         self._numbers = {id(message): number for number, message in enumerate(messages)}
 
     def take(self, parts: Iterator[str]) -> None:
@@ -143,19 +146,29 @@ class _Output:
                 raise UnfitRecordError(msg)
         self.text = "".join(texts)
 
-    def generated(self, text: str, values: Iterable[Any]) -> str:
-        """Take note of the next part, which is inside of ``{% generation %}``.
+    def open(self, outer: Mapping[str, Any], inner: Mapping[str, Any]) -> str:
+        """Return what stands before a part that is inside of ``{% generation %}``.
 
         Args:
-            text: The part.
-            values: Those of the variables there: one is the message, unless it was copied.
+            outer: The variables of the whole template.
+            inner: Those of this place, too: one is the message, unless it was copied.
         """
         if self._moved:
-            return f"{_OPENED}{text}{_CLOSED}"
-        found = {self._numbers[id(value)] for value in values if id(value) in self._numbers}
-        number = found.pop() if len(found) == 1 else None
-        self.parts.append(Part(self._length, self._length + len(text), number))
-        return text
+            return _OPENED
+        numbers = self._numbers
+        here = [(name, one) for name, one in inner.items() if id(one) in numbers]
+        found = {numbers[id(one)] for name, one in here if outer.get(name) is not one}
+        self._opened.append((self._length, found.pop() if len(found) == 1 else None))
+        return ""
+
+    def close(self) -> str:
+        """Return what stands behind the part."""
+        if self._moved:
+            return _CLOSED
+        start, number = self._opened.pop()
+        if not self._opened:
+            self.parts.append(Part(start, self._length, number))
+        return ""
 
 
 def _unmarked(marked: str, plain: str) -> Rendered:
@@ -244,8 +257,7 @@ def _nodes(node: Any, *, held: bool = False) -> Iterator[tuple[Any, bool]]:
 def _is_generation(node: Any) -> bool:
     from jinja2 import nodes
 
-    call = node.call.node if isinstance(node, nodes.CallBlock) else None
-    return isinstance(call, nodes.ExtensionAttribute) and call.name == "generated"
+    return isinstance(node, nodes.Filter) and node.name == _OPEN
 
 
 @cache
@@ -312,7 +324,7 @@ def _environment(*, strict: bool) -> Any:
         extensions=["jinja2.ext.loopcontrols", _generation_tag()],
         autoescape=False,  # the text is not HTML
     )
-    environment.filters["tojson"] = _to_json
+    environment.filters |= {"tojson": _to_json, **_generation_filters()}
     environment.globals |= _functions()
     return environment
 
@@ -404,6 +416,32 @@ def _functions() -> dict[str, Any]:
     return {"dict": _Dict(), "namespace": PlainNamespace, "raise_exception": raise_exception}
 
 
+def _leaves_loop(node: Any) -> bool:
+    """Return whether a node of a template ends a round of a loop that is around it."""
+    from jinja2 import nodes
+
+    if isinstance(node, nodes.For):
+        return False
+    inside = (nodes.Break, nodes.Continue)
+    return isinstance(node, inside) or any(map(_leaves_loop, node.iter_child_nodes()))
+
+
+def _generation_filters() -> dict[str, Any]:
+    """Return the filters that the tag calls at its begin and end."""
+    from jinja2 import pass_context
+
+    @pass_context
+    def opened(context: Any, inner: Any) -> str:
+        output: _Output = context[_OUTPUT]
+        return output.open(context.get_all(), inner.parent)
+
+    def closed(context: Any) -> str:
+        output: _Output = context[_OUTPUT]
+        return output.close()
+
+    return {_OPEN: opened, _CLOSE: closed}
+
+
 def _generation_tag() -> Any:
     from jinja2 import nodes
     from jinja2.ext import Extension
@@ -414,17 +452,15 @@ def _generation_tag() -> Any:
         tags = {"generation"}  # noqa: RUF012 - as jinja2 has it
 
         @override
-        def parse(self, parser: Any) -> nodes.Node:
+        def parse(self, parser: Any) -> list[nodes.Node]:
             line = next(parser.stream).lineno
             body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-            contexts = [nodes.ContextReference(), nodes.DerivedContextReference()]
-            call = self.call_method("generated", contexts)
-            return nodes.CallBlock(call, [], [], body).set_lineno(line)
-
-        def generated(self, context: Any, inner: Any, caller: Callable[[], str]) -> str:
-            output: _Output = context[_OUTPUT]
-            outer = context.get_all()
-            local = (one for name, one in inner.parent.items() if outer.get(name) is not one)
-            return output.generated(caller(), local)
+            if any(map(_leaves_loop, body)):
+                parser.fail("break and continue cannot leave {% generation %}", line)
+            # Filters are called at their place in the text, without the checks of other calls.
+            begin = nodes.Filter(nodes.DerivedContextReference(), _OPEN, [], [], None, None)
+            end = nodes.Filter(nodes.ContextReference(), _CLOSE, [], [], None, None)
+            opening, closing = (nodes.Output([one]).set_lineno(line) for one in (begin, end))
+            return [opening, nodes.Scope(body).set_lineno(line), closing]
 
     return GenerationTag

@@ -21,6 +21,7 @@ from dagster_dataops.records import Record
 
 # The names of the reasoning of a message; the first is the one that templates read.
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
+_REASONING_KEYS: Final = frozenset(_REASONING)
 _CONTINUED: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _AS_THEY_ARE: Final = frozenset({"messages", "openai"})  # the template has rules of its own
 _ANY_ORDER: Final = ChatRules(order="any", unanswered="keep", flatten_text=False)
@@ -241,6 +242,8 @@ def _further(record: Record) -> dict[str, Any]:
 
 def _as_template_sees(message: Message) -> Message:
     """Return a message as transformers gives it to templates: without null, reasoning by name."""
+    if None not in message.values() and _REASONING_KEYS.isdisjoint(message):
+        return message.copy()
     shown = {key: value for key, value in message.items() if value is not None}
     for name in _REASONING:
         if name in shown:

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from dagster_dataops.datasets.chats.chat_record import ROLES, ChatRules, chat_record
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.analysis.tokenization import Encoded
+from dagster_dataops.library.analysis.tokenization import Encoded, EncodedBytes
 from dagster_dataops.library.chat.rendering import check_lost, keep_texts
 from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
@@ -181,7 +181,7 @@ class EncodeChat(tokens):
         return self._written(record, conversation, turns, encoded)
 
     def _shortened(
-        self, record: Record, conversation: Record, turns: Rendered, encoded: Encoded
+        self, record: Record, conversation: Record, turns: Rendered, encoded: Encoded | EncodedBytes
     ) -> Any:
         """Return what becomes of a record with more tokens than `max_tokens`.
 
@@ -201,7 +201,7 @@ class EncodeChat(tokens):
         raise UnfitRecordError(f"{msg}; set on_overflow, or split it before")
 
     def _written(
-        self, record: Record, conversation: Record, turns: Rendered, encoded: Encoded
+        self, record: Record, conversation: Record, turns: Rendered, encoded: Encoded | EncodedBytes
     ) -> Record:
         ids = encoded.ids if self._most is None else encoded.ids[: self._most]
         spans = _token_spans(self._labeller.spans(turns, conversation), encoded, self._most)
@@ -294,7 +294,7 @@ class _Labeller:
 
 
 def _token_spans(
-    spans: list[tuple[int, int]], encoded: Encoded, most: int | None
+    spans: list[tuple[int, int]], encoded: Encoded | EncodedBytes, most: int | None
 ) -> list[list[int]]:
     """Return start and end, in tokens, of the tokens with a character in a span.
 
