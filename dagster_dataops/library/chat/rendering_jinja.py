@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from types import TracebackType
+from types import BuiltinMethodType, TracebackType
 from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
@@ -329,28 +329,52 @@ def _environment(*, strict: bool) -> Any:
     return environment
 
 
+def _harmless() -> dict[type, frozenset[str]]:
+    """Return attributes that cannot do harm, by the type that has them."""
+    from jinja2.runtime import LoopContext
+
+    of_loop = frozenset({"index", "index0", "first", "last", "length", "previtem", "nextitem"})
+    # A text cannot be changed; format and format_map could reach attributes of their arguments.
+    public = frozenset(name for name in dir(str) if not name.startswith("_"))
+    return {LoopContext: of_loop, str: public - {"format", "format_map"}}
+
+
 def _sandbox() -> Any:
     """Return the class of environments that templates cannot reach out of."""
-    from jinja2.runtime import LoopContext
     from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.utils import Namespace, missing
 
     of_dict = frozenset(dir(dict))
-    of_loop = frozenset({"index", "index0", "first", "last", "length", "previtem", "nextitem"})
+    harmless = _harmless()
+    of_str = harmless[str]
 
     class Sandbox(ImmutableSandboxedEnvironment):
-        """Looks up the keys of dicts, and facts about loops, without the checks of attributes."""
+        """Takes what cannot do harm without the checks of attributes and of calls.
+
+        It is keys of dicts, facts about loops, names in namespaces, and methods of texts.
+        """
 
         @override
         def getattr(self, obj: Any, attribute: str) -> Any:
             kind = type(obj)
             if kind is dict and attribute not in of_dict:
-                try:
-                    return obj[attribute]
-                except KeyError:
-                    return self.undefined(obj=obj, name=attribute)
-            if kind is LoopContext and attribute in of_loop:
-                return getattr(obj, attribute)
-            return super().getattr(obj, attribute)
+                value = obj.get(attribute, missing)
+            elif attribute in harmless.get(kind, ()) or (
+                issubclass(kind, Namespace) and not attribute.startswith("_")
+            ):
+                value = getattr(obj, attribute, missing)
+            else:
+                return super().getattr(obj, attribute)
+            return self.undefined(obj=obj, name=attribute) if value is missing else value
+
+        @override
+        def call(self, context: Any, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+            plain = type(obj) is BuiltinMethodType and type(obj.__self__) is str
+            if not plain or obj.__name__ not in of_str:
+                return super().call(context, obj, *args, **kwargs)
+            kwargs.pop("_loop_vars", None)
+            kwargs.pop("_block_vars", None)
+            return obj(*args, **kwargs)
 
     return Sandbox
 
