@@ -27,6 +27,7 @@ _OWN: Final = (
     "{{ m.content }}{{ eos_token }}{% endif %}{% endfor %}"
 )
 _PUBLISHED: Final = ("qwen2_5_training", "llama3_training", "qwen3_training", "gemma_training")
+_WITHOUT_SYSTEM: Final = frozenset({"gemma_training"})  # it refuses a system turn
 _SUBJECTS: Final = (
     "tide", "harbour", "lamp", "ferry", "engine", "letter", "bridge", "winter", "market", "orchard",
 )  # fmt: skip
@@ -137,7 +138,8 @@ def main() -> None:
     chats = conversations(given.count)
     print(f"{'template':22}{'figure':8}{'contender':20}{'us/chat':>10}{'x ours':>10}")
     for name, template in templates.items():
-        work = contenders(given.tokenizer, template, chats, peer=bool(given.peers))
+        taken = [chat[1:] for chat in chats] if name in _WITHOUT_SYSTEM else chats
+        work = contenders(given.tokenizer, template, taken, peer=bool(given.peers))
         for figure, contending in work.items():
             seconds = measured(contending, given.rounds)
             print("\n".join(rows(name, figure, seconds, given.count)), flush=True)

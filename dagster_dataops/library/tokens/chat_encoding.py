@@ -57,6 +57,9 @@ class EncodeChat(tokens):
     error, dropped (``"drop"``), cut on the right (``"cut"``), or lose whole turns at the end
     (``"turns"``), by ``on_overflow``.
 
+    A ``tokenizer.json`` is used without threads, since workers use all cores: unless it is set,
+    ``TOKENIZERS_PARALLELISM`` becomes ``false`` in the process.
+
     Counts ``tokens`` and ``trained_tokens``. Needs the extra ``tokenizers`` or ``tokens``.
 
     Args:

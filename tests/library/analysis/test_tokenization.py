@@ -1,4 +1,9 @@
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -73,3 +78,77 @@ def test_a_tokenizer_file_is_read(tmp_path) -> None:
     assert tokens.starts("好 some")[:3] == [0, -1, -1]
     with pytest.raises(DefinitionError, match="no file"):
         tokenizer(str(tmp_path / "other.json"))
+
+
+def written_tokenizer(folder: Path, **steps: Any) -> str:
+    """Return the path of a tokenizer.json of byte-level pairs, with some other steps."""
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra tokenizers")
+    built = tokenizers.Tokenizer(tokenizers.models.BPE())
+    built.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    for name, step in steps.items():
+        module, kind, options = step
+        setattr(built, name, getattr(getattr(tokenizers, module), kind)(**options))
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=300,
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=["<|end|>"],
+        show_progress=False,
+    )
+    built.train_from_iterator(["some words of some prose, 日本語 é"], trainer)
+    built.add_special_tokens([tokenizers.AddedToken("<wide>", lstrip=True, special=True)])
+    built.save(str(folder / "tokenizer.json"))
+    return str(folder / "tokenizer.json")
+
+
+STEPS: dict[str, dict[str, Any]] = {
+    "bytes": {},
+    "trimmed": {"post_processor": ("processors", "ByteLevel", {"trim_offsets": True})},
+    "composed": {"normalizer": ("normalizers", "NFC", {})},
+    "lower case": {"normalizer": ("normalizers", "Lowercase", {})},
+    "a space before": {
+        "pre_tokenizer": ("pre_tokenizers", "ByteLevel", {"add_prefix_space": True})
+    },
+}
+SPANNED = (
+    "some words",
+    " so  me ",
+    "日本語 é😀",
+    "e\u0301\u0323 \u212a A",
+    "a <wide>b<|end|>c",
+    "x\ud800y",
+)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_tokens_of_a_span_are_those_with_one_of_its_characters(name: str, tmp_path) -> None:
+    from tokenizers import Tokenizer, processors
+
+    path = written_tokenizer(tmp_path, **STEPS[name])
+    raw = Tokenizer.from_file(path)
+    raw.post_processor = processors.ByteLevel(trim_offsets=False)
+    for text in SPANNED:
+        offsets = raw.encode(text.replace("\ud800", "\ufffd"), add_special_tokens=False).offsets
+        encoded = tokenizer(path).encode_with_offsets(text)
+        assert encoded.ids == tokenizer(path).encode(text)
+        assert [encoded.place(number) for number in range(len(encoded.ids))] == offsets
+        for start in range(len(text)):
+            for end in range(start + 1, len(text) + 1):
+                first = next((i for i, one in enumerate(offsets) if one[1] > start), len(offsets))
+                behind = next((i for i, one in enumerate(offsets) if one[0] >= end), len(offsets))
+                assert encoded.covering(start, end) == (first, max(first, behind))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the threads of Linux")
+def test_encoding_starts_no_threads(tmp_path) -> None:
+    path = written_tokenizer(tmp_path)
+    code = (
+        "import os; from dagster_dataops.library.analysis.tokenization import tokenizer\n"
+        f"tokenizer({path!r}).encode_with_offsets('some words')\n"
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    environment = {key: one for key, one in os.environ.items() if "TOKENIZERS" not in key}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout == "1\n"

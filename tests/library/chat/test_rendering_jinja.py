@@ -44,6 +44,9 @@ REFUSED = [
     ("{{ missing.more }}", "'missing' is undefined"),
     ("{{ messages[0].nothing.more }}", "no attribute 'nothing'"),
     ("{{ ''.__class__.__mro__ }}", "unsafe"),
+    ("{{ '{0.__class__.__mro__}'.format(1) }}", "unsafe"),
+    ("{{ '{a.__class__.__mro__}'.format_map({'a': 1}) }}", "unsafe"),
+    ("{{ ('{0.__class__.__mro__}' | attr('format'))(1) }}", "unsafe"),
     ("{{ messages.append(1) }}", "unsafe"),
     ("{% set _ = messages[0].update({'a': 1}) %}", "unsafe"),
     ("{% set ns = namespace(_x=1) %}", "_x"),
@@ -134,6 +137,23 @@ def test_a_part_has_the_number_of_its_message() -> None:
     assert rendered.parts == [
         Part(3, 5, 1), Part(5, 6, 1), Part(10, 12, 3), Part(12, 13, 3), Part(14, 15)
     ]  # fmt: skip
+
+
+def test_a_name_that_is_set_inside_of_the_tag_stays_inside() -> None:
+    template = "{% generation %}{% set x = 'a' %}{{ x }}{% endgeneration %}[{{ x }}]"
+
+    assert ChatTemplate(template).render({}) == ("a[]", [Part(0, 1)])
+
+
+def test_a_loop_can_be_left_inside_of_the_tag_but_not_through_it() -> None:
+    loop = "{% for m in messages %}{{ m.content }}{% break %}{% endfor %}"
+    rendered = ChatTemplate(f"{{% generation %}}{loop}{{% endgeneration %}}.").render(
+        {"messages": MESSAGES}
+    )
+
+    assert rendered == ("<é>.", [Part(0, 3)])
+    with pytest.raises(DefinitionError, match="line 1 of the template: break and continue cannot"):
+        ChatTemplate(LOOP.replace("TAG", "{% generation %}{% continue %}{% endgeneration %}"))
 
 
 def test_an_unknown_name_is_an_error_on_request() -> None:
