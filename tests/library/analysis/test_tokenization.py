@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.analysis.tokenization import tokenizer
+from dagster_dataops.library.analysis.tokenization import EncodedBytes, tokenizer
 
 NAMES = ("o200k_base", "cl100k_base", "voyage3_base", "bytes", "whitespace")
 MIXED = st.text("ab \n好é😀ก", max_size=30)
@@ -136,6 +136,18 @@ def test_the_tokens_of_a_span_are_those_with_one_of_its_characters(name: str, tm
                 first = next((i for i, one in enumerate(offsets) if one[1] > start), len(offsets))
                 behind = next((i for i, one in enumerate(offsets) if one[0] >= end), len(offsets))
                 assert encoded.covering(start, end) == (first, max(first, behind))
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_bytes_of_tokens_are_used_where_they_make_up_the_text(name: str, tmp_path) -> None:
+    tokens = tokenizer(written_tokenizer(tmp_path, **STEPS[name]))
+    kept = name in {"bytes", "trimmed", "composed"}
+
+    assert isinstance(tokens.encode_with_offsets("some é<|end|>"), EncodedBytes) == kept
+    # A space that belongs to a special token has no bytes of its own; NFC may change "e\u0301".
+    assert not isinstance(tokens.encode_with_offsets("a <wide>"), EncodedBytes)
+    decomposed = tokens.encode_with_offsets("e\u0301")
+    assert isinstance(decomposed, EncodedBytes) == (kept and name != "composed")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts the threads of Linux")
