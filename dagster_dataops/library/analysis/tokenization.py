@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.unicode_normalization import valid_text
+from dagster_dataops.library.loaded_files import read_once
 from dagster_dataops.library.option_values import needs_extra
 
 _WORD: Final = re.compile(r"\S+")
@@ -261,7 +262,6 @@ def _bpe_openai(name: str) -> tuple[Any, Any]:
     return bpe_openai, _bindings
 
 
-@cache
 def tokenizer(name: str) -> Tokenizer:
     """Return the tokenizer of an option ``tokenizer``.
 
@@ -273,11 +273,15 @@ def tokenizer(name: str) -> Tokenizer:
         DefinitionError: There is no tokenizer of this name.
         MissingExtraError: Its package is not installed.
     """
+    made: Tokenizer = read_once(_FromFile, name) if name.endswith(".json") else _of_name(name)
+    return made
+
+
+@cache
+def _of_name(name: str) -> Tokenizer:
     if name == "whitespace":
         return _Whitespace(name)
-    if name == "bytes":
-        return _Bytes(name)
-    return _FromFile(name) if name.endswith(".json") else _BytePairs(name)
+    return _Bytes(name) if name == "bytes" else _BytePairs(name)
 
 
 def _character_starts(data: bytes, lengths: list[int]) -> list[int]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.text_spans import replaced
@@ -12,6 +12,7 @@ from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.pii.secret_keys import pii
 from dagster_dataops.library.text_mapping import TextMapping
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.records import Record
 
 _LABELS = ("PERSON", "PER", "GPE", "LOC")
@@ -27,8 +28,7 @@ class Entities(pii):
     `Replace` is exact.
 
     Args:
-        model: The folder of a pipeline that finds entities, or the name of its package. The name
-            counts as an option, the content of the folder does not.
+        model: The folder of a pipeline that finds entities, or the name of its package.
         input_key: The key of the text.
         output_key: Where the masked text is written; by default, ``input_key``.
         labels: The kinds of entities, as the pipeline names them; ``None`` for all.
@@ -41,7 +41,7 @@ class Entities(pii):
 
     def __init__(
         self,
-        model: str | Path,
+        model: Annotated[str | Path, FileContent],
         input_key: str = "text",
         output_key: str | None = None,
         *,
