@@ -4,7 +4,7 @@ The names that are used most, by subject. ``help(build_definitions)`` describes 
 ``data.dedup`` lists a group of operators. docs/reference describes all names, by the same subjects.
 ``dagster_dataops.loading``, ``crude`` and ``llm`` have all names of loaders, crude data and models.
 
-Operators         data_register, data, OperatorContext, To, Drop, Operational, FileContent, Record
+Operators         data_register, data, OperatorContext, To, Drop, Operational, Record
 Pipelines         pipeline, chain, combine
 Results           load_result, JsonlDataset, load_artefact, report, trace
 Configuration     config, RayCluster, register_workplace

@@ -12,7 +12,6 @@ __all__ = [
     "DataPipeline",
     "Drop",
     "ErrorRateCheck",
-    "FileContent",
     "JsonlDataset",
     "LLMOperator",
     "LLMResource",
