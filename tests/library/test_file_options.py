@@ -1,5 +1,6 @@
 """Every option of the library that names a file which is read counts by its content."""
 
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from dagster_dataops import chain, data, data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library import GROUPS
+from dagster_dataops.library.analysis.tokenization import tokenizer
 from dagster_dataops.operators.options.file_content import is_marked
 from tests.each import each
 from tests.execution.helpers import TINY, cut_by, node, run, write_input
@@ -142,6 +144,17 @@ def test_a_killed_run_does_not_go_on_with_another_tokenizer(replaced: bool, tmp_
         assert "(the content of the file of 'tokenizer')" in report.notes[0]
     else:
         assert report.notes[0].startswith("resuming: 12 ")
+
+
+def test_another_process_takes_no_other_tokenizer(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    save_tokenizer(path, "a", "b")
+    sent = pickle.dumps(tokenizer(str(path)))
+    assert pickle.loads(sent).encode("a b") == [1, 2]
+    save_tokenizer(path, "b", "a")
+    assert tokenizer(str(path)).encode("a b") == [2, 1]
+    with pytest.raises(DefinitionError, match="is not the file that the run started with"):
+        pickle.loads(sent)
 
 
 def test_a_missing_file_has_the_error_of_the_operator(tmp_path: Path) -> None:
