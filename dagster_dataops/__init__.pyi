@@ -56,6 +56,7 @@ __all__ = [
 from dagster_dataops.data import data_register as data_register
 from dagster_dataops import data as data
 from dagster_dataops.operators.definition.operator import Operator as Operator
+from dagster_dataops.operators.options.file_content import FileContent as FileContent
 from dagster_dataops.operators.outcomes.record_context import OperatorContext as OperatorContext
 from dagster_dataops.operators.outcomes.named_outputs import To as To
 from dagster_dataops.operators.outcomes.record_context import Drop as Drop

@@ -30,7 +30,7 @@ from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
 from dagster_dataops.execution.unchanged_result import note_if_unchanged
-from dagster_dataops.operators.definition.operator import Operator, in_run
+from dagster_dataops.operators.definition.operator import Operator, in_run, with_present_files
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
 from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
@@ -126,7 +126,7 @@ class OperatorExecutor:
             inputs = told_apart(inputs)
             attempt.sources = [facts_of(dataset) for dataset in inputs]
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
-            attempt.operator = operator = in_run(operator, _link(attempt))
+            attempt.operator = operator = in_run(with_present_files(operator), _link(attempt))
             runner = make_runner(operator, attempt.inputs)
             attempt.start = decide_start(_start_request(attempt, runner, found, late))
             if attempt.start.published is not None:

@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DefinitionError, InputError
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.records import Record
 
 # `given_records` checks that they are records, and names the first that is none.
-Given: TypeAlias = str | os.PathLike[str] | Sequence[Any]
+Given: TypeAlias = Annotated[str | os.PathLike[str], FileContent] | Sequence[Any]
 
 
 def given_records(option: str, given: Given, needed: Iterable[FieldKey] = ()) -> Iterator[Record]:

@@ -19,9 +19,10 @@ _WORDS: Final = {
     "code": "its code",
     "input": "the input",
     "server": "the server of its model (see ModelClient.deployment)",
+    "files": "the files of its options",  # counts as part of the options
 }
-_PARTS: Final = tuple(name for name in _WORDS if name != "format")
-_OPTIONAL: Final = "server"  # left out if there is none, and by version 0.2
+_PARTS: Final = tuple(name for name in _WORDS if name not in {"format", "files"})
+_OPTIONAL: Final = frozenset({"server", "files"})  # left out if there is none, and by version 0.2
 
 Earlier: TypeAlias = Callable[[str], str]
 CHANGEABLE: Final = ("options", "code")  # records can be kept on request if these have changed
@@ -51,6 +52,8 @@ class RunFingerprint:
         adopts: Whether records of version 0.2, which do not name their server, are of this one.
         earlier: Returns the digest of options or code that version 0.2 had, by the name of the
             part; empty if that version left more out than the class and the order of containers.
+        files: The digests of the files that options name, which count in the digest of the options:
+            a line for each option.
     """
 
     format: str
@@ -61,6 +64,7 @@ class RunFingerprint:
     server: str = ""
     adopts: bool = field(default=False, compare=False)
     earlier: Earlier = field(default=_no_digest, compare=False, repr=False)
+    files: str = field(default="", compare=False)
 
     @classmethod
     def of(cls, invocation: Invocation, input_identity: str) -> "RunFingerprint":
@@ -74,6 +78,7 @@ class RunFingerprint:
             server=invocation.server,
             adopts=invocation.adopts,
             earlier=partial(_earlier, invocation),
+            files=_files(invocation),
         )
 
     @classmethod
@@ -82,10 +87,10 @@ class RunFingerprint:
 
         Parts that this version does not know may distinguish runs, so they are not ignored.
         """
-        if not isinstance(parts, Mapping) or {*parts, _OPTIONAL} != set(_WORDS):
+        if not isinstance(parts, Mapping) or {*parts, *_OPTIONAL} != set(_WORDS):
             return None
         texts: dict[str, Any] = {str(name): str(value) for name, value in parts.items()}
-        return cls(**{"server": "", **texts})
+        return cls(**texts)
 
     @property
     def unknown(self) -> str:
@@ -96,7 +101,7 @@ class RunFingerprint:
     def to_json(self) -> dict[str, str]:
         """Return the parts by name."""
         parts = {name: getattr(self, name) for name in _WORDS}
-        return {name: text for name, text in parts.items() if text or name != _OPTIONAL}
+        return {name: text for name, text in parts.items() if text or name not in _OPTIONAL}
 
     def differences(self, other: "RunFingerprint") -> list[str]:
         """Return the names of the parts that differ. Parts of an unknown format are not compared.
@@ -111,7 +116,7 @@ class RunFingerprint:
 
     def is_of_version_0_2(self, name: str, stored: "RunFingerprint") -> bool:
         """Return whether version 0.2 has stored a part, and would have stored it for this run."""
-        if name == _OPTIONAL:
+        if name == "server":
             return self.adopts and not stored.server
         if name not in CHANGEABLE or self.unknown:
             return False
@@ -122,11 +127,32 @@ class RunFingerprint:
         pairs = [(part, getattr(self, part), getattr(other, part)) for part in CHANGEABLE]
         return [part for part, one, two in pairs if one.endswith(RULES) != two.endswith(RULES)]
 
+    def files_changed(self, other: "RunFingerprint") -> list[str]:
+        """Return the options whose file has another content in another run, in their order."""
+        before, after = (
+            dict(map(_option_and_digest, one.files.splitlines())) for one in (self, other)
+        )
+        return [name for name in before if before[name] != after.get(name, before[name])]
+
     def differs_from(self, kept: Iterable[Mapping[str, str]]) -> list[str]:
         """Return the parts in which any run of `Manifest.kept_from` differs."""
         return [
             part for part in CHANGEABLE if any(run.get(part) != getattr(self, part) for run in kept)
         ]
+
+
+def _files(invocation: Invocation) -> str:
+    """Return the options that name files, each with the digest of these."""
+    parts = [f"{name}." for name, _ in invocation.spec.parts] or [""]
+    uses = zip(parts, invocation.uses, strict=True)
+    return "\n".join(
+        f"{part}{name} {digest}" for part, use in uses for name, digest in use.files.items()
+    )
+
+
+def _option_and_digest(line: str) -> tuple[str, str]:
+    name, _, digest = line.rpartition(" ")
+    return name, digest
 
 
 def _operator(spec: OperatorSpec) -> str:

@@ -3,7 +3,7 @@
 All log lines about a start are in this module.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -171,13 +171,23 @@ def changed_since(content: CheckpointContent, fingerprint: RunFingerprint) -> st
     before = content.fingerprint
     differing = before.differences(fingerprint) if before is not None else []
     changed = [part for part in differing if part in CHANGEABLE]
-    return have_changed(changed).replace("its", "the operator's", 1) if changed else ""
+    files = before.files_changed(fingerprint) if before is not None else []
+    text = have_changed(changed, files)
+    return text.replace("its", "the operator's", 1) if changed else ""
 
 
-def have_changed(parts: list[str]) -> str:
-    """Return a phrase such as ``its options have changed since``."""
+def have_changed(parts: list[str], files: Sequence[str] = ()) -> str:
+    """Return a phrase such as ``its options have changed since``.
+
+    Args:
+        parts: The parts.
+        files: The options whose file has another content.
+    """
     verb = "have" if len(parts) > 1 or parts == ["options"] else "has"
-    return f"{in_words(parts)} {verb} changed since"
+    text = f"{in_words(parts)} {verb} changed since"
+    if not files or "options" not in parts:
+        return text
+    return f"{text} (the content of the file of {' and '.join(map(repr, files))})"
 
 
 def why_other(content: CheckpointContent, fingerprint: RunFingerprint, differing: list[str]) -> str:
@@ -192,7 +202,8 @@ def why_other(content: CheckpointContent, fingerprint: RunFingerprint, differing
     anew = before.compared_anew(fingerprint) if before is not None else []
     ruled = [part for part in differing if part in anew]
     changed = [part for part in differing if part not in anew]
-    texts = [have_changed(changed)] if changed else []
+    files = before.files_changed(fingerprint) if before is not None else []
+    texts = [have_changed(changed, files)] if changed else []
     if ruled:
         texts.append(
             f"another version of dagster-dataops compared {in_words(ruled)} by other rules"

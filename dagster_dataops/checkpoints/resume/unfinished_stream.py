@@ -96,4 +96,6 @@ def _why_not(request: StartRequest, content: CheckpointContent, other: str) -> s
         return request.fingerprint.unknown
     names = {"options": "options or seeds"}
     parts = " and ".join(names.get(part, part) for part in differing)
-    return f"the stream's {parts} changed since" if differing else ""
+    files = " and ".join(map(repr, content.fingerprint.files_changed(request.fingerprint)))
+    which = f" (the content of the file of {files})" if files else ""
+    return f"the stream's {parts} changed since{which}" if differing else ""

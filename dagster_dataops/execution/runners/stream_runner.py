@@ -85,6 +85,7 @@ def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunF
         code=_joined(alone.code, code, codes),
         input=digest([of["data"], [_stamps(stage) for stage in stream.stage.ordered()]]),
         earlier=partial(_earlier, alone, stream),
+        files=alone.files,
     )
 
 

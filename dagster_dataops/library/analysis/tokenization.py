@@ -16,7 +16,9 @@ from typing_extensions import override
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.token_bytes import TokenBytes, token_bytes, trims
 from dagster_dataops.library.analysis.unicode_normalization import valid_text
+from dagster_dataops.library.loaded_files import LoadedFile
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.operators.options.file_content import content_of
 
 _WORD: Final = re.compile(r"\S+")
 # The first bytes of UTF-8 characters; the other bytes of a character are in between.
@@ -228,10 +230,11 @@ class _BytePairs(Tokenizer):
 
 
 class _FromFile(Tokenizer):
-    """A tokenizer.json of the package tokenizers."""
+    """A tokenizer.json of the package tokenizers. It is pickled with the digest of its file."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
+        self._digest = content_of(name)
         with needs_extra(f"tokenizer {name!r}", "tokenizers"):
             from tokenizers import Tokenizer as Loaded
         if not Path(name).is_file():
@@ -240,6 +243,10 @@ class _FromFile(Tokenizer):
         self._loaded: Any = Loaded.from_file(name)
         self._loaded.no_truncation()
         self._loaded.no_padding()
+
+    @override
+    def __reduce__(self) -> Any:
+        return _of_file, (self.name, self._digest)
 
     @override
     def encode(self, text: str) -> list[int]:
@@ -316,7 +323,6 @@ def _bpe_openai(name: str) -> tuple[Any, Any]:
     return bpe_openai, _bindings
 
 
-@cache
 def tokenizer(name: str) -> Tokenizer:
     """Return the tokenizer of an option ``tokenizer``.
 
@@ -328,11 +334,19 @@ def tokenizer(name: str) -> Tokenizer:
         DefinitionError: There is no tokenizer of this name.
         MissingExtraError: Its package is not installed.
     """
+    return _of_file(name) if name.endswith(".json") else _of_name(name)
+
+
+def _of_file(name: str, digest: str | None = None) -> Tokenizer:
+    loaded: Tokenizer = LoadedFile(_FromFile, name, digest=digest).value
+    return loaded
+
+
+@cache
+def _of_name(name: str) -> Tokenizer:
     if name == "whitespace":
         return _Whitespace(name)
-    if name == "bytes":
-        return _Bytes(name)
-    return _FromFile(name) if name.endswith(".json") else _BytePairs(name)
+    return _Bytes(name) if name == "bytes" else _BytePairs(name)
 
 
 def _character_starts(data: bytes, lengths: list[int]) -> list[int]:

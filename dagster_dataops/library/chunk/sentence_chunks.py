@@ -12,6 +12,7 @@ from dagster_dataops.library.analysis.sentence_splitting import sentences_functi
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
 from dagster_dataops.library.chunk.sized_chunks import chunk
 from dagster_dataops.library.text_mapping import ChunkOperator
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 
 _CharacterTokens: TypeAlias = Annotated[int, Ge(4)]  # a character may have four tokens
@@ -55,7 +56,7 @@ class Sentences(ChunkOperator, chunk):
         max_chars: PositiveInt | None = None,
         max_tokens: _CharacterTokens | None = None,
         overlap_sentences: AtLeastZero = 0,
-        tokenizer: str = "o200k_base",
+        tokenizer: Annotated[str, FileContent] = "o200k_base",
         sentences: str | Callable[[str], list[str]] = "rule",
         *,
         language: str = "en",

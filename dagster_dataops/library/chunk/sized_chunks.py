@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from typing_extensions import override
 
@@ -12,6 +12,7 @@ from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer
 from dagster_dataops.library.option_values import check_choice, needs_extra
 from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.library.user_patterns import compiled
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
 
 chunk: Any = data_register.new_group("chunk")
@@ -126,7 +127,7 @@ class Tokens(ChunkOperator, chunk):
 
     def __init__(
         self,
-        tokenizer: str = "o200k_base",
+        tokenizer: Annotated[str, FileContent] = "o200k_base",
         max_tokens: PositiveInt = 512,
         overlap_tokens: AtLeastZero = 0,
         *args: Any,
@@ -197,7 +198,7 @@ class Semantic(ChunkOperator, chunk):
         self,
         chunk_size: PositiveInt = 512,
         unit: str = "words",
-        tokenizer: str = "o200k_base",
+        tokenizer: Annotated[str, FileContent] = "o200k_base",
         overlap: AtLeastZeroFloat = 0,
         *args: Any,
         **kwargs: Any,

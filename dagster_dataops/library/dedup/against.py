@@ -127,8 +127,8 @@ class Against(_KeyedOperator, dedup):
 
     Reads ``input_key``, by default ``text``, or ``url`` with ``by="url"``. ``reference`` is the
     other dataset: a list of records, the path of a jsonl file (these two are held in memory), or an
-    artefact of ``dedup.Index`` with the same options, which is read from disk. A changed jsonl file
-    under the same path is not noticed by finished results; an artefact is.
+    artefact of ``dedup.Index`` with the same options, which is read from disk. The content of the
+    file counts: if it is replaced, the result is made again.
 
     ``by="exact"`` compares texts (``normalize`` as in `Exact`), ``"url"`` URLs as `Url` does,
     ``"near"`` drops texts that agree in a band with one of the other dataset, as `NearDuplicate`

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import xxhash
 
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.word_search import WordSearch, words_from
 from dagster_dataops.library.filters.rules import Rule, TextFilter, filters
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction
 
 _WITHOUT_SPACES: Final = frozenset({"ja", "th", "zh"})
@@ -33,7 +34,7 @@ class Blocklist(TextFilter, filters):
 
     def __init__(
         self,
-        words: Collection[str] | str | Path,
+        words: Collection[str] | Annotated[str | Path, FileContent],
         *,
         max_hits: AtLeastZero = 0,
         whole_words: bool = True,
@@ -75,7 +76,7 @@ class C4BadWords(TextFilter, filters):
 
     def __init__(
         self,
-        words: Collection[str] | str | Path,
+        words: Collection[str] | Annotated[str | Path, FileContent],
         *,
         keep_ratio: Fraction = 0.0,
         seed: int = 0,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from typing_extensions import override
 
@@ -13,11 +13,12 @@ from dagster_dataops.library.analysis.word_search import WordSearch, words_from
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import Filter, Judgement, filters
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZero
 from dagster_dataops.records import Record
 
 _SEPARATOR: Final = re.compile("[^a-zA-Z0-9]+")
-_Words = Collection[str] | str | Path
+_Words = Collection[str] | Annotated[str | Path, FileContent]
 
 
 class Url(Filter, filters):

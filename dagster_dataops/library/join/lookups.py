@@ -60,8 +60,8 @@ class Lookup(JoinOperator, join):
 
     Reads ``on``, and writes ``columns`` of the table. ``table`` is a list of records, the path of a
     jsonl file, or an artefact of ``join.Table`` with the same key. The first two are held in
-    memory, up to ``max_memory_mb`` MB. A changed jsonl file under the same path is not noticed by
-    finished results; an artefact is.
+    memory, up to ``max_memory_mb`` MB. The content of the file counts: if it
+    is replaced, the result is made again.
 
     ``on``, ``right_on`` (the key of the table), ``duplicates``, ``columns`` and ``suffix`` as in
     `Merge`, with the table as the right side. ``how="left"`` keeps every record, ``"inner"`` and

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Collection
 from functools import cache, partial
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.unicode_normalization import without_long_runs
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filter_outcome import FilterOutcome
+from dagster_dataops.library.loaded_files import LoadedFile
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, PositiveInt
 from dagster_dataops.records import Record
 
@@ -68,7 +70,7 @@ class Identify(language):
         *,
         backend: Backend = "py3langid",
         max_chars: PositiveInt | None = 2000,
-        model_path: str | None = None,
+        model_path: Annotated[str, FileContent] | None = None,
         language_key: str = "lang",
         language_score_key: str = "lang_score",
         **kwargs: Any,
@@ -121,7 +123,7 @@ class Filter(language):
         min_language_score: AtLeastZeroFloat | None = None,
         backend: Backend = "py3langid",
         max_chars: PositiveInt | None = 2000,
-        model_path: str | None = None,
+        model_path: Annotated[str, FileContent] | None = None,
         label_only: bool = False,
         mode: Literal["drop", "tag", "both"] = "drop",
         stats_key: str = "stats",
@@ -181,8 +183,7 @@ def identifier(backend: str, model_path: str | None = None) -> Identifier:
         msg = "backend='fasttext' needs model_path, the file of a model, and the others have none"
         raise DefinitionError(msg)
     if model_path is not None:
-        _fasttext_model(model_path)
-        return partial(_by_fasttext, model_path)
+        return partial(_by_fasttext, LoadedFile(_fasttext_model, model_path))
     load, identify = _WITH_MODEL[backend]
     load()
     return identify
@@ -215,16 +216,15 @@ def _by_lingua(text: str) -> tuple[str | None, float]:
     return best.language.iso_code_639_1.name.lower(), best.value
 
 
-@cache
 def _fasttext_model(path: str) -> Any:
     with needs_extra("language with backend='fasttext'", "fasttext"):
         import fasttext
     return fasttext.load_model(path)
 
 
-def _by_fasttext(path: str, text: str) -> tuple[str | None, float]:
+def _by_fasttext(model: LoadedFile, text: str) -> tuple[str | None, float]:
     line = text.encode("utf-8", "replace").decode().replace("\n", " ")
-    labels, scores = _fasttext_model(path).predict(line)
+    labels, scores = model.value.predict(line)
     if not labels:
         return None, 0.0
     return labels[0].removeprefix(_LABEL), min(float(scores[0]), 1.0)

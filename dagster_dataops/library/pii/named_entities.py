@@ -3,15 +3,17 @@
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.text_spans import replaced
 from dagster_dataops.library.analysis.word_splitting import OfThread, read_by_spacy
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.loaded_files import checked_content
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.pii.secret_keys import pii
 from dagster_dataops.library.text_mapping import TextMapping
+from dagster_dataops.operators.options.file_content import FileContent, content_of
 from dagster_dataops.records import Record
 
 _LABELS = ("PERSON", "PER", "GPE", "LOC")
@@ -27,8 +29,7 @@ class Entities(pii):
     `Replace` is exact.
 
     Args:
-        model: The folder of a pipeline that finds entities, or the name of its package. The name
-            counts as an option, the content of the folder does not.
+        model: The folder of a pipeline that finds entities, or the name of its package.
         input_key: The key of the text.
         output_key: Where the masked text is written; by default, ``input_key``.
         labels: The kinds of entities, as the pipeline names them; ``None`` for all.
@@ -41,7 +42,7 @@ class Entities(pii):
 
     def __init__(
         self,
-        model: str | Path,
+        model: Annotated[str | Path, FileContent],
         input_key: str = "text",
         output_key: str | None = None,
         *,
@@ -52,7 +53,7 @@ class Entities(pii):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._pipeline = OfThread(partial(_loaded, str(model)))
+        self._pipeline = OfThread(partial(_loaded, str(model), content_of(model)))
         self._labels = None if labels is None else frozenset(labels)
         self._replacement, self._masks = replacement, mode != "tag"
         self._entities_key = entities_key if mode != "mask" else None
@@ -95,15 +96,16 @@ def _labelled(pipeline: Any, piece: str, before: int) -> list[tuple[str, int, in
     ]
 
 
-def _loaded(name: str) -> Any:
+def _loaded(name: str, digest: str) -> Any:
     """Return the spaCy pipeline in a folder, or in a package of that name.
 
     Raises:
-        DefinitionError: There is no such pipeline.
+        DefinitionError: There is no such pipeline, or the folder has other content.
         MissingExtraError: spaCy is not installed.
     """
     with needs_extra("pii.Entities", "spacy"):
         import spacy
+    checked_content(name, digest)
     try:
         pipeline: Any = spacy.load(name)
     except (OSError, ValueError) as error:

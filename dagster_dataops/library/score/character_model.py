@@ -10,6 +10,7 @@ from annotated_types import Interval
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.score.linear import model_facts, numpy, score
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.records import Record
 
 _Order: TypeAlias = Annotated[int, Interval(ge=1, le=10)]
@@ -88,7 +89,7 @@ class CharNGram(score):
 
     def __init__(
         self,
-        model: str | Path,
+        model: Annotated[str | Path, FileContent],
         input_key: str = "text",
         output_key: str = "perplexity",
         **kwargs: Any,

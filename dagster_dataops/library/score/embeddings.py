@@ -1,15 +1,17 @@
 """``score.Embedding``: vectors of texts by a model in a folder, without a server."""
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.loaded_files import LoadedFile
 from dagster_dataops.library.option_values import check_choice, needs_extra
 from dagster_dataops.library.score.linear import score
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.records import Record
 
 Vectors: TypeAlias = Sequence[Sequence[float]]
@@ -25,8 +27,7 @@ class Embedding(score):
     ``model`` is a function that takes a list of texts and returns as many vectors, or the folder
     of a saved model: of model2vec (``backend="model2vec"``, the default; extra ``model2vec``), or
     of Sentence Transformers (``backend="sentence-transformers"``; extra of that name). Nothing is
-    downloaded, so the name of a model is refused. A folder counts as an option, its content does
-    not. `llm.Embed` asks a server instead.
+    downloaded, so the name of a model is refused. `llm.Embed` asks a server instead.
 
     Args:
         model: Function from a list of texts to vectors, or the folder of a saved model.
@@ -37,7 +38,7 @@ class Embedding(score):
 
     def __init__(
         self,
-        model: Callable[[list[str]], Vectors] | str | Path,
+        model: Callable[[list[str]], Vectors] | Annotated[str | Path, FileContent],
         input_key: str = "text",
         output_key: str = "embedding",
         *,
@@ -69,15 +70,14 @@ def _folder_model(path: str, backend: str) -> Callable[[list[str]], Vectors]:
         DefinitionError: There is no such folder, or the backend is unknown.
         MissingExtraError: The package is not installed.
     """
-    _loaded(path, backend)
-    return partial(_encoded, path, backend)
+    return partial(_encoded, LoadedFile(_loaded, path, backend))
 
 
-def _encoded(path: str, backend: str, texts: list[str]) -> Vectors:
-    return _loaded(path, backend)(texts)
+def _encoded(model: LoadedFile, texts: list[str]) -> Vectors:
+    found: Vectors = model.value(texts)
+    return found
 
 
-@cache
 def _loaded(path: str, backend: str) -> Callable[[list[str]], Vectors]:
     check_choice("backend", backend, _READERS)
     if not Path(path).is_dir():

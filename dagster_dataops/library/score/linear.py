@@ -15,6 +15,7 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
@@ -170,7 +171,7 @@ class Linear(score):
 
     def __init__(
         self,
-        model: str | Path,
+        model: Annotated[str | Path, FileContent],
         input_key: str = "text",
         output_key: str = "score",
         **kwargs: Any,

@@ -1,15 +1,17 @@
 """``score.Model``: the scores of a model of the user."""
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.loaded_files import LoadedFile
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.score.linear import score
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.records import Record
 
 Scores: TypeAlias = Sequence[float]
@@ -27,8 +29,7 @@ class Model(score):
     (``.joblib``, ``.pkl``; extra ``scikit-learn``) or ONNX with one input of texts (``.onnx``;
     extra ``onnx``). ``label`` names the class whose probability is the score (for an ONNX model
     that returns rows, its number); by default the last class. Reading ``.joblib`` and ``.pkl``
-    runs code in them: use files that you trust. A path counts as an option, the content of its
-    file does not.
+    runs code in them: use files that you trust.
 
     Args:
         model: Function from a list of texts to numbers, or the path of a model file.
@@ -39,7 +40,7 @@ class Model(score):
 
     def __init__(
         self,
-        model: Callable[[list[str]], Sequence[float]] | str | Path,
+        model: Callable[[list[str]], Sequence[float]] | Annotated[str | Path, FileContent],
         input_key: str = "text",
         output_key: str = "score",
         *,
@@ -72,15 +73,14 @@ def file_model(path: str, label: str | None) -> Callable[[list[str]], Scores]:
         DefinitionError: There is no such file, or its ending is unknown.
         MissingExtraError: The package that reads it is not installed.
     """
-    _loaded(path, label)
-    return partial(_scores, path, label)
+    return partial(_scores, LoadedFile(_loaded, path, label))
 
 
-def _scores(path: str, label: str | None, texts: list[str]) -> Scores:
-    return _loaded(path, label)(texts)
+def _scores(model: LoadedFile, texts: list[str]) -> Scores:
+    found: Scores = model.value(texts)
+    return found
 
 
-@cache
 def _loaded(path: str, label: str | None) -> Callable[[list[str]], Scores]:
     ending = Path(path).suffix
     if ending not in _READERS:

@@ -2,17 +2,19 @@
 
 import unicodedata
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
 from dagster_dataops.library.analysis.unicode_normalization import normalized
 from dagster_dataops.library.filters.rules import TextFilter, bounds
+from dagster_dataops.library.loaded_files import LoadedFile
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.score.linear import score
 from dagster_dataops.library.text.character_replacement import ASCII_OF_MARKS
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
 
 _REMOVED: Final = {"Mn", "Cc"}  # accents and control characters
@@ -31,8 +33,7 @@ class Perplexity(TextFilter, score):
     that resembles the texts of the model has some hundreds. Signal ``perplexity``, which is not
     rounded; reasons ``empty``, ``low_perplexity``, ``high_perplexity``.
 
-    A path counts as an option, the content of its file does not. Without a model,
-    `score.CharNGram` can be trained. Needs the extra ``kenlm``.
+    Without a model, `score.CharNGram` can be trained. Needs the extra ``kenlm``.
 
     Source: Wenzek et al. 2020, arXiv:1911.00359; ``perplexity_filter`` of Data-Juicer, which
     downloads its models. Both see a text as one line.
@@ -49,18 +50,18 @@ class Perplexity(TextFilter, score):
 
     def __init__(
         self,
-        model: str | Path,
+        model: Annotated[str | Path, FileContent],
         *,
-        sentencepiece: str | Path | None = None,
+        sentencepiece: Annotated[str | Path, FileContent] | None = None,
         min_perplexity: AtLeastZeroFloat | None = None,
         max_perplexity: AtLeastZeroFloat | None = 1500,
         normalize: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        pieces = None if sentencepiece is None else str(sentencepiece)
-        self._score, self._normalize = partial(_score, str(model), pieces), normalize
-        self._score("")  # reads the files
+        loaded = LoadedFile(_kenlm, str(model))
+        pieces = None if sentencepiece is None else LoadedFile(_sentencepiece, str(sentencepiece))
+        self._score, self._normalize = partial(_score, loaded, pieces), normalize
         self.nothing = self._has_no_lines
         self.rules = bounds("perplexity", self._perplexity, min_perplexity, max_perplexity)
 
@@ -100,20 +101,13 @@ def _changed(character: str) -> str:
     return "0" if category == "Nd" else character
 
 
-def _score(model: str, sentencepiece: str | None, line: str) -> tuple[float, int]:
-    """Return the decimal logarithm of the probability of a line, and its number of words.
-
-    Raises:
-        DefinitionError: A file is missing, or is no model.
-        MissingExtraError: A package is not installed.
-    """
-    score = _kenlm(model).score
+def _score(model: LoadedFile, sentencepiece: LoadedFile | None, line: str) -> tuple[float, int]:
+    """Return the decimal logarithm of the probability of a line, and its number of words."""
     if sentencepiece is not None:
-        line = " ".join(_sentencepiece(sentencepiece)(line))
-    return score(line), len(line.split()) + 1
+        line = " ".join(sentencepiece.value.EncodeAsPieces(line))
+    return model.value.score(line), len(line.split()) + 1
 
 
-@cache
 def _kenlm(path: str) -> Any:
     with needs_extra("score.Perplexity", "kenlm"):
         import kenlm
@@ -122,13 +116,10 @@ def _kenlm(path: str) -> Any:
     return _read("model", path, partial(kenlm.Model, path, config))
 
 
-@cache
 def _sentencepiece(path: str) -> Any:
     with needs_extra("score.Perplexity with sentencepiece", "kenlm"):
         from sentencepiece import SentencePieceProcessor
-    return _read(
-        "sentencepiece", path, lambda: SentencePieceProcessor(model_file=path)
-    ).EncodeAsPieces
+    return _read("sentencepiece", path, lambda: SentencePieceProcessor(model_file=path))
 
 
 def _read(option: str, path: str, read: Callable[[], Any]) -> Any:

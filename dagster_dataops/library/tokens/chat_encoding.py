@@ -1,7 +1,7 @@
 """``tokens.EncodeChat``: write the ids of a conversation, and the labels for training on it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from dagster_dataops.datasets.chats.chat_record import ROLES, ChatRules, chat_record
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
@@ -17,6 +17,7 @@ from dagster_dataops.library.tokens.training_spans import (
     TurnFinder,
     assistant_turns,
 )
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
 from dagster_dataops.records import Record
@@ -94,7 +95,7 @@ class EncodeChat(tokens):
 
     def __init__(
         self,
-        tokenizer: str,
+        tokenizer: Annotated[str, FileContent],
         template: str | Mapping[str, str],
         ids_key: str = "input_ids",
         labels_key: str = "labels",

@@ -1,7 +1,7 @@
 """``tokens.Count``, ``tokens.Filter`` and ``tokens.Encode``."""
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
@@ -9,6 +9,7 @@ from dagster_dataops.library.analysis.tokenization import Tokenizer
 from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import TextFilter, bounds, no_text
+from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.records import Record
 
@@ -33,7 +34,7 @@ class Count(tokens):
 
     def __init__(
         self,
-        tokenizer: str = "o200k_base",
+        tokenizer: Annotated[str, FileContent] = "o200k_base",
         input_key: str = "text",
         output_key: str = "tokens",
         **kwargs: Any,
@@ -70,7 +71,7 @@ class Filter(TextFilter, tokens):
         *,
         min_tokens: AtLeastZero | None = 10,
         max_tokens: AtLeastZero | None = None,
-        tokenizer: str = "o200k_base",
+        tokenizer: Annotated[str, FileContent] = "o200k_base",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -100,7 +101,7 @@ class Encode(tokens):
 
     def __init__(
         self,
-        tokenizer: str = "o200k_base",
+        tokenizer: Annotated[str, FileContent] = "o200k_base",
         input_key: str = "text",
         output_key: str = "token_ids",
         *,

@@ -34,6 +34,7 @@ from dagster_dataops.operators.options.artefact_options import (
 )
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.declared_columns import DECLARATIONS, ColumnDeclarations
+from dagster_dataops.operators.options.file_content import contents_of
 from dagster_dataops.operators.options.renamed_options import by_present_names, renamed_in
 from dagster_dataops.operators.options.settings import (
     REMOVED_SETTINGS,
@@ -197,7 +198,11 @@ class OperatorMeta(type):
         operator: Any = object.__new__(cast("type[Operator]", cls))
         asked = parse_settings(spec.qualified_name, settings)
         operator.__dataops__ = Invocation(
-            spec=spec, options=bound, settings=asked, passed_up=to_forward
+            spec=spec,
+            options=bound,
+            settings=asked,
+            passed_up=to_forward,
+            files=contents_of(spec.options, bound),
         )
         if not operator.__dataops__.artefacts:  # else `with_artefacts` constructs it in the run
             arguments = {**_init_arguments(cls, options, settings), **to_init}
@@ -366,6 +371,19 @@ def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
     settings = ExecutionSettings(**asked).over(made.__dataops__.settings)
     check_settings(before.spec, settings)
     return _changed(made, settings=settings, output=before.output, columns=before.columns)
+
+
+def with_present_files(operator: Operator) -> Operator:
+    """Return the operator constructed again if a file that its options name was replaced since.
+
+    An operator that has read the former file would make other records than its digest says.
+    """
+    for use in operator.__dataops__.uses:
+        present = contents_of(use.spec.options, use.options) if use.files else {}
+        if any(use.files.get(name) != digest for name, digest in present.items()):
+            options, settings = operator.__dataops__.options, operator.__dataops__.settings
+            return reconfigured(operator, options, settings)
+    return operator
 
 
 def raise_without_secrets(error: Exception, operator: str, options: Mapping[str, Any]) -> None:

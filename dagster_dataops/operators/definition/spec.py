@@ -176,6 +176,7 @@ class Invocation:
         link: The run that it is part of; ``None`` outside a run.
         server: In a run, the server of models that it asks; empty for none.
         adopts: In a run, whether records that do not name their server are of this one.
+        files: The digests of the files that options name, see `FileContent`, by these options.
     """
 
     spec: OperatorSpec
@@ -187,6 +188,7 @@ class Invocation:
     link: RunLink | None = None
     server: str = ""
     adopts: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def artefacts(self) -> tuple[str, ...]:
@@ -266,6 +268,8 @@ class Invocation:
         unknown: list[str] = []
         rules, partial = "", False
         for name, first, value in self._counting_options():
+            if name in self.files:
+                forms[f"file of {first}"] = self.files[name]
             former = _OptionForms(self.spec.target.__module__, older=older)
             form = former.named(first, with_references(value, nodes))
             if self._is_later(name, first, form, older=older):

@@ -1,0 +1,55 @@
+"""`LoadedFile`: what is read from a model file once in a process, and again if it is replaced."""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.operators.options.file_content import content_of
+
+
+class LoadedFile:
+    """The value that a function reads from a file or folder; pickled as the call.
+
+    Args:
+        read: A function of a module.
+        path: The file or folder, its first argument.
+        *more: Further arguments, which are hashable.
+        digest: What `content_of` must return for the file; ``None`` for anything.
+
+    Attributes:
+        value: What the function returned; the same object for all operators of this process.
+
+    Raises:
+        DefinitionError: The file has other content.
+    """
+
+    def __init__(
+        self, read: Callable[..., Any], path: str, *more: Any, digest: str | None = None
+    ) -> None:
+        self._call = read, path, *more
+        self._digest = content_of(path) if digest is None else checked_content(path, digest)
+        self.value = _read(self._digest, *self._call)
+
+    @override
+    def __reduce__(self) -> Any:
+        return partial(LoadedFile, digest=self._digest), self._call
+
+
+def checked_content(path: str, digest: str) -> str:
+    """Return the digest of a file, which must be that of its content when a run started.
+
+    Raises:
+        DefinitionError: It has other content.
+    """
+    if content_of(path) != digest:
+        msg = f"{path} is not the file that the run started with; run again, with the same file"
+        raise DefinitionError(f"{msg} on all machines")
+    return digest
+
+
+@lru_cache(maxsize=32)
+def _read(_digest: str, read: Callable[..., Any], path: str, *more: Any) -> Any:
+    return read(path, *more)
