@@ -5,16 +5,17 @@ to ``config`` > the environment > the default. Under Dagster, `DataOpsResource` 
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.foundation.places.bucket import BucketFile, prefix_of
+from dagster_dataops.foundation.places.bucket import BucketFile, prefix_of, url_of_copy
 from dagster_dataops.foundation.places.mounted_buckets import working_copy
-from dagster_dataops.foundation.places.url_forms import folder_setting, is_url
+from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.foundation.places.url_forms import folder_setting
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
 Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
@@ -80,13 +81,18 @@ class Configuration:
         Raises:
             ConfigurationError: No folder can have that path.
         """
-        value = self._read("data_process_path")
-        scratch = self.data_process_scratch if value and is_url(value) else None
-        return root_setting("data_process_path", value, self.storage_options, scratch)
+        return self.root.path
 
     @data_process_path.setter
     def data_process_path(self, value: str | Path | None) -> None:
         self._assigned["data_process_path"] = value
+
+    @property
+    def root(self) -> Root:
+        """The folder `data_process_path`, and the bucket of which it is a working copy."""
+        name = "data_process_path"
+        copies = lambda: self.data_process_scratch  # noqa: E731 - few roots need it
+        return root_setting(name, self._read(name), self.storage_options, copies)
 
     @property
     def data_process_scratch(self) -> Path:
@@ -183,23 +189,43 @@ def root_setting(
     setting: str,
     value: object,
     options: Mapping[str, str] = _NO_OPTIONS,
-    scratch: Path | None = None,
-) -> Path:
+    copies: Callable[[], Path] | None = None,
+) -> Root:
     """Return the folder of all results. For a URL of an object store it is a working copy.
+
+    The path of a working copy stands for its URL, so that a setting can be read and set again.
 
     Args:
         setting: Name of the setting, for errors.
         value: A path or a URL, such as ``s3://bucket/prefix``; an empty value is the default.
         options: Options of the object store.
-        scratch: Folder for working copies; by default that of ``config``.
+        copies: Returns the folder for working copies; by default that of ``config``.
 
     Raises:
         ConfigurationError: No folder can have that path, or the URL is not that of an object store.
     """
-    found = prefix_of(setting, value, options, lambda: scratch or config.data_process_scratch)
+    copies = copies or (lambda: config.data_process_scratch)
+    found = prefix_of(setting, value, options, copies)
+    if found is not None:
+        return Root(working_copy(found), found.bucket)
+    folder = folder_setting(setting, str(value) if value else _DEFAULT_ROOT)
+    url = url_of_copy(folder, copies)
+    found = prefix_of(setting, url, options, copies)
     if found is None:
-        return folder_setting(setting, str(value) if value else _DEFAULT_ROOT)
-    return working_copy(found)
+        return Root(folder)
+    if not folder.is_relative_to(found.bucket.folder):
+        allowed = f"the URL {url}: the path is that of a copy from a server with another endpoint"
+        raise ConfigurationError(setting, str(folder), allowed)
+    return Root(folder, found.bucket)
+
+
+def folder_at(path: str | os.PathLike[str]) -> Root:
+    """Return the folder that a user names by a URL or a path, such as one in a working copy.
+
+    Raises:
+        ConfigurationError: No folder can have that path, or the URL is not that of an object store.
+    """
+    return root_setting("folder", path, config.storage_options)
 
 
 def input_object(url: str, options: Mapping[str, str]) -> BucketFile:

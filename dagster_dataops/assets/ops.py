@@ -114,7 +114,8 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
     ) -> Iterator[dg.Output[JsonlDataset]]:
         config = context.op_config
         listings = {name: inputs[f"artefact_{name}"] for name in node.artefacts}
-        folders = {name: NodeFolder.at(listing.path) for name, listing in listings.items()}
+        root = dataops.results_root
+        folders = {name: NodeFolder.at(root.at(one.path)) for name, one in listings.items()}
         operator = with_loaded(node.name, checked(node.name, node.operator, config), folders)
         given = [inputs[argument_of(upstream)] for upstream in node.inputs]
         folder = dataops.folder(key_of(pipeline, node.name)).with_outputs(spec.outputs)

@@ -38,6 +38,7 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource, io_manager_
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.exporters.endings import names_file
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 
@@ -351,7 +352,7 @@ def _check_partitions(
 
 
 def _completed(
-    spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | None, manager: str
+    spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Root | None, manager: str
 ) -> dg.AssetSpec:
     """Return ``spec`` with the dependencies of its node.
 
@@ -368,7 +369,7 @@ def _completed(
     )
 
 
-def _address(spec: dg.AssetSpec, node: OperatorNode, root: Path | None) -> dict[str, str]:
+def _address(spec: dg.AssetSpec, node: OperatorNode, root: Root | None) -> dict[str, str]:
     """Return the metadata with the URI of a result, if its materializations do not have it.
 
     They have it without partitions. That of an export is known when it is made.

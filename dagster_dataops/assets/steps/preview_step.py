@@ -7,6 +7,7 @@ and checkpoint are unchanged. The operator is really called, at the full cost of
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -65,7 +66,7 @@ _LOGGED_CHARACTERS: Final = 500
 def preview_folder(folder: NodeFolder) -> NodeFolder:
     """Return the folder for previews of an asset."""
     outputs = {name: preview_folder(output) for name, output in folder.outputs.items()}
-    return NodeFolder(folder.path / _FOLDER, folder.name, outputs)
+    return replace(folder, path=folder.path / _FOLDER, outputs=outputs)
 
 
 def earlier_preview(

@@ -147,7 +147,9 @@ class _OperatorRun:
         for name, spec in self.plan.artefacts.items():
             folder = folder_of_artefact(self.dataops, spec, partition)
             earlier = earlier_preview(self.context, self.dataops, spec.key, partition)
-            folders[name] = folder if earlier is None else NodeFolder.at(earlier.path)
+            if earlier is not None:
+                folder = NodeFolder.at(folder.root.at(earlier.path))
+            folders[name] = folder
         return self._with(folders)
 
     def _with(self, folders: Mapping[str, NodeFolder]) -> Operator:

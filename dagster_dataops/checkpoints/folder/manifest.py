@@ -16,8 +16,8 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import is_newer, is_read
 from dagster_dataops.checkpoints.places.node_place import NodePlace
-from dagster_dataops.checkpoints.places.placement import place_of, place_of_file, refresh_below
-from dagster_dataops.configuration import config, root_setting
+from dagster_dataops.checkpoints.places.placement import place_of, place_of_path, refresh_below
+from dagster_dataops.configuration import folder_at
 from dagster_dataops.datasets.artefact import (
     SUFFIX,
     Artefact,
@@ -36,9 +36,10 @@ from dagster_dataops.datasets.published_files import (
 )
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
-from dagster_dataops.foundation.places.bucket import Location, published_path
+from dagster_dataops.foundation.places.bucket import Location, StoreBucket, published_path
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.quantities import counted
 
@@ -54,22 +55,36 @@ class NodeFolder:
         name: The node's name. All file names begin with it.
         outputs: The folders of the results of a node with named outputs, by name; else empty. The
             node's own folder then has checkpoints, error file and manifest.
+        bucket: The bucket that has the files; the folder is then a working copy. ``None`` if the
+            folder has them.
     """
 
     path: Path
     name: str
     outputs: Mapping[str, "NodeFolder"] = field(default_factory=dict, hash=False)
+    bucket: StoreBucket | None = None
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> "NodeFolder":
+    def of(cls, folder: Root, name: str = "") -> "NodeFolder":
+        """Return the folder of a node.
+
+        Args:
+            folder: The folder, such as ``root / "name"``.
+            name: The name of the node; by default that of the folder.
+        """
+        return cls(folder.path, name or folder.path.name, bucket=folder.bucket)
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str] | Root) -> "NodeFolder":
         """Return the folder at ``path``, or the folder of the result at ``path``.
 
         Raises:
             ResultMissingError: The folder contains no result.
             ConfigurationError: The path is a URL.
         """
-        given = root_setting("folder", path, config.storage_options)
-        refresh_below(given)
+        root = path if isinstance(path, Root) else folder_at(path)
+        refresh_below(root)
+        given = root.path
         found = [given] if given.name.endswith(RESULT) else sorted(given.glob(f"*{RESULT}"))
         if not found:
             reason = (
@@ -77,18 +92,24 @@ class NodeFolder:
                 "node with several results the folder of one of them"
             )
             raise ResultMissingError(str(given), reason)
-        return cls(found[0].parent, found[0].name.removesuffix(RESULT))
+        folder = Root(found[0].parent, root.bucket)
+        return cls.of(folder, found[0].name.removesuffix(RESULT))
 
     def with_outputs(self, names: Iterable[str]) -> "NodeFolder":
         """Return the folder with a folder in it for each named output, unless it has them."""
         if tuple(self.outputs) == tuple(names):
             return self
-        return replace(self, outputs={name: NodeFolder(self.path / name, name) for name in names})
+        return replace(self, outputs={name: NodeFolder.of(self.root / name) for name in names})
+
+    @property
+    def root(self) -> Root:
+        """The folder, for those of other nodes below."""
+        return Root(self.path, self.bucket)
 
     @property
     def place(self) -> NodePlace:
         """Where the files are: in this folder, or in the bucket of which it is a working copy."""
-        return place_of(self.path, self.name)
+        return place_of(self.root, self.name)
 
     @property
     def result(self) -> Path:
@@ -298,7 +319,8 @@ class Manifest:
             return {"": (folder, self)}
         found = {}
         for name, facts in self.outputs.items():
-            place = NodeFolder(Path(os.path.normpath(folder.path / facts["folder"])), facts["name"])
+            path = Path(os.path.normpath(folder.path / facts["folder"]))
+            place = NodeFolder.of(Root(path, folder.bucket), facts["name"])
             own = {key: facts[key] for key in _OWN_FACTS}
             part_of = os.path.relpath(folder.manifest, place.path)
             found[name] = (
@@ -489,7 +511,9 @@ def is_published(folder: NodeFolder) -> bool:
 def published_uri(location: Location) -> str:
     """Return the URI of a published result or an input; that of an object is in its store."""
     path = published_path(location)
-    return str(location) if path is None else place_of_file(path).uri(path)
+    if path is None:
+        return str(location)
+    return place_of_path(path).uri(path)
 
 
 def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:

@@ -17,17 +17,16 @@ class BucketPlace(NodePlace):
 
     Args:
         bucket: The bucket.
-        key: The key of the node's folder.
         folder: The working copy.
         name: The name of the node.
     """
 
     at_once = True
 
-    def __init__(self, bucket: StoreBucket, key: str, folder: Path, name: str) -> None:
+    def __init__(self, bucket: StoreBucket, folder: Path, name: str) -> None:
         super().__init__(folder, name)
         self._bucket = bucket
-        self._objects = PublishedObjects(bucket, key, folder, name)
+        self._objects = PublishedObjects(bucket, folder, name)
 
     @override
     def claim(self, run: str, wait_seconds: float) -> BucketClaim:

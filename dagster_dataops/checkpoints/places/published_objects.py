@@ -67,14 +67,13 @@ class PublishedObjects:
 
     Args:
         bucket: The bucket.
-        key: The key of the node's folder.
         folder: The working copy.
         name: The node's name.
     """
 
-    def __init__(self, bucket: StoreBucket, key: str, folder: Path, name: str) -> None:
+    def __init__(self, bucket: StoreBucket, folder: Path, name: str) -> None:
         self.bucket = bucket
-        self.key = key
+        self.key = bucket.key_of(folder)
         self.folder = folder
         self.name = name
 
@@ -167,9 +166,8 @@ class PublishedObjects:
             raise ResultMissingError(f"{self.store.url}/{self._head_key}", reason)
         place = f"{self.store.url}/{self._head_key}"
         node = node_of(head.content["part_of"], self.folder, self.key, place)
-        folder, name = node.parent, node.name.removesuffix(MANIFEST)
-        key = folder.relative_to(self.bucket.folder).as_posix()
-        return PublishedObjects(self.bucket, "" if key == "." else key, folder, name).fetch()
+        name = node.name.removesuffix(MANIFEST)
+        return PublishedObjects(self.bucket, node.parent, name).fetch()
 
     def _intact(self, head: NodeHead) -> bool:
         return (self.folder / f"{self.name}{MANIFEST}").exists() and all(

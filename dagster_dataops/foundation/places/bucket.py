@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import ConfigurationError
 
+_SCHEMES: Final = frozenset({"s3", "gs", "az", "abfs", "memory"})
 _STORE: Final = re.compile(r"(s3|gs|az|abfs|memory):/{1,3}([^/@]+)/*(.*)", re.IGNORECASE)
 _VERSION: Final = re.compile(r"(.*)/\.versions/[^/]+/(.+)")  # the key of a published file
 COPIES: Final = ".copies"  # in the folder of a bucket: copies of inputs
@@ -34,6 +35,11 @@ class StoreBucket:
     folder: Path
     options: Mapping[str, str] = field(hash=False, repr=False)
     reached: bool = field(default=False, compare=False)
+
+    def key_of(self, path: Path) -> str:
+        """Return the key of a file or folder in the folder of this bucket; that of it is empty."""
+        key = path.relative_to(self.folder).as_posix()
+        return "" if key == "." else key
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
@@ -122,6 +128,24 @@ def prefix_of(
     mark = f"{zlib.crc32(server.encode()):08x}" if server else ""
     folder = scratch() / scheme / (f"{name}@{mark}" if mark else name)
     return BucketPrefix(StoreBucket(f"{scheme}://{name}", folder, dict(options)), prefix)
+
+
+def url_of_copy(path: Path, scratch: Callable[[], Path]) -> str | None:
+    """Return the URL of a folder of results whose working copy has a path.
+
+    Args:
+        path: An absolute path.
+        scratch: Returns the folder for copies of objects.
+
+    Returns:
+        The URL; ``None`` for a path that is not in a working copy, or in a copy of an input.
+    """
+    if _SCHEMES.isdisjoint(path.parts) or not path.is_relative_to(folder := scratch()):
+        return None
+    scheme, *names = path.relative_to(folder).parts or ("",)
+    if scheme not in _SCHEMES or not names or COPIES in names:
+        return None
+    return f"{scheme}://{'/'.join([names[0].partition('@')[0], *names[1:]])}"
 
 
 def facts_of_location(location: Location) -> tuple[str, tuple[Any, ...]]:

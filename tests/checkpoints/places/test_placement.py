@@ -14,6 +14,7 @@ from dagster_dataops.checkpoints.places.placement import place_of, place_of_file
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import FolderLockedError, InputError
 from dagster_dataops.foundation.places import open_stores
+from dagster_dataops.foundation.places.root import Root
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.nodes import NodeFolder
 from tests.object_stores import FakeStore, machine
@@ -106,9 +107,9 @@ def test_the_folder_decides_which_place_a_node_has(tmp_path):
     for claim in claims:
         claim.release()
     for folder in (local, remote):
-        found: NodePlace = place_of_file(folder.result)
+        found: NodePlace = place_of_file(Root(folder.result, folder.bucket))
         assert (type(found), found.folder, found.name) == (
-            type(place_of(folder.path, folder.name)),
+            type(place_of(folder.root, folder.name)),
             folder.path,
             folder.name,
         )
@@ -118,10 +119,10 @@ def test_the_nodes_of_a_folder_are_refreshed_together(machines, tmp_path):
     here = published(machines, tmp_path)
     there = machines("two")
 
-    refresh_below(there.path)
+    refresh_below(there.root)
 
     assert there.result.read_bytes() == here.result.read_bytes()
-    refresh_below(tmp_path / "nothing")
+    refresh_below(Root(tmp_path / "nothing"))
 
 
 def test_an_address_needs_no_store(tmp_path, monkeypatch):

@@ -37,9 +37,8 @@ def on_s3(address, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     config.data_process_scratch = tmp_path / "scratch"
     config.data_process_path = f"s3://results/{tmp_path.name}"
-    found = bucket_of(config.data_process_path)
-    assert found is not None
-    return writing(found[0])
+    assert config.root.bucket is not None
+    return writing(config.root.bucket)
 
 
 def test_an_object_is_created_only_once(on_s3):

@@ -27,7 +27,6 @@ from dagster_dataops.foundation.places.bucket import (
     published_path,
 )
 from dagster_dataops.foundation.places.confined_names import below, confined, is_plain
-from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.open_stores import reading, writing
 from dagster_dataops.foundation.places.opening import opened, state_at
 from dagster_dataops.foundation.places.parted_file import PartedFile
@@ -178,9 +177,9 @@ def openings(monkeypatch):
 
 
 @pytest.fixture
-def path(tmp_path):
+def shared(tmp_path):
     with config.temporary(data_process_scratch=tmp_path / "scratch"):
-        return root_setting("root", "memory://bucket/root") / "part"
+        return root_setting("root", "memory://bucket/root").bucket
 
 
 class CountingLock:
@@ -198,7 +197,7 @@ class CountingLock:
         self._lock.release()
 
 
-def test_threads_that_need_a_store_at_once_open_it_once(path, openings, monkeypatch):
+def test_threads_that_need_a_store_at_once_open_it_once(shared, openings, monkeypatch):
     threads, lock, open_store = 8, CountingLock(), object_store.open_store
     monkeypatch.setattr(open_stores, "_OPENING", lock)
 
@@ -209,20 +208,18 @@ def test_threads_that_need_a_store_at_once_open_it_once(path, openings, monkeypa
 
     monkeypatch.setattr(object_store, "open_store", open_late)
     with ThreadPoolExecutor(threads) as pool:
-        bucket, _ = bucket_of(path)
-        found = list(pool.map(writing, [bucket] * threads))
+        found = list(pool.map(writing, [shared] * threads))
 
     assert openings == [False]
     assert {id(store) for store in found} == {id(found[0])}
 
 
-def test_a_store_that_was_opened_for_reading_is_opened_anew_for_writing(path, openings):
-    bucket, _ = bucket_of(path)
-    first, second = reading(bucket), writing(bucket)
+def test_a_store_that_was_opened_for_reading_is_opened_anew_for_writing(shared, openings):
+    first, second = reading(shared), writing(shared)
 
     assert openings == [True, False]
     assert first is not second
-    assert reading(bucket) is second
+    assert reading(shared) is second
     assert openings == [True, False]
 
 

@@ -1,0 +1,28 @@
+"""`Root`: a folder of results, and the bucket of which it is a working copy."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from dagster_dataops.foundation.places.bucket import StoreBucket
+
+
+class Root(NamedTuple):
+    """A folder that has the folders of nodes, such as the root of all results.
+
+    Attributes:
+        path: The folder on this machine.
+        bucket: The bucket that has the results; the folder is then a working copy. ``None`` if the
+            folder has them.
+    """
+
+    path: Path
+    bucket: StoreBucket | None = None
+
+    def __truediv__(self, name: str) -> "Root":
+        """Return a folder below."""
+        return Root(self.path / name, self.bucket)
+
+    def at(self, path: Path) -> "Root":
+        """Return the folder at a path; it is in the bucket if the path is in its working copy."""
+        inside = self.bucket is not None and path.is_relative_to(self.bucket.folder)
+        return Root(path, self.bucket if inside else None)
