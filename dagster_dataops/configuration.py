@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import BucketFile, prefix_of, url_of_copy
-from dagster_dataops.foundation.places.mounted_buckets import working_copy
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import folder_setting
 
@@ -207,7 +206,7 @@ def root_setting(
     copies = copies or (lambda: config.data_process_scratch)
     found = prefix_of(setting, value, options, copies)
     if found is not None:
-        return Root(working_copy(found), found.bucket)
+        return Root(found.folder, found.bucket)
     folder = folder_setting(setting, str(value) if value else _DEFAULT_ROOT)
     url = url_of_copy(folder, copies)
     found = prefix_of(setting, url, options, copies)

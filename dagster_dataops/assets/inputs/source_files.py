@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dagster_dataops.assets.inputs.path_pattern import PathPattern
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.object_file import object_exists
 
 
@@ -31,4 +31,6 @@ def exists(location: Location) -> bool:
     Raises:
         InputError: The object store cannot be read.
     """
-    return location.exists() if isinstance(location, Path) else object_exists(location)
+    if isinstance(location, BucketFile):
+        return object_exists(location)
+    return Path(location).exists()

@@ -33,7 +33,6 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
@@ -242,7 +241,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
-            where = f"they are in {shown_place(report.error_path)}"
+            where = f"they are in {folder.located(report.error_path)}"
             text = f"{folder.name}: {failed:,} of {counted(rows_in, 'records')} failed; {where}"
             context.log.warning(text)
         return report

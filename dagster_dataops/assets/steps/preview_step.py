@@ -8,7 +8,6 @@ and checkpoint are unchanged. The operator is really called, at the full cost of
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -43,6 +42,7 @@ from dagster_dataops.datasets.writer import first_lines
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_first
+from dagster_dataops.foundation.places.bucket import local_path
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.dry_run import calls_models, estimates_of
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
@@ -84,8 +84,8 @@ def earlier_preview(
 
 
 def _is_preview(dataset: JsonlDataset) -> bool:
-    place = dataset.location
-    return isinstance(place, Path) and place.parent.name == _FOLDER
+    path = local_path(dataset.location)
+    return path is not None and path.parent.name == _FOLDER
 
 
 def limit_over(inputs: Sequence[JsonlDataset], limit: int | None) -> int:

@@ -147,9 +147,7 @@ class _OperatorRun:
         for name, spec in self.plan.artefacts.items():
             folder = folder_of_artefact(self.dataops, spec, partition)
             earlier = earlier_preview(self.context, self.dataops, spec.key, partition)
-            if earlier is not None:
-                folder = NodeFolder.at(folder.root.at(earlier.path))
-            folders[name] = folder
+            folders[name] = folder if earlier is None else NodeFolder.of_result(earlier)
         return self._with(folders)
 
     def _with(self, folders: Mapping[str, NodeFolder]) -> Operator:

@@ -16,7 +16,7 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import is_newer, is_read
 from dagster_dataops.checkpoints.places.node_place import NodePlace
-from dagster_dataops.checkpoints.places.placement import place_of, place_of_path, refresh_below
+from dagster_dataops.checkpoints.places.placement import place_of, place_of_file, refresh_below
 from dagster_dataops.configuration import folder_at
 from dagster_dataops.datasets.artefact import (
     SUFFIX,
@@ -36,11 +36,15 @@ from dagster_dataops.datasets.published_files import (
 )
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
-from dagster_dataops.foundation.places.bucket import Location, StoreBucket, published_path
+from dagster_dataops.foundation.places.bucket import (
+    LocalFile,
+    Location,
+    StoreBucket,
+    published_path,
+)
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.opening import state_at
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.quantities import counted
 
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
@@ -95,11 +99,25 @@ class NodeFolder:
         folder = Root(found[0].parent, root.bucket)
         return cls.of(folder, found[0].name.removesuffix(RESULT))
 
+    @classmethod
+    def of_result(cls, dataset: JsonlDataset) -> "NodeFolder":
+        """Return the folder of a result that this machine has.
+
+        Raises:
+            ResultMissingError: It is gone.
+        """
+        location = dataset.location
+        return cls.at(Root(dataset.path, None if isinstance(location, Path) else location.bucket))
+
     def with_outputs(self, names: Iterable[str]) -> "NodeFolder":
         """Return the folder with a folder in it for each named output, unless it has them."""
         if tuple(self.outputs) == tuple(names):
             return self
         return replace(self, outputs={name: NodeFolder.of(self.root / name) for name in names})
+
+    def located(self, path: Path) -> LocalFile:
+        """Return where a file or folder of the node is; its text is what users know it by."""
+        return self.root.located(path)
 
     @property
     def root(self) -> Root:
@@ -269,20 +287,20 @@ class Manifest:
         return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     @classmethod
-    def load(cls, path: Path) -> "Manifest | None":
+    def load(cls, path: LocalFile) -> "Manifest | None":
         """Return the manifest at ``path``; ``None`` if it is missing or malformed.
 
         Raises:
             NewerVersionError: It has the format of a newer version.
         """
         try:
-            data = path.read_bytes()
+            data = Path(path).read_bytes()
         except OSError:
             return None
         return cls.parse(data, path)
 
     @classmethod
-    def parse(cls, data: bytes, path: Path) -> "Manifest | None":
+    def parse(cls, data: bytes, path: LocalFile) -> "Manifest | None":
         """Return the manifest in ``data``; ``None`` if it is malformed.
 
         Args:
@@ -320,7 +338,7 @@ class Manifest:
         found = {}
         for name, facts in self.outputs.items():
             path = Path(os.path.normpath(folder.path / facts["folder"]))
-            place = NodeFolder.of(Root(path, folder.bucket), facts["name"])
+            place = NodeFolder.of(folder.root.at(path), facts["name"])
             own = {key: facts[key] for key in _OWN_FACTS}
             part_of = os.path.relpath(folder.manifest, place.path)
             found[name] = (
@@ -341,14 +359,16 @@ class Manifest:
             path = NodeFolder(node.parent, node.name.removesuffix(MANIFEST)).errors
         return path if self.failed and path.exists() else None
 
-    def dataset(self, path: Path) -> JsonlDataset:
-        """Return the handle of the result at ``path``.
+    def dataset(self, folder: NodeFolder) -> JsonlDataset:
+        """Return the handle of the result in a folder.
 
         The manifest is put in place last. A file that was changed later may be another file with
         its modification time set back. The handle of such a changed file has no state, so that its
         digest is checked before it is used.
         """
-        made = JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
+        path = folder.result.absolute()
+        location = folder.located(path)
+        made = JsonlDataset(location, self.size_bytes, self.rows_out, self.fingerprint)
         try:
             state = state_at(path)
             published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
@@ -411,7 +431,7 @@ def _outputs_in(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def other_format(path: Path) -> str:
+def other_format(path: LocalFile) -> str:
     """Return the format of a manifest that this version does not read; else an empty text.
 
     Args:
@@ -421,16 +441,16 @@ def other_format(path: Path) -> str:
         NewerVersionError: It has the format of a newer version.
     """
     try:
-        found = _format_in(orjson.loads(path.read_bytes()))
+        found = _format_in(orjson.loads(Path(path).read_bytes()))
     except (OSError, AttributeError, orjson.JSONDecodeError):
         return ""
     _check_not_newer(found, path)
     return "" if is_read(found) else found  # empty for that of a source
 
 
-def _check_not_newer(format_: str, path: Path) -> None:
+def _check_not_newer(format_: str, path: LocalFile) -> None:
     if is_newer(format_):
-        raise NewerVersionError(shown_place(path), format_, FORMAT)
+        raise NewerVersionError(str(path), format_, FORMAT)
 
 
 def _is_output(facts: object) -> bool:
@@ -466,7 +486,7 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     Args:
         folder: Of the node, with the folders of its outputs if it has several.
     """
-    manifest = Manifest.load(folder.manifest)
+    manifest = Manifest.load(folder.located(folder.manifest))
     if manifest is None:
         return None
     places = [(name, output_place(folder, place)) for name, place in folder.outputs.items()]
@@ -497,10 +517,10 @@ def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
 
 def published_here(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's local result and manifest; a working copy is not refreshed first."""
-    manifest = Manifest.load(folder.manifest)
+    manifest = Manifest.load(folder.located(folder.manifest))
     if manifest is None or not _is_intact(folder, manifest):
         return None
-    return manifest.dataset(folder.result), manifest
+    return manifest.dataset(folder), manifest
 
 
 def is_published(folder: NodeFolder) -> bool:
@@ -513,7 +533,8 @@ def published_uri(location: Location) -> str:
     path = published_path(location)
     if path is None:
         return str(location)
-    return place_of_path(path).uri(path)
+    bucket = None if isinstance(location, Path) else location.bucket
+    return place_of_file(Root(path, bucket)).uri(path)
 
 
 def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
@@ -532,8 +553,9 @@ def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
     if found:
         return found[0]
     if not folder.result.exists():
-        raise ResultMissingError(str(folder.result), "nothing was published there yet")
-    return JsonlDataset.of_file(folder.result)
+        place = folder.located(folder.result)
+        raise ResultMissingError(str(place), "nothing was published there yet")
+    return JsonlDataset.at(folder.located(folder.result.absolute()))
 
 
 def result_by_range(folder: NodeFolder) -> JsonlDataset:
@@ -558,7 +580,8 @@ def _remote_result(folder: NodeFolder) -> JsonlDataset | None:
         InputError: It was replaced.
     """
     remote = folder.place.remote()
-    manifest = None if remote is None else Manifest.parse(remote.manifest, folder.manifest)
+    place = folder.located(folder.manifest)
+    manifest = None if remote is None else Manifest.parse(remote.manifest, place)
     if remote is None or manifest is None or manifest.parted or manifest.artefact:
         return None
     file = remote.files.get(folder.result.name)
@@ -645,4 +668,4 @@ def write_result(
     with storage(folder.path, "remove the parts of an earlier result"):
         remove_parts(folder.parts)
     folder.place.publish({folder.result: folder.result}, manifest.to_bytes())
-    return dataset
+    return replace(dataset, location=folder.located(dataset.path))

@@ -8,8 +8,7 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace, StoredFile, StoredFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
-from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket
-from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.places.bucket import BucketFile, CopiedFile, StoreBucket
 
 
 class BucketPlace(NodePlace):
@@ -63,4 +62,5 @@ class BucketPlace(NodePlace):
 
     @override
     def address(self, path: Path) -> str:
-        return shown_place(self.folder)  # a file has another key after every publication
+        folder = CopiedFile(self._bucket, self.folder)
+        return str(folder)  # a file has another key after every publication

@@ -1,11 +1,8 @@
 """Choose the place of a node by its folder: the only decision between folders and buckets."""
 
-from pathlib import Path
-
 from dagster_dataops.checkpoints.places.folder_place import FolderPlace
 from dagster_dataops.checkpoints.places.node_place import NodePlace
 from dagster_dataops.datasets.published_files import RESULT
-from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.root import Root
 
 
@@ -26,12 +23,6 @@ def place_of(folder: Root, name: str) -> NodePlace:
 def place_of_file(file: Root) -> NodePlace:
     """Return the place of the node whose result is a file; that of other files is a folder."""
     return place_of(Root(file.path.parent, file.bucket), file.path.name.removesuffix(RESULT))
-
-
-def place_of_path(path: Path) -> NodePlace:
-    """Return the place of the node whose result has a path."""
-    found = bucket_of(path)
-    return place_of_file(Root(path, found and found[0]))
 
 
 def refresh_below(place: Root) -> None:

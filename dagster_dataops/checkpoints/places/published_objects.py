@@ -99,7 +99,7 @@ class PublishedObjects:
         """Return the URL of the object that a published file of the working copy is of."""
         known = self._known()
         file = known.files.get(path.relative_to(self.folder).as_posix()) if known else None
-        return f"{self.store.url}/{file['key'] if file else self._head_key}"
+        return f"{self.bucket.url}/{file['key'] if file else self._head_key}"
 
     def head(self) -> NodeHead | None:
         """Return the head; ``None`` if nothing was published.

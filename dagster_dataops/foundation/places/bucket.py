@@ -82,8 +82,46 @@ class BucketFile:
         return self.bucket.folder / COPIES / self.key
 
 
-Location: TypeAlias = Path | BucketFile
-"""Where a file is: its path on this machine, or an object in a bucket."""
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """A file or folder of this machine that a bucket has, too. Its text is its URL.
+
+    Attributes:
+        bucket: The bucket.
+        path: The path of the copy; the file need not be there.
+    """
+
+    bucket: StoreBucket
+    path: Path
+
+    @override
+    def __str__(self) -> str:
+        """Return the URL, as users know it."""
+        key = self.bucket.key_of(self.path).removeprefix(f"{COPIES}/")
+        return f"{self.bucket.url}/{key}"
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.path.name
+
+    def __fspath__(self) -> str:
+        """Return the path of the copy."""
+        return str(self.path)
+
+
+LocalFile: TypeAlias = Path | CopiedFile
+"""Where a file of this machine is."""
+
+Location: TypeAlias = LocalFile | BucketFile
+"""Where a file is: on this machine, or an object in a bucket."""
+
+
+def local_path(location: Location) -> Path | None:
+    """Return the path of a file of this machine; ``None`` for an object."""
+    if isinstance(location, BucketFile):
+        return None
+    return location.path if isinstance(location, CopiedFile) else location
 
 
 def published_path(location: Location) -> Path | None:
@@ -92,7 +130,7 @@ def published_path(location: Location) -> Path | None:
     Returns:
         The path; the file need not be there. ``None`` for an object that is of no node.
     """
-    return location.published if isinstance(location, BucketFile) else location
+    return location.published if isinstance(location, BucketFile) else local_path(location)
 
 
 class BucketPrefix(NamedTuple):
@@ -100,6 +138,11 @@ class BucketPrefix(NamedTuple):
 
     bucket: StoreBucket
     prefix: str
+
+    @property
+    def folder(self) -> Path:
+        """The folder with the working copies of the nodes below the prefix."""
+        return self.bucket.folder / self.prefix if self.prefix else self.bucket.folder
 
 
 def prefix_of(
@@ -154,8 +197,8 @@ def facts_of_location(location: Location) -> tuple[str, tuple[Any, ...]]:
     Returns:
         A path or a key, and the facts about the bucket, which JSON can hold; none for a path.
     """
-    if isinstance(location, Path):
-        return str(location), ()
+    if not isinstance(location, BucketFile):
+        return os.fspath(location), ()
     bucket = location.bucket
     return location.key, (bucket.url, str(bucket.folder), dict(bucket.options))
 

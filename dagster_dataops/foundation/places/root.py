@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from dagster_dataops.foundation.places.bucket import StoreBucket
+from typing_extensions import override
+
+from dagster_dataops.foundation.places.bucket import CopiedFile, LocalFile, StoreBucket
 
 
 class Root(NamedTuple):
@@ -21,6 +23,15 @@ class Root(NamedTuple):
     def __truediv__(self, name: str) -> "Root":
         """Return a folder below."""
         return Root(self.path / name, self.bucket)
+
+    def located(self, path: Path) -> LocalFile:
+        """Return where a file or folder below is; its text is what users know it by."""
+        return path if self.bucket is None else CopiedFile(self.bucket, path)
+
+    @override
+    def __str__(self) -> str:
+        """Return the path or the URL."""
+        return str(self.located(self.path))
 
     def at(self, path: Path) -> "Root":
         """Return the folder at a path; it is in the bucket if the path is in its working copy."""

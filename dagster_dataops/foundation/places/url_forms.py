@@ -1,5 +1,6 @@
 """URLs in place of paths: which texts are URLs, and the settings that may not be one."""
 
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,8 @@ _OBJECT: Final = r"(?i)(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl"
 
 def is_url(path: object) -> bool:
     """Whether a path is a URL, such as ``s3://bucket/x``, also as `pathlib` shortens it."""
-    return _URL.match(str(path)) is not None
+    text = os.fspath(path) if isinstance(path, os.PathLike) else str(path)
+    return _URL.match(text) is not None
 
 
 def is_object_url(text: str) -> bool:

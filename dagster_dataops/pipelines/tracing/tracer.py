@@ -7,14 +7,14 @@ record. At the end the texts of all lines are read, file by file.
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.configuration import folder_at
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ResultMissingError, TraceError
-from dagster_dataops.foundation.places.bucket import Location, StoreBucket
+from dagster_dataops.foundation.places.bucket import BucketFile, Location, StoreBucket
 from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.pipelines.tracing.crude_origins import crude_files, packed_keys, restore_key_of
@@ -296,7 +296,9 @@ def _ref_of(path: Location, line: int) -> Ref:
 
 def _is_named(location: Location, name: str) -> bool:
     """Return whether a user means a file by its path or URL, by its folder, or by its name."""
-    path = location if isinstance(location, Path) else PurePosixPath(location.key)
+    path: PurePath = (
+        PurePosixPath(location.key) if isinstance(location, BucketFile) else Path(location)
+    )
     if name in {path.name, path.parent.name, str(location)}:
         return True
     return Path(name).expanduser().absolute() in {location, path.parent}

@@ -1,12 +1,13 @@
 """What holds for the place of a node, be it a folder or a bucket."""
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dagster_dataops import load_result
-from dagster_dataops.checkpoints.folder.manifest import result_by_range
+from dagster_dataops.checkpoints.folder.manifest import published_uri, result_by_range
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.folder_place import FolderClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace
@@ -86,6 +87,26 @@ def test_only_files_that_this_machine_lacks_are_read_where_they_are(machines, tm
     assert not there.result.exists()
     with pytest.raises(InputError, match="has no path"):
         _ = found.path
+
+
+def test_a_result_is_named_by_its_place_and_read_by_its_path(machines, tmp_path):
+    here = published(machines, tmp_path)
+    found = load_result(here)
+
+    assert found.path == here.result
+    assert str(found.location) == str(here.located(here.result))
+    assert NodeFolder.of_result(found) == here
+    assert published_uri(found.location) == here.place.uri(here.result)
+    assert pickle.loads(pickle.dumps(found)).read() == found.read()
+
+
+def test_a_user_names_the_folder_of_a_node_by_its_path(tmp_path):
+    store = FakeStore()
+    made = published(lambda _: node(machine(tmp_path / "one", store)), tmp_path)
+    with config.temporary(data_process_scratch=tmp_path / "two"):
+        machine(tmp_path / "two", store)
+        config.data_process_path = "memory://bucket/root"
+        assert load_result(config.data_process_path / "node").read() == load_result(made).read()
 
 
 def test_an_address_stays_when_a_result_is_replaced(machines, tmp_path):

@@ -21,8 +21,10 @@ from dagster_dataops.errors import ConfigurationError, InputError, PathEscapeErr
 from dagster_dataops.foundation.places import object_store, open_stores
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
+    CopiedFile,
     StoreBucket,
     facts_of_location,
+    local_path,
     location_of,
     published_path,
 )
@@ -80,6 +82,27 @@ def test_an_object_has_no_path_and_the_error_says_what_to_do(bucket):
 
     with pytest.raises(InputError, match=r"s3://docs/a.jsonl: is an object .* its download\(\)"):
         _ = dataset.path
+
+
+def test_a_copy_is_known_by_its_url_and_read_by_its_path(tmp_path):
+    bucket = StoreBucket("s3://docs", tmp_path, _OPTIONS)
+    path = tmp_path / "node" / "a.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(b'{"n":1}\n')
+    file = CopiedFile(bucket, path)
+
+    dataset = JsonlDataset.at(file)
+
+    assert (str(file), file.name, Path(file)) == ("s3://docs/node/a.jsonl", "a.jsonl", path)
+    assert str(CopiedFile(bucket, BucketFile(bucket, "in/b.jsonl").copy)) == "s3://docs/in/b.jsonl"
+    assert (dataset.path, dataset.read(), dataset.download()) == (path, [{"n": 1}], dataset)
+    assert local_path(file) == published_path(file) == path
+    assert location_of(*facts_of_location(file)) == path  # for a process of the same run
+    assert b"hunter2" not in pickle.dumps(dataset)
+    assert pickle.loads(pickle.dumps(dataset)).path == path
+    path.write_bytes(b"[1]\n")
+    with pytest.raises(InputError, match="s3://docs/node/a.jsonl, line 1"):
+        dataset.read()
 
 
 def test_objects_of_two_servers_differ(tmp_path):

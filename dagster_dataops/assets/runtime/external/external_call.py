@@ -18,7 +18,6 @@ from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.errors import ExternalRunError
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.foundation.places.shown_places import shown_place
 
 EXTRAS: Final = "dagster_dataops"  # the name in the extras, and in custom messages
 _TAGS: Final = "dagster_dataops/"  # the tags of a run that change what a step does
@@ -67,7 +66,7 @@ class ExternalCall:
         partitions = list(context.partition_keys) if partitioned else []
         launched: Any = context.run.run_config
         return cls(
-            root=shown_place(root.path),
+            root=str(root),
             step=step,
             config=launched.get("ops", {}).get(step),
             tags={name: one for name, one in context.run.tags.items() if name.startswith(_TAGS)},
@@ -113,9 +112,9 @@ class ExternalCall:
             ExternalRunError: The root of the results is another one.
             dg.Failure: The step failed. The asset that launched it has the policy of retries.
         """
-        if shown_place(root.path) != self.root:
+        if str(root) != self.root:
             reason = (
-                f"it writes to {shown_place(root.path)}, but the asset that launched it reads "
+                f"it writes to {root!s}, but the asset that launched it reads "
                 f"{self.root}. Give both the same root: root= of DataOpsResource, or the "
                 "environment variable DATAOPS_DATA_PROCESS_PATH"
             )
