@@ -14,7 +14,7 @@ ENTRIES = {one.qualified_name: one for group in GROUPS for one in catalogue.entr
 
 # Their behaviour is from no paper, and from no package with operators.
 OWN = {
-    "chat": {"Detect", "ToAlpaca", "ToShareGPT", "Validate"},
+    "chat": {"Detect", "Secrets", "ToAlpaca", "ToAnthropic", "ToShareGPT", "Validate"},
     "chunk": {"Sentences"},
     "combine": {"Concat", "RoundRobin", "Sample", "Zip"},
     "dedup": {"Against", "Exact", "Index", "Url"},
@@ -22,7 +22,7 @@ OWN = {
     "html": {"Tables"},
     "join": {"Lookup", "Merge", "Table"},
     "language": {"Script"},
-    "llm": {"Classify", "Embed", "Extract", "Generate", "Translate"},
+    "llm": {"Classify", "Continue", "Embed", "Extract", "Generate", "Translate"},
     "markdown": {"Sections"},
     "pii": {"Entities"},
     "sample": {"Balance", "GroupBy", "Mix", "Reservoir", "Sort", "Split", "TopK"},

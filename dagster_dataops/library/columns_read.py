@@ -86,6 +86,11 @@ def _members(**options: Any) -> list[ReadName]:
     return [ReadName(column, plain=True) for column in columns]
 
 
+def _packed(**options: Any) -> list[ReadName]:
+    columns = texts_in(options.get("columns"))
+    return [ReadName(column, plain=True) for column in columns] or _COLUMN(**options)
+
+
 def _prompted(**options: Any) -> list[ReadName]:
     """Return the key, and the columns that the templates need."""
     from dagster_dataops.models.prompt_templates import needed_names
@@ -105,7 +110,11 @@ READS: Final[Mapping[str, Declaration]] = {
     "dedup.SimHash": _kept,
     "dedup.Url": _kept,
     "export.Csv": OptionsOf(("columns",), plain=True),
-    "export.HuggingFace": _SCHEMA,
+    "export.HuggingFace": OptionsOf(("schema", "features"), plain=True),
+    "export.HuggingFaceHub": OptionsOf(("features",), plain=True),
+    "export.LitData": _COLUMN,
+    "export.MDS": OptionsOf(("columns",), plain=True),
+    "export.Megatron": OptionsOf(("input_key", "lengths_key", "label_key"), plain=True),
     "export.Parquet": _SCHEMA,
     "export.WebDataset": _members,
     "filters.Field": _compared,
@@ -114,6 +123,7 @@ READS: Final[Mapping[str, Declaration]] = {
     "join.Merge": _merged,
     "join.Table": _ON,
     "llm.Classify": _prompted,
+    "llm.Continue": _prompted,
     "llm.Extract": _prompted,
     "llm.Generate": _prompted,
     "llm.Judge": _prompted,
@@ -143,7 +153,7 @@ READS: Final[Mapping[str, Declaration]] = {
     "shape.Template": _filled,
     "stats.Summary": OptionsOf(("keys",)),
     "stats.Threshold": _KEY,
-    "tokens.Pack": _COLUMN,
+    "tokens.Pack": _packed,
     "verify.AnswerF1": OptionsOf(("input_key", "reference_key")),
     "verify.Fields": _verified,
     "verify.IFEval": _followed,

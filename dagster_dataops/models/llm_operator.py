@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import orjson
 from typing_extensions import override
 
+from dagster_dataops.datasets.chats.tool_calls import with_text_arguments
 from dagster_dataops.errors import (
     ContentFilteredError,
     EmptyReplyError,
@@ -198,10 +199,11 @@ class LLMOperator(ModelOperator):
         """Return the reply of the model.
 
         Args:
-            messages: The prompt, or a list of messages.
+            messages: The prompt, or a list of messages, also of a chat record: arguments of calls
+                that are objects are sent as JSON text.
             response_format: A pydantic model or a JSON Schema; that of the operator by default.
             sample: Equal questions with other numbers get replies of their own.
-            **fields: Further fields of the request, such as ``temperature``.
+            **fields: Further fields of the request, such as ``temperature`` or ``tools``.
 
         Raises:
             ModelError: There is no usable reply. The record fails.
@@ -211,7 +213,8 @@ class LLMOperator(ModelOperator):
             messages = [{"role": "user", "content": messages}]
         wanted = response_format or self.response_format
         form = output_format(wanted) if wanted is not None else None
-        request = {"model": self.model, "messages": list(messages), **self.params, **fields}
+        sent = [with_text_arguments(one) for one in messages]
+        request = {"model": self.model, "messages": sent, **self.params, **fields}
         if type(request.get("seed")) is int:  # samples of one seed would be equal
             request["seed"] += sample
         if form is not None:

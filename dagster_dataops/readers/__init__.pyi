@@ -1,5 +1,8 @@
 # The readers and their modules; `__init__.py` imports each on first use.
 
+from dagster_dataops.readers.agent_traces.session_files import (
+    read_agent_traces as read_agent_traces,
+)
 from dagster_dataops.readers.arrow.arrow_tables import read_arrow as read_arrow
 from dagster_dataops.readers.arrow.arrow_tables import read_parquet as read_parquet
 from dagster_dataops.readers.delimited.delimited_files import read_delimited as read_delimited

@@ -68,6 +68,7 @@ def _checks() -> list[Any]:
         checks.no_nulls("text"),
         checks.required_columns("text"),
         checks.row_count(min=1),
+        checks.trained_tokens(),
         checks.unique("text"),
     ]
     others = {"json_schema"}  # needs an extra

@@ -1,13 +1,14 @@
 """The table of kill cases: runs of every kind, what they must publish and what else must hold."""
 
 import json
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from dagster_dataops import config, load_artefact, load_result
+from dagster_dataops import config, data, load_artefact, load_result
 from dagster_dataops.checkpoints.folder import manifest
 from dagster_dataops.checkpoints.journal.stored_outcomes import outcomes_in
 from dagster_dataops.foundation.places.open_stores import writing
@@ -22,6 +23,7 @@ from tests.operators.chain_parts import funnel_of
 Rows = list[dict[str, Any]]
 FILES: Final = 12  # of an artefact
 EXPORTED: Final = 1500  # rows of an export
+TRAINERS: Final = ("megatron", "mds", "litdata")  # formats of exports
 
 
 def numbered(count: int) -> Rows:
@@ -190,6 +192,42 @@ def _failing(row: dict[str, Any]) -> int:
     """Return the part in which a record fails; -1 if in none."""
     ends = [part for part, action in enumerate(row["do"]) if action in {"drop", "fail"}]
     return ends[0] if ends and row["do"][ends[0]] == "fail" else -1
+
+
+class Packs(Kill):
+    """Packs of whole texts: windows that were packed are not packed again, and none differs."""
+
+    code = """
+from dagster_dataops.library.tokens.packing import Pack
+
+class Slow(Pack):
+    def forward_window(self, records):
+        for record in records:
+            log("called", record["n"])
+        time.sleep(0.02)
+        return super().forward_window(records)
+
+if __name__ == "__main__":
+    settings = {"_concurrency_mode": sys.argv[1], "_max_workers": 3, "_batch_size": 9}
+    run(Slow(20, strategy="best_fit", columns=["ids"], on_overflow="cut", **settings))
+"""
+    options = ("process", "thread", "single")
+    kills, wait, failed = cases(2, campaign=100), (0, 0.3), 0
+
+    def records(self) -> Rows:
+        sizes = [self.chance.randrange(25) for _ in range(300)]
+        return [{"n": n, "ids": [n] * size} for n, size in enumerate(sizes)]
+
+    def expected(self) -> bytes:
+        options = {"strategy": "best_fit", "columns": ["ids"], "on_overflow": "cut"}
+        operator = data.tokens.Pack(20, **options)
+        windows = [self.rows[at : at + 9] for at in range(0, len(self.rows), 9)]
+        return lines(pack for window in windows for pack in operator.forward_window(window))
+
+    def check(self) -> None:
+        super().check()
+        packed = sum(min(len(row["ids"]), 20) for row in self.rows)
+        assert manifest_of(self.node).counts["packed_tokens"] == packed
 
 
 class Outputs(Kill):
@@ -591,6 +629,9 @@ FORMATS = {
     "folder": lambda: data.export.Jsonl("out/x", records_per_file=100),
     "huggingface": lambda: data.export.HuggingFace("out/x", shard_bytes=5000),
     "webdataset": lambda: data.export.WebDataset("out/x/a-%03d.tar", shard_bytes=200_000),
+    "megatron": lambda: data.export.Megatron("out/x/a", "ids", shard_bytes=2000),
+    "mds": lambda: data.export.MDS("out/x", {"n": "int"}, shard_bytes=5000),
+    "litdata": lambda: data.export.LitData("out/x", "ids", 8, shard_bytes=2000),
 }
 
 if __name__ == "__main__":
@@ -598,7 +639,7 @@ if __name__ == "__main__":
     operator, number, (name, *_) = FORMATS[kind](), int(first), [*names, "node"]
     while True:
         path = HOME / f"input-{name}-{number % 2}.jsonl"
-        path.write_text((json.dumps({"n": number}) + "\\n") * 1500)
+        path.write_text((json.dumps({"n": number, "ids": [number]}) + "\\n") * 1500)
         folder = NodeFolder(HOME / name, "node")
         context = RunContext(run=f"r-{number}", resume=ResumePolicy.AUTO, lock_seconds=60,
                              root=HOME)
@@ -606,7 +647,7 @@ if __name__ == "__main__":
         log("published", number)
         number += 1
 """
-    options = ("parquet", "jsonl", "folder", "huggingface", "webdataset")
+    options = ("parquet", "jsonl", "folder", "huggingface", "webdataset", *TRAINERS)
     modules = ("pyarrow.parquet", "datasets", "webdataset")
     kills, wait, group = cases(3, campaign=60), (0, 0.2), False
 
@@ -637,6 +678,8 @@ def numbers_in(kind: str, folder: Path) -> set[int]:
         import datasets
 
         found = datasets.load_from_disk(str(folder / "x"))["train"]["n"]
+    elif kind in TRAINERS:
+        found = list(trained_on(kind, folder / "x"))
     else:
         import webdataset
 
@@ -647,9 +690,27 @@ def numbers_in(kind: str, folder: Path) -> set[int]:
     return set(found)
 
 
+def trained_on(kind: str, folder: Path) -> Iterator[int]:
+    """Yield the numbers in an export for a trainer, by what its index says."""
+    if kind == "megatron":
+        for index in sorted(folder.glob("*.idx")):
+            (count,) = struct.unpack_from("<Q", index.read_bytes(), 18)
+            yield from struct.unpack(f"<{count}i", index.with_suffix(".bin").read_bytes())
+        return
+    index = orjson.loads((folder / "index.json").read_bytes())
+    for part in index["shards" if kind == "mds" else "chunks"]:
+        name = part["raw_data"]["basename"] if kind == "mds" else part["filename"]
+        content, count = (folder / name).read_bytes(), part.get("samples") or part["chunk_size"]
+        places = struct.unpack_from(f"<{count + 1}I", content, 4)
+        width, code = (8, "q") if kind == "mds" else (4, "i")
+        assert places[-1] == len(content) == places[0] + width * count
+        yield from struct.unpack_from(f"<{count}{code}", content, places[0])
+
+
 TABLE: Final[tuple[type[Kill], ...]] = (
     Counts,
     Chains,
+    Packs,
     Outputs,
     OutputsUnderDagster,
     ChangedInputs,

@@ -40,6 +40,7 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
     "shape.Template": {"template": "{text:>3}"},
     "score.Model": {"model": lambda texts: [len(text) for text in texts]},
     "text.Replace": {"pattern": "a+b"},
+    "tokens.EncodeChat": {"tokenizer": "bytes", "template": "chatml"},
     "tokens.Pack": {"input_key": "text"},
     "verify.Fields": {"required": ["text"], "non_empty": True},
     "verify.JsonSchema": {"schema": {"type": "string"}, "input_key": "text"},

@@ -29,6 +29,9 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "export.Csv": {"path": "a.csv"},
     "export.HuggingFace": {"folder": "a"},
     "export.Jsonl": {"path": "a.jsonl"},
+    "export.LitData": {"folder": "a"},
+    "export.MDS": {"folder": "a"},
+    "export.Megatron": {"path": "a/b"},
     "export.Messages": {"path": "a.json"},
     "export.Parquet": {"path": "a.parquet"},
     "export.ShareGPT": {"path": "a.json"},
@@ -37,6 +40,7 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "join.Merge": {"on": "text"},
     "join.Table": {"on": "text"},
     "llm.Classify": {"labels": ["a", "b"]},
+    "llm.Continue": {"prompt": "{{ text }}"},
     "llm.Extract": {"response_format": {"type": "object"}},
     "llm.Generate": {"prompt": "{{ text }}"},
     "llm.Judge": {"rubric": "Style"},
@@ -54,16 +58,17 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "stats.Threshold": {"key": "text", "sigma": 1},
 }
 # Operators that cannot be constructed without a file of a model, a service or a package.
-UNCONSTRUCTED: Final = {*test_hostile_texts.OF_MODELS}
+UNCONSTRUCTED: Final = {*test_hostile_texts.OF_MODELS, "export.HuggingFaceHub"}
 
 NAMING: Final = re.compile(
-    r"(\w+_)?keys?|columns|on|right_on|per|types|values|required|schema|members|template|prompt"
+    r"(\w+_)?keys?|columns|on|right_on|per|types|values|required|schema|features|members|template|prompt"
     r"|system|keep|fields"
 )
 WRITTEN: Final = frozenset(
     """
     cluster_key entities_key error_key followed_key headings_key index_key output_key parsed_key
     reason_key script_key secrets_key shares_key stats_key
+    boundaries_key positions_key
     """.split()  # noqa: SIM905 - a list of words is easier to read
 )
 """Options that name columns which operators write."""
@@ -85,6 +90,13 @@ EXEMPT: Final = {
     "pii.Replace.key_replacement": "a text",
     "shape.Add.values": "written",
     "shape.Fill.values": "written where it is missing",
+    "tokens.EncodeChat.ids_key": "written",
+    "tokens.EncodeChat.labels_key": "written",
+    "tokens.EncodeChat.spans_key": "written",
+    "tokens.EncodeChat.template": "a template over messages",
+    "tokens.EncodeChat.text_key": "written",
+    "tokens.Pack.lengths_key": "written",
+    "tokens.Pack.label_key": "names one of the columns, if it has labels",
     "verify.Fields.required": "records may lack it; a note tells if all do",
     "verify.Fields.types": "records may lack it; a note tells if all do",
     "verify.JsonSchema.schema": "of the whole record; a note tells if all lack a required one",
@@ -94,13 +106,20 @@ MISSPELT: Final = "txet"
 
 def named(option: str, default: Any, name: str) -> Any:
     """Return the value of an option that names one column."""
-    mapped = {"types": {name: "int"}, "schema": {name: "string"}, "members": {"txt": name}}
+    mapped = {
+        "types": {name: "int"},
+        "schema": {name: "string"},
+        "features": {name: "string"},
+        "members": {"txt": name},
+    }
     if option in mapped:
         return mapped[option]
     if option in {"template", "prompt", "system"}:
         return f"{{{name}}}" if option == "template" else f"{{{{ {name} }}}}"
     if option == "keys" and default == "Rename":
         return {name: "new"}
+    if (option, default) == ("columns", "MDS"):
+        return {name: "json"}
     return [name] if option in {"keys", "columns"} else name
 
 
@@ -130,6 +149,8 @@ def made(where: str, option: str, name: str, **settings: Any) -> Any:
         options["right_on"] = "text"
     if where == "join.Merge":
         options["duplicates"] = "first"
+    if (where, option) == ("tokens.Pack", "columns"):
+        options.pop("input_key", None)
     try:
         return data_register.operator(*where.split("."))(**options)
     except MissingExtraError:  # where a package is missing, another environment tests it
@@ -156,6 +177,7 @@ USUAL: Final[dict[str, Any]] = {
     "kwargs": [{"keywords": ["boats"]}],
     "messages": [{"role": "user", "content": TEXT}, {"role": "assistant", "content": TEXT}],
     "token_ids": [1, 2],
+    "input_ids": [1, 2],
 }
 # Values that fit an option, where a text does not.
 VALUES: Final[Mapping[str, Any]] = {
@@ -163,11 +185,16 @@ VALUES: Final[Mapping[str, Any]] = {
     "dedup.NearDuplicate.keep": 1,
     "dedup.SimHash.keep": 1,
     "dedup.Url.keep": 1,
+    "export.LitData.input_key": [1, 2],
+    "export.Megatron.input_key": [1, 2],
+    "export.Megatron.label_key": [1, 2],
+    "export.Megatron.lengths_key": [1, 1],
     "sample.Diversity.vector_key": [1.0, 2.0],
     "llm.SemanticDedup.vector_key": [1.0, 2.0],
     "shape.Cast.types": 1,
     "shape.Explode.input_key": [1],
     "stats.Threshold.key": 1,
+    "tokens.Pack.columns": [1, 2],
     "tokens.Pack.input_key": [1, 2],
     "verify.IFEval.instructions_key": ["keywords:existence"],
     "verify.IFEval.kwargs_key": [{"keywords": ["boats"]}],
@@ -175,6 +202,8 @@ VALUES: Final[Mapping[str, Any]] = {
     "sample.Mix.group_key": "a",
 }
 REFUSED: Final = {
+    ("export.Megatron", "label_key"): ExportError,  # each id needs a label
+    ("export.Megatron", "lengths_key"): ExportError,
     ("export.WebDataset", "members"): ExportError,  # a record without a member is no sample
     ("score.Train", "label_key"): DatasetOperatorError,
 }

@@ -75,6 +75,10 @@ WORDS: Final = (
     ),
     _word("random choice", "seed", "int"),
     _word("ids of tokens", "(end|pad)_id", "int"),
+    _word("type of the numbers in a file", "dtype", "choice"),
+    _word("features of columns in a file, as types or names of classes", "features", "mapping"),
+    _word("names of digests", "digests", "texts"),
+    _word("a dataset on a hub, its branch and its licence", "repo revision license", "str"),
     _word("language of the texts", "language", "str"),
     _word("languages", "languages", "texts str"),
     _word(
@@ -91,14 +95,15 @@ WORDS: Final = (
     _word("a set of defaults", "preset character_set", "choice str"),
     _word(
         "what is done with some records",
-        "mode keep missing empty duplicates on_error truncated thinking",
+        "mode keep missing empty duplicates on_error on_loss on_overflow nulls truncated thinking "
+        "unanswered special_in_content",
         "choice str flag",
     ),
     _word(
         "how it works",
-        "backend engine by how op match unit style format linkage template "
+        "arguments backend engine by how op match order unit style format linkage template "
         r"script strip normalization (\w+_)?normalize compression table model model_path signals "
-        "label labels phone_region",
+        "label labels phone_region strategy",
         TEXT + " function flag",
     ),
     _word("a function", "function", "function"),
@@ -113,10 +118,18 @@ WORDS: Final = (
         "params response_format client delivery wait",
         TEXT + " numbers any operational",
     ),
+    _word(
+        "a chat template and what it knows",
+        "template template_kwargs special_tokens special_ids tools documents arguments undefined "
+        "continue_final_message now template_name",
+        TEXT + " flag any",
+    ),
+    _word("what is trained", "train mask train_reasoning", "choice flag"),
+    _word("markers of turns", "(start|end)_marker", "str"),
     _word("other texts", "prefix suffix split value bos_token eos_token", "str any"),
     _word(
         "a switch",
-        r"(keep|ignore|include|remove|filter|fix|find|stop_at|allow|add|drop|reuse|"
+        r"(keep|ignore|include|remove|filter|fix|find|flatten|stop_at|allow|add|drop|reuse|"
         r"split|escape|favor|decode|restore|replace|uncurl|unescape)_\w+",
         "flag operational choice",
     ),
@@ -126,7 +139,8 @@ WORDS: Final = (
         "end_with_assistant energon fenced flatten grounded ibans ips keys label_only "
         "line_punct_exclude_zero links list_bullets main_content merge multiple negate non_empty "
         "overwrite phones public_ips_only regex reverse strip symbolic top_or_bottom_only verify "
-        "whole_words zip_to_shortest",
+        "whole_words zip_to_shortest "
+        "mask_first private",
         "flag operational",
     ),
 )

@@ -16,6 +16,7 @@ from dagster_dataops.assets.checks.kinds.missing_aux import missing_aux
 from dagster_dataops.assets.checks.kinds.no_nulls import no_nulls
 from dagster_dataops.assets.checks.kinds.required_columns import required_columns
 from dagster_dataops.assets.checks.kinds.row_count import row_count
+from dagster_dataops.assets.checks.kinds.trained_tokens import trained_tokens
 from dagster_dataops.assets.checks.kinds.unique import unique
 from dagster_dataops.foundation.entry_points import (
     CHECKS,
@@ -36,6 +37,7 @@ __all__ = [
     "no_nulls",
     "required_columns",
     "row_count",
+    "trained_tokens",
     "unique",
 ]
 _OWN: Final = frozenset([*__all__, *CHECK_KINDS])  # before packages add theirs

@@ -8,7 +8,7 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.partitions import named
 from dagster_dataops.assets.metadata.markdown import plain
-from dagster_dataops.assets.metadata.metadata_keys import EXAMPLE_RECORDS, own_key
+from dagster_dataops.assets.metadata.metadata_keys import EXAMPLE_RECORDS, TRAINED, own_key
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location
@@ -52,6 +52,7 @@ class Finding:
         location: The file, where a violation names its line.
         state: The state of that file when it was checked.
         partition: The key of the partition, if the asset has partitions.
+        samples: Examples of what was checked, as Markdown; empty for none.
     """
 
     passed: bool
@@ -61,6 +62,7 @@ class Finding:
     location: Location | None = None
     state: FileState | None = None
     partition: str | None = None
+    samples: str = ""
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return the first violations with their line numbers, as rows of a table.
@@ -125,6 +127,8 @@ def check_result(
         columns = [dg.TableColumn(n, "int" if n == "line" else "string") for n in rows[0]]
         table = dg.MetadataValue.table(records, dg.TableSchema(columns=columns))
         metadata[EXAMPLE_RECORDS] = table
+    if findings[0].samples:
+        metadata[TRAINED] = dg.MetadataValue.md(findings[0].samples)
     return dg.AssetCheckResult(
         passed=not bad,
         asset_key=key.asset_key,

@@ -52,7 +52,7 @@ class ParquetTable:
 
         def written(schema: Any, made: Iterator[Any]) -> None:
             with parquet.ParquetWriter(place, schema, compression=self._compression) as writer:
-                for group in _groups(made, self._rows):
+                for group in row_groups(made, self._rows):
                     writer.write_table(group, row_group_size=group.num_rows or None)
 
         write_batches(records, self._schema, written)
@@ -75,15 +75,15 @@ def checked_schema(schema: Mapping[str, str] | None) -> dict[str, str]:
     return dict(given)
 
 
-def _groups(made: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Yield record batches as tables of at most ``rows`` records."""
+def row_groups(made: Iterator[Any], rows: int, most: int = _GROUP_BYTES) -> Iterator[Any]:
+    """Yield record batches as tables of at most ``rows`` records, and usually ``most`` bytes."""
     import pyarrow as pa
 
     parts: list[Any] = []
     count = size = 0
     for batch in made:
         part = batch
-        while count + part.num_rows >= rows or size + part.nbytes >= _GROUP_BYTES:
+        while count + part.num_rows >= rows or size + part.nbytes >= most:
             taken = min(part.num_rows, rows - count)
             yield pa.Table.from_batches([*parts, part.slice(0, taken)])
             part = part.slice(taken)

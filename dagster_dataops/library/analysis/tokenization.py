@@ -3,11 +3,11 @@
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
@@ -19,6 +19,36 @@ _WORD: Final = re.compile(r"\S+")
 # The first bytes of UTF-8 characters; the other bytes of a character are in between.
 _CONTINUES: Final = range(0x80, 0xC0)
 _FIRST_BYTES: Final = bytes(byte not in _CONTINUES for byte in range(256))
+
+
+class Encoded(NamedTuple):
+    """The tokens of a text.
+
+    Attributes:
+        ids: The id of each token.
+        place: Returns start and end, in characters, of the token of a number. A token of some bytes
+            of a character covers it.
+    """
+
+    ids: list[int]
+    place: Callable[[int], tuple[int, int]]
+
+    def covering(self, start: int, end: int) -> tuple[int, int]:
+        """Return start and end, in tokens, of those with a character of a span."""
+        place, count = self.place, len(self.ids)
+        first = _first(0, count, lambda number: place(number)[1] > start)
+        return first, _first(first, count, lambda number: place(number)[0] >= end)
+
+
+def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """Return the first number from which on something holds; ``high`` if it never does."""
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 class Tokenizer(ABC):
@@ -44,6 +74,27 @@ class Tokenizer(ABC):
         """
 
     @abstractmethod
+    def encode_with_offsets(self, text: str) -> Encoded:
+        """Return the ids of the tokens, with their places.
+
+        Raises:
+            DefinitionError: The tokenizer has no ids.
+        """
+
+    @abstractmethod
+    def decode(self, ids: list[int]) -> str:
+        """Return the text of tokens, also of special ones. Parts of characters become U+FFFD.
+
+        Raises:
+            DefinitionError: The tokenizer has no ids.
+        """
+
+    @property
+    def special(self) -> Mapping[str, int]:
+        """The ids of special tokens, which are no text, by name."""
+        return {}
+
+    @abstractmethod
     def starts(self, text: str) -> list[int]:
         """Return for each token the index of the character at which it starts.
 
@@ -60,8 +111,15 @@ class _Whitespace(Tokenizer):
 
     @override
     def encode(self, text: str) -> list[int]:
-        msg = "tokenizer 'whitespace' has no token ids; use 'bytes' or a vocabulary"
-        raise DefinitionError(msg)
+        raise _no_ids()
+
+    @override
+    def encode_with_offsets(self, text: str) -> Encoded:
+        raise _no_ids()
+
+    @override
+    def decode(self, ids: list[int]) -> str:
+        raise _no_ids()
 
     @override
     def starts(self, text: str) -> list[int]:
@@ -78,6 +136,15 @@ class _Bytes(Tokenizer):
     @override
     def encode(self, text: str) -> list[int]:
         return list(valid_text(text).encode())
+
+    @override
+    def encode_with_offsets(self, text: str) -> Encoded:
+        ids = self.encode(text)
+        return Encoded(ids, _character_offsets(valid_text(text), [1] * len(ids)).__getitem__)
+
+    @override
+    def decode(self, ids: list[int]) -> str:
+        return bytes(ids).decode(errors="replace")
 
     @override
     def starts(self, text: str) -> list[int]:
@@ -111,8 +178,22 @@ class _BytePairs(Tokenizer):
         return list(self._bindings.encode(valid_text(text)))
 
     @override
+    def encode_with_offsets(self, text: str) -> Encoded:
+        ids = self.encode(text)
+        lengths = list(map(len, self._pieces(ids)))
+        return Encoded(ids, _character_offsets(valid_text(text), lengths).__getitem__)
+
+    @override
+    def decode(self, ids: list[int]) -> str:
+        return b"".join(self._pieces(ids)).decode(errors="replace")
+
+    def _pieces(self, ids: list[int]) -> list[bytes]:
+        pieces: list[bytes] = self._encoding.decode_tokens_bytes(ids)
+        return pieces
+
+    @override
     def starts(self, text: str) -> list[int]:
-        parts = self._encoding.decode_tokens_bytes(self.encode(text))
+        parts = self._pieces(self.encode(text))
         return _character_starts(b"".join(parts), list(map(len, parts)))
 
 
@@ -136,6 +217,22 @@ class _FromFile(Tokenizer):
         return ids
 
     @override
+    def encode_with_offsets(self, text: str) -> Encoded:
+        encoded = self._loaded.encode(valid_text(text), add_special_tokens=False)
+        return Encoded(encoded.ids, encoded.token_to_chars)
+
+    @override
+    def decode(self, ids: list[int]) -> str:
+        text: str = self._loaded.decode(ids, skip_special_tokens=False)
+        return text
+
+    @property
+    @override
+    def special(self) -> Mapping[str, int]:
+        added = self._loaded.get_added_tokens_decoder()
+        return {token.content: number for number, token in added.items() if token.special}
+
+    @override
     def starts(self, text: str) -> list[int]:
         encoded = self._loaded.encode(valid_text(text), add_special_tokens=False)
         starts: list[int] = []
@@ -144,6 +241,10 @@ class _FromFile(Tokenizer):
             starts.append(start if start > reached else -1)
             reached = max(reached, start)
         return starts
+
+
+def _no_ids() -> DefinitionError:
+    return DefinitionError("tokenizer 'whitespace' has no token ids; use 'bytes' or a vocabulary")
 
 
 def _bpe_openai(name: str) -> tuple[Any, Any]:
@@ -193,3 +294,14 @@ def _character_starts(data: bytes, lengths: list[int]) -> list[int]:
     first = data.translate(_FIRST_BYTES)
     index = list(accumulate(first, initial=0))
     return [index[start] if first[start] else -1 for start in starts]
+
+
+def _character_offsets(text: str, lengths: list[int]) -> list[tuple[int, int]]:
+    """Return start and end, in characters, of tokens of these numbers of bytes."""
+    ends = list(accumulate(lengths))
+    starts = [0, *ends][:-1]
+    if text.isascii():
+        return list(zip(starts, ends, strict=True))
+    # The number of characters that begin before each byte.
+    begun = list(accumulate(text.encode().translate(_FIRST_BYTES), initial=0))
+    return [(begun[start + 1] - 1, begun[end]) for start, end in zip(starts, ends, strict=True)]

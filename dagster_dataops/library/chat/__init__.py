@@ -1,6 +1,6 @@
-"""Group ``chat``: operators that convert, check and render conversations.
+"""Group ``chat``: operators that convert, check, mask and render conversations.
 
-``messages``, a list of dicts with ``role`` and ``content``, is the common form.
+The chat record, ``messages`` and perhaps ``tools``, is the common form.
 """
 
-from dagster_dataops.library.chat import conversions, rendering, validation
+from dagster_dataops.library.chat import conversions, masked_secrets, rendering, validation

@@ -1,271 +1,246 @@
-"""The formats of conversations: messages, ShareGPT, Alpaca, and pairs of columns.
+"""The formats of conversations: chat records, OpenAI, Anthropic, ShareGPT, Alpaca and pairs.
 
-Each reader takes a record apart into messages and the other columns; each writer does the reverse.
-What the messages cannot tell stays in the record, so that the way back is exact: the Alpaca columns
-``input`` and ``system``, the ShareGPT column ``system``, and the ShareGPT name of a role that is
-not the usual one, as ``from`` of its message.
+Each reader takes a record apart into a chat record and the other columns; each writer does the
+reverse. What messages cannot tell stays in the record, so that the way back is exact: the columns
+``input`` and ``system`` of Alpaca, and the ShareGPT name of a role that is not the usual one, as
+``from`` of its message.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
-from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.library.chat.turns import (
-    ASSISTANT,
+from dagster_dataops.datasets.chats.anthropic_blocks import (
+    is_anthropic,
+    messages_of,
+    system_messages,
+    tools_of,
+)
+from dagster_dataops.datasets.chats.chat_record import (
+    DEVELOPER,
+    MESSAGES,
     SYSTEM,
     TOOL,
-    USER,
-    Message,
-    checked_messages,
-    list_of_dicts,
-    text_entry,
+    TOOLS,
+    USUAL,
+    ChatRules,
+    chat_record,
 )
+from dagster_dataops.datasets.chats.json_fields import json_list, list_of_dicts, text_entry
+from dagster_dataops.datasets.chats.losses import Losses
+from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.library.chat.alpaca import check_free, read_alpaca, read_pair
+from dagster_dataops.library.chat.sharegpt import CONVERSATIONS, read_sharegpt
+from dagster_dataops.readers.agent_traces.harnesses import is_trace_line
 from dagster_dataops.records import Record
 
-MESSAGES, CONVERSATIONS = "messages", "conversations"
-_GAP: Final = "\n\n"  # between the instruction and the input of Alpaca
-_TWO_PROMPTS: Final = "the key 'system' and the system prompt of the messages differ; remove one"
-_ROLE_OF: Final = {
-    "human": USER,
-    "user": USER,
-    "gpt": ASSISTANT,
-    "assistant": ASSISTANT,
-    "function_call": ASSISTANT,
-    "system": SYSTEM,
-    "observation": TOOL,
-    "tool": TOOL,
-}
-_NAME_OF: Final = {USER: "human", ASSISTANT: "gpt", SYSTEM: "system", TOOL: "observation"}
+FROM_VALUE, AGENT_TRACE = "from_value", "agent_trace"
 _PAIRS: Final = {
     "prompt_completion": ("prompt", "completion"),
     "prompt_response": ("prompt", "response"),
     "question_answer": ("question", "answer"),
     "query_response": ("query", "response"),
 }
+_TURNS: Final = ("prompt", "completion", "chosen", "rejected", MESSAGES, CONVERSATIONS)
+_OF_OPENAI: Final = frozenset({"function_call", "refusal", "audio"})
 
 
 def format_of(record: Record) -> str | None:
     """Return the name of the format of a record; ``None`` if it is in none."""
-    for name, key in (("messages", MESSAGES), ("sharegpt", CONVERSATIONS)):
-        if isinstance(record.get(key), list):
-            return name
+    form = _reader_of(record)
+    if form != MESSAGES:
+        return form
+    found = _listed(record)  # these forms are all read as chat records
+    if any(map(_is_of_openai, found)):
+        return "openai"
+    called = any("tool_calls" in one or one.get("role") == TOOL for one in found)
+    return "anthropic" if _has_prompt_beside(record) and not called else MESSAGES
+
+
+def _reader_of(record: Record) -> str | None:
+    """Return the format by which a record is read."""
+    if _is_list(record, MESSAGES):
+        return "anthropic" if _is_anthropic(record) else MESSAGES
+    if _is_list(record, CONVERSATIONS):
+        return "sharegpt"
     if isinstance(record.get("instruction"), str):
         return "alpaca"
     for name, keys in _PAIRS.items():
         if all(isinstance(record.get(key), str) for key in keys):
             return name
-    return None
+    return AGENT_TRACE if is_trace_line(record) else None
 
 
-def to_messages(record: Record, form: str | None = None) -> Record:
-    """Return a record with its conversation as ``messages``.
+def _is_list(record: Record, key: str) -> bool:
+    """Return whether a column holds a list, or the JSON text of one."""
+    value = record.get(key)
+    return isinstance(value, list) or (isinstance(value, str) and value.lstrip()[:1] == "[")
+
+
+def _listed(record: Record) -> list[dict[str, Any]]:
+    """Return the messages that are dicts; none of a damaged text."""
+    try:
+        messages: Any = json_list(record[MESSAGES], MESSAGES)
+    except UnfitRecordError:
+        return []
+    return [one for one in messages if isinstance(one, dict)]
+
+
+def _is_anthropic(record: Record) -> bool:
+    found = _listed(record)
+    tools = record.get(TOOLS)
+    listed = tools if isinstance(tools, list) else []
+    schemas = any(isinstance(one, dict) and "input_schema" in one for one in listed)
+    return schemas or is_anthropic(found)
+
+
+def _has_prompt_beside(record: Record) -> bool:
+    """Return whether the column ``system`` has the prompt that the messages lack."""
+    if not record.get("system") or not isinstance(record["system"], (str, list)):
+        return False
+    found = _listed(record)
+    return bool(found) and found[0].get("role") not in (SYSTEM, DEVELOPER)
+
+
+def _is_of_openai(message: Mapping[str, Any]) -> bool:
+    """Return whether a message has a form that only OpenAI has: text as arguments, old calls."""
+    if not _OF_OPENAI.isdisjoint(message) or message.get("role") == "function":
+        return True
+    calls = message.get("tool_calls")
+    listed = calls if isinstance(calls, list) else []
+    functions = [one.get("function") for one in listed if isinstance(one, dict)]
+    return any(isinstance(one, dict) and isinstance(one.get("arguments"), str) for one in functions)
+
+
+def to_messages(
+    record: Record,
+    form: str | None = None,
+    rules: ChatRules = USUAL,
+    losses: Losses | None = None,
+) -> Record:
+    """Return a record with its conversation as a chat record in normal form.
 
     Args:
         record: The record.
         form: The name of its format; by default that of `format_of`.
+        rules: The rules, and the form of arguments.
+        losses: What a chat record cannot hold; by default an error.
 
     Raises:
-        UnfitRecordError: It has no conversation in this format, or the turns are out of order.
+        UnfitRecordError: It has no conversation in this format, or a rule is broken.
     """
-    form = form or format_of(record)
+    readers = FORMATS if form else _BY_FORM
+    form = form or _reader_of(record)
     if form is None:
         known = f"{MESSAGES}, {CONVERSATIONS}, instruction, or pairs such as question and answer"
         raise UnfitRecordError(f"the record has the keys {', '.join(record)}; expected {known}")
-    taken, messages = FORMATS[form](record)
-    if form != "messages":
-        _check_free(record, MESSAGES)
-    rest: dict[str, Any] = {key: value for key, value in record.items() if key not in taken}
-    return {**rest, MESSAGES: checked_messages(MESSAGES, messages)}
+    if form == AGENT_TRACE:
+        msg = "the record is a line of a session file of a coding agent"
+        raise UnfitRecordError(f"{msg}; read such files by read_agent_traces")
+    if form == FROM_VALUE:
+        return _renamed(record)
+    keys, read = readers[form](record, losses or Losses("a chat record"))
+    if MESSAGES not in keys:
+        check_free(record, MESSAGES)
+    rest: dict[str, Any] = {key: value for key, value in record.items() if key not in keys}
+    return chat_record({**rest, **read}, rules)
 
 
-_Reading: TypeAlias = tuple[set[str], list[Message]]
-"""The keys that become messages, and the messages."""
+_Reading: TypeAlias = tuple[set[str], dict[str, Any]]
+"""The keys of the conversation, and the keys of the chat record with their values."""
 
 
-def _read_messages(record: Record) -> _Reading:
-    return {MESSAGES}, checked_messages(MESSAGES, record.get(MESSAGES))
+def _read_messages(record: Record, losses: Losses) -> _Reading:
+    del losses  # a chat record holds all of it
+    messages = record.get(MESSAGES)
+    if record.get("functions") is None:
+        return {MESSAGES}, {MESSAGES: messages}
+    check_free(record, TOOLS)
+    return {MESSAGES, "functions"}, {MESSAGES: messages, TOOLS: record["functions"]}
 
 
-def _read_sharegpt(record: Record) -> _Reading:
-    messages = []
-    for position, turn in enumerate(list_of_dicts(CONVERSATIONS, record.get(CONVERSATIONS))):
-        place = f"{CONVERSATIONS}[{position}]"
-        name = text_entry(turn, "from", place)
-        role = _ROLE_OF.get(name)
-        if role is None:
-            raise UnfitRecordError(f"{place}.from is {name!r}; use one of {', '.join(_ROLE_OF)}")
-        clashing = {"role", "content"} & turn.keys()
-        if clashing:
-            raise UnfitRecordError(f"{place} has the keys of a message: {sorted(clashing)}")
-        message = {"role": role, "content": text_entry(turn, "value", place)}
-        message |= {key: value for key, value in turn.items() if key not in {"from", "value"}}
-        if name != _NAME_OF[role]:
-            message["from"] = name
-        messages.append(message)
-    system = _optional_text(record, "system")
-    return {CONVERSATIONS}, [*_system_messages(system), *messages]
+def _read_with_prompt(record: Record, losses: Losses) -> _Reading:
+    """Read messages whose prompt may be in the column ``system``."""
+    keys, read = _read_messages(record, losses)
+    if not _has_prompt_beside(record):
+        return keys, read
+    messages: Any = json_list(record[MESSAGES], MESSAGES)
+    prompt = system_messages(record["system"], losses)
+    return {*keys, "system"}, {**read, MESSAGES: [*prompt, *messages]}
 
 
-def _read_alpaca(record: Record) -> _Reading:
-    instruction = text_entry(record, "instruction", "the record")
-    messages = _system_messages(_optional_text(record, "system"))
-    taken = {"instruction"}
-    for user, assistant in _history(record):
-        messages += [_message(USER, user), _message(ASSISTANT, assistant)]
-        taken.add("history")
-    messages.append(_message(USER, _joined(instruction, _optional_text(record, "input"))))
-    if record.get("output") is not None:
-        messages.append(_message(ASSISTANT, text_entry(record, "output", "the record")))
-        taken.add("output")
-    return taken, messages
+def _read_anthropic(record: Record, losses: Losses) -> _Reading:
+    turns = list_of_dicts(MESSAGES, json_list(record.get(MESSAGES), MESSAGES))
+    messages = system_messages(record.get("system"), losses)
+    for number, turn in enumerate(turns):
+        messages += messages_of(turn, f"{MESSAGES}[{number}]", losses)
+    read: dict[str, Any] = {MESSAGES: messages}
+    tools = json_list(record.get(TOOLS), TOOLS)
+    if tools is not None:
+        read[TOOLS] = tools_of(tools, losses)
+    return {MESSAGES, "system", TOOLS}, read
 
 
-def _read_pair(record: Record, keys: tuple[str, str]) -> _Reading:
-    user, assistant = (text_entry(record, key, "the record") for key in keys)
-    messages = _system_messages(_optional_text(record, "system"))
-    return {*keys}, [*messages, _message(USER, user), _message(ASSISTANT, assistant)]
+def _renamed(record: Record) -> Record:
+    """Return a record whose turns have ``role`` and ``content`` for ``from`` and ``value``."""
+    made: dict[str, Any] = dict(record)
+    found = [key for key in _TURNS if isinstance(record.get(key), list)]
+    if not found:
+        raise UnfitRecordError(f"the record has no list of turns in {', '.join(_TURNS)}")
+    for key in found:
+        turns = list_of_dicts(key, made[key])
+        made[key] = [_renamed_turn(one, f"{key}[{i}]") for i, one in enumerate(turns)]
+    if CONVERSATIONS in found:
+        check_free(record, MESSAGES)
+        made[MESSAGES] = made.pop(CONVERSATIONS)
+    return made
 
 
-FORMATS: Final[dict[str, Callable[[Record], _Reading]]] = {
+def _renamed_turn(turn: dict[str, Any], place: str) -> dict[str, Any]:
+    names = {"from": "role", "value": "content"}
+    for old, new in names.items():
+        if old in turn and new in turn:
+            raise UnfitRecordError(f"{place} has both {old!r} and {new!r}; remove one")
+    renamed = {names.get(key, key): one for key, one in turn.items()}
+    text_entry(renamed, "role", place)
+    return renamed
+
+
+FORMATS: Final[dict[str, Callable[[Record, Losses], _Reading]]] = {
     "messages": _read_messages,
-    "sharegpt": _read_sharegpt,
-    "alpaca": _read_alpaca,
-    **{name: partial(_read_pair, keys=keys) for name, keys in _PAIRS.items()},
+    "openai": _read_messages,
+    "anthropic": _read_anthropic,
+    "sharegpt": read_sharegpt,
+    "alpaca": read_alpaca,
+    **{name: partial(read_pair, keys=keys) for name, keys in _PAIRS.items()},
 }
+_BY_FORM: Final = {**FORMATS, MESSAGES: _read_with_prompt}  # without a format that is named
 
 
-def to_sharegpt(record: Record) -> Record:
-    """Return a record with ``messages`` as a record with ``conversations``.
-
-    Raises:
-        UnfitRecordError: It has none, or a message has a key that ShareGPT uses itself.
-    """
-    rest, messages = _parted(record, CONVERSATIONS)
-    if system := _optional_text(rest, "system"):
-        if messages[:1] != _system_messages(system):
-            raise UnfitRecordError(_TWO_PROMPTS)
-        messages = messages[1:]
-    return {**rest, CONVERSATIONS: [_turn(message) for message in messages]}
-
-
-def _turn(message: Message) -> dict[str, Any]:
-    usual = _NAME_OF[message["role"]]
-    name = message.get("from", usual)
-    if _ROLE_OF.get(name) != message["role"] or ("from" in message and name == usual):
-        raise UnfitRecordError(f"a message has the role {message['role']!r} and from={name!r}")
-    if "value" in message:
-        raise UnfitRecordError("a message has the key 'value', which ShareGPT uses itself")
-    others = {
-        key: value for key, value in message.items() if key not in {"role", "content", "from"}
-    }
-    return {"from": name, "value": message["content"], **others}
-
-
-def to_alpaca(record: Record) -> Record:
-    """Return a record with ``messages`` as a record with ``instruction`` and ``output``.
+def write_openai(record: dict[str, Any], losses: Losses) -> Record:
+    """Return a chat record whose arguments are texts with the parts that OpenAI has.
 
     Raises:
-        UnfitRecordError: It has no messages, or Alpaca cannot hold them.
+        UnfitRecordError: There is no such part.
     """
-    rest, messages = _parted(record, "instruction", "output")
-    if messages and messages[0]["role"] == SYSTEM:
-        rest["system"] = _system_column(rest, messages[0]["content"])
-    elif _optional_text(rest, "system"):
-        raise UnfitRecordError(_TWO_PROMPTS)
-    texts = _alpaca_texts(messages)
-    output = [texts.pop()] if len(texts) % 2 == 0 else []
-    made: dict[str, Any] = {"instruction": _without_input(texts.pop(), rest)}
-    if texts:
-        if rest.get("history"):
-            raise UnfitRecordError("the record already has the key 'history'")
-        made["history"] = [list(pair) for pair in zip(texts[::2], texts[1::2], strict=True)]
-    if output:
-        made["output"] = output[0]
-    return {**rest, **made}
+    made = []
+    for number, message in enumerate(record[MESSAGES]):
+        content = message["content"]
+        if isinstance(content, list):
+            place = f"{MESSAGES}[{number}].content"
+            found = (_openai_part(part, f"{place}[{i}]", losses) for i, part in enumerate(content))
+            content = [part for part in found if part is not None]
+            losses.check_rest(content, message["content"], place)
+        made.append({**message, "content": content})
+    return {**record, MESSAGES: made}
 
 
-def _alpaca_texts(messages: list[Message]) -> list[str]:
-    """Return the texts of the user and the assistant, in turns.
-
-    Raises:
-        UnfitRecordError: There is none, or a message is more than such a text.
-    """
-    for position, message in enumerate(messages):
-        if message["role"] == TOOL or message.keys() > {"role", "content"}:
-            found = sorted(message.keys() - {"role", "content"}) or "the role 'tool'"
-            raise UnfitRecordError(f"{MESSAGES}[{position}] has {found}; Alpaca has no place")
-    texts = [message["content"] for message in messages if message["role"] != SYSTEM]
-    if not texts:
-        raise UnfitRecordError(f"{MESSAGES} has no turn of the user")
-    return texts
-
-
-def _parted(record: Record, *written: str) -> tuple[Record, list[Message]]:
-    """Return the other columns of a record, and its messages.
-
-    Raises:
-        UnfitRecordError: It has no messages, or one of the keys that will be written.
-    """
-    messages = checked_messages(MESSAGES, record.get(MESSAGES))
-    rest = {key: value for key, value in record.items() if key != MESSAGES}
-    for key in written:
-        _check_free(rest, key)
-    return rest, messages
-
-
-def _check_free(record: Record, key: str) -> None:
-    if record.get(key) is not None:
-        raise UnfitRecordError(f"the record already has the key {key!r}")
-
-
-def _system_column(rest: Record, content: str) -> str:
-    if _optional_text(rest, "system") not in {"", content}:
-        raise UnfitRecordError(_TWO_PROMPTS)
-    if not content:
-        raise UnfitRecordError("the system prompt is empty; remove that message")
-    return content
-
-
-def _without_input(content: str, rest: Record) -> str:
-    """Return the instruction of a user's turn that ends with the column ``input``.
-
-    Raises:
-        UnfitRecordError: The turn does not end with it.
-    """
-    added = _optional_text(rest, "input")
-    if content == added:
-        return ""
-    instruction = content.removesuffix(_GAP + added)
-    if added and instruction not in {"", content}:
-        return instruction
-    if added:
-        raise UnfitRecordError("the key 'input' is not the end of the last turn of the user")
-    return content
-
-
-def _joined(instruction: str, added: str) -> str:
-    return f"{instruction}{_GAP}{added}" if instruction and added else instruction or added
-
-
-def _message(role: str, content: str) -> Message:
-    return {"role": role, "content": content}
-
-
-def _system_messages(system: str) -> list[Message]:
-    return [_message(SYSTEM, system)] if system else []
-
-
-def _optional_text(record: Record, key: str) -> str:
-    value = record.get(key)
-    return "" if value is None else text_entry(record, key, "the record")
-
-
-def _history(record: Record) -> list[list[str]]:
-    pairs: Any = record.get("history") or []
-    if not isinstance(pairs, list):
-        raise UnfitRecordError(f"'history' holds a {type(pairs).__name__}, no list of pairs")
-    for pair in pairs:
-        if not isinstance(pair, list) or [type(one) for one in pair] != [str, str]:
-            raise UnfitRecordError("'history' holds something other than pairs of texts")
-    return cast("list[list[str]]", pairs)
+def _openai_part(part: dict[str, Any], place: str, losses: Losses) -> dict[str, Any] | None:
+    """Return a part; an image with nothing but an address becomes ``image_url``."""
+    kind = part["type"]
+    if kind not in {"image", "audio", "video"}:
+        return part
+    if kind == "image" and part.keys() == {"type", "url"} and isinstance(part["url"], str):
+        return {"type": "image_url", "image_url": {"url": part["url"]}}
+    losses.lose(place, kind)
+    return None

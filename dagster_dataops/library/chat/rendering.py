@@ -1,19 +1,19 @@
 """``chat.Render``: write a conversation as one text for training."""
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final, Literal
 
+from dagster_dataops.datasets.chats.chat_record import MESSAGES, Message
+from dagster_dataops.datasets.chats.losses import OnLoss
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.chat.conversation_formats import MESSAGES, to_alpaca, to_messages
+from dagster_dataops.library.chat.rendering_calls import lost
+from dagster_dataops.library.chat.rendering_record import ChatRenderer
 from dagster_dataops.library.chat.turns import chat
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
-
-# The prompts that the Alpaca model was trained with: constants of the format.
-_TASK: Final = "Below is an instruction that describes a task"
-_WITH_INPUT: Final = f"{_TASK}, paired with an input that provides further context. "
-_WITHOUT_INPUT: Final = f"{_TASK}. "
-_WRITE: Final = "Write a response that appropriately completes the request."
 
 
 class Render(chat):
@@ -23,157 +23,162 @@ class Render(chat):
 
     ``template="chatml"`` is ChatML, ``"llama-3"`` the headers of Llama 3 (contents stripped),
     ``"alpaca"`` the text with ``### Instruction:``, ``### Input:`` and ``### Response:``, where a
-    system prompt replaces the first lines. Any other value is a Jinja template, as of Hugging Face
-    tokenizers: it knows ``messages``, ``add_generation_prompt``, ``bos_token=""``,
-    ``eos_token=""``, ``raise_exception``, ``tojson`` and, as ``record``, the record; block lines
-    leave no white space. It is sandboxed, and an unknown name is an error of the record.
+    system prompt replaces the first lines. They hold texts alone: tools, calls, reasoning, parts
+    and documents are errors of the record.
+
+    Any other value is a template of Hugging Face: a Jinja text, Jinja texts by name, or ``"@"``
+    and the path of a Jinja file, of a ``tokenizer_config.json`` or of the folder of a tokenizer.
+    The text of a file counts for the identity of the operator, not its path. Templates render as
+    ``apply_chat_template`` of transformers 5 does, byte for byte, and cannot reach anything else.
+    They know ``messages``, ``tools`` and ``documents`` of the record, ``add_generation_prompt``,
+    the special tokens of the files, ``chat_template_kwargs`` of the record, ``template_kwargs``,
+    and, as ``record``, the record. What a template raises is an error of the record, with the line.
+    A template that calls ``strftime_now`` needs ``now``.
+
+    Templates differ in the form of the arguments of calls. ``arguments="auto"`` takes ``object`` or
+    ``text``, whichever the template shows, ``"keep"`` the form that they have, as transformers.
+
+    A call that is not in the text, or the text of a part, is an error of the record unless
+    ``on_loss="drop"``. What a template leaves out is counted in the table ``lost``: it may leave
+    out whole turns, and reasoning of earlier ones.
 
     ``add_generation_prompt=True`` adds the beginning of an answer (always there in ``"alpaca"``).
+    ``continue_final_message=True``, or a key, ends the text within the last message.
     ``bos_token`` stands before and ``eos_token`` behind the texts of ``"chatml"`` and ``"alpaca"``;
-    ``"llama-3"`` begins with its own token unless ``bos_token`` is given.
+    ``"llama-3"`` begins with its own token unless ``bos_token`` is given. In other templates they
+    replace those of the files.
 
     Args:
-        template: ``chatml``, ``llama-3``, ``alpaca`` or a Jinja template.
+        template: ``chatml``, ``llama-3``, ``alpaca``, a Jinja text, ``@`` and a path, or Jinja
+            texts by name.
         output_key: Column of the text.
         add_generation_prompt: Whether the text ends with the beginning of an answer.
+        continue_final_message: Whether the text ends within the last message, or the key of that
+            message in which it ends.
         bos_token: Text before the conversation; ``None`` for that of the template.
         eos_token: Text behind the conversation.
+        template_name: Which of several templates; ``None`` for ``tool_use`` if the record has
+            tools, else ``default``.
+        template_kwargs: Further names of the template, such as ``enable_thinking``.
+        special_tokens: Texts of special tokens by name, such as ``pad_token``.
+        tools: Tools of records that have none.
+        documents: Documents of records that have none.
+        now: The time of ``strftime_now``, such as ``2026-01-02T03:04:05``.
+        arguments: Form of the arguments of calls in a Jinja template.
+        undefined: Whether an unknown name prints nothing, as in transformers (``lenient``), or is
+            an error of the record (``strict``).
+        on_loss: Whether a call or part that the template leaves out is an error of the record.
     """
+
+    added_later: ClassVar = frozenset(
+        {
+            "arguments",
+            "continue_final_message",
+            "documents",
+            "now",
+            "on_loss",
+            "special_tokens",
+            "template_kwargs",
+            "template_name",
+            "tools",
+            "undefined",
+        }
+    )
 
     def __init__(
         self,
-        template: str = "chatml",
+        template: str | Mapping[str, str] = "chatml",
         output_key: str = "text",
         *,
         add_generation_prompt: bool = False,
+        continue_final_message: bool | str = False,
         bos_token: str | None = None,
         eos_token: str = "",
+        template_name: str | None = None,
+        template_kwargs: Mapping[str, Any] | None = None,
+        special_tokens: Mapping[str, Any] | None = None,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        now: str | None = None,
+        arguments: Literal["auto", "object", "text", "keep"] = "auto",
+        undefined: Literal["lenient", "strict"] = "lenient",
+        on_loss: OnLoss = "error",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if continue_final_message and add_generation_prompt:
+            msg = "continue_final_message goes on with the last turn, and add_generation_prompt"
+            raise DefinitionError(f"{msg} begins another; give one of them")
         self._written = output_key
-        self._more = {
-            "add_generation_prompt": add_generation_prompt,
-            "bos_token": bos_token,
-            "eos_token": eos_token,
-        }
-        self._render = _RENDERERS.get(template) or partial(_jinja, template)
-        if template not in _RENDERERS:
-            _compiled(template)  # refuses a malformed one
+        self._prompt, self._continued = add_generation_prompt, continue_final_message
+        self._renderer = ChatRenderer(
+            template,
+            template_name=template_name,
+            template_kwargs=template_kwargs,
+            special_tokens=special_tokens,
+            bos_token=bos_token,
+            eos_token=eos_token,
+            tools=tools,
+            documents=documents,
+            now=now,
+            strict=undefined == "strict",
+            arguments=arguments,
+        )
+        self._refused = _NEVER_LOST if on_loss == "error" else frozenset()
+        self._context: OperatorContext | None = None
+        keep_texts(self, self._renderer)
+
+    def open(self, context: OperatorContext) -> None:
+        self._context = context
 
     def forward(self, record: Record) -> Record:
-        with_messages = to_messages(record)
-        return {**record, self._written: self._render(with_messages, self._more)}
+        conversation = self._renderer.with_messages(record)
+        text = self._renderer.render(
+            conversation,
+            add_generation_prompt=self._prompt,
+            continue_final_message=self._continued,
+        ).text
+        check_lost(conversation[MESSAGES], text, self._context, self._refused)
+        return {**record, self._written: text}
 
 
-def _chatml(record: dict[str, Any], more: Mapping[str, Any]) -> str:
-    parts = [f"<|im_start|>{one['role']}\n{one['content']}<|im_end|>\n" for one in record[MESSAGES]]
-    if more["add_generation_prompt"]:
-        parts.append("<|im_start|>assistant\n")
-    return f"{more['bos_token'] or ''}{''.join(parts)}{more['eos_token']}"
+def keep_texts(operator: Operator, renderer: ChatRenderer) -> None:
+    """Keep the texts of files as options of an operator, in place of their path.
+
+    So the text counts for the identity of the operator, and a process that constructs it again
+    has the same text.
+    """
+    options = operator.__dataops__.options
+    template = options["template"]
+    if isinstance(template, str) and template.startswith("@"):
+        tokens = renderer.special_tokens or options["special_tokens"]
+        texts = {**options, "template": renderer.texts, "special_tokens": tokens}
+        operator.__dataops__ = replace(operator.__dataops__, options=texts)
 
 
-def _llama_3(record: dict[str, Any], more: Mapping[str, Any]) -> str:
-    head = "<|start_header_id|>{}<|end_header_id|>\n\n"
-    # The role of the results of tools in Llama 3.
-    roles = {"tool": "ipython"}
-    parts = [
-        f"{head.format(roles.get(one['role'], one['role']))}{one['content'].strip()}<|eot_id|>"
-        for one in record[MESSAGES]
-    ]
-    if more["add_generation_prompt"]:
-        parts.append(head.format("assistant"))
-    bos = "<|begin_of_text|>" if more["bos_token"] is None else more["bos_token"]
-    return f"{bos}{''.join(parts)}{more['eos_token']}"
+_NEVER_LOST: Final = frozenset({"tool_calls", "parts"})
 
 
-def _alpaca(record: dict[str, Any], more: Mapping[str, Any]) -> str:
-    made: dict[str, Any] = to_alpaca(record)
-    added = made.get("input") or ""
-    task = made.get("system") or (_WITH_INPUT if added else _WITHOUT_INPUT) + _WRITE
-    parts = [task]
-    for user, assistant in made.get("history") or []:
-        parts += [f"### Instruction:\n{user}", f"### Response:\n{assistant}"]
-    parts.append(f"### Instruction:\n{made['instruction']}")
-    if added:
-        parts.append(f"### Input:\n{added}")
-    parts.append(f"### Response:\n{made.get('output') or ''}")
-    whole = "\n\n".join(parts)
-    return f"{more['bos_token'] or ''}{whole}{more['eos_token']}"
+def check_lost(
+    messages: list[Message], text: str, context: OperatorContext | None, refused: Collection[str]
+) -> None:
+    """Check that a template showed what messages say, and count what it left out.
 
-
-_RENDERERS: Final[dict[str, Callable[[dict[str, Any], Mapping[str, Any]], str]]] = {
-    "chatml": _chatml,
-    "llama-3": _llama_3,
-    "alpaca": _alpaca,
-}
-
-
-@cache
-def _compiled(source: str) -> Any:
-    """Return a sandboxed Jinja template.
+    Args:
+        messages: The messages.
+        text: What the template wrote.
+        context: Counts what is left out.
+        refused: What must not be left out: names as in `lost`.
 
     Raises:
-        DefinitionError: It is malformed.
+        UnfitRecordError: Such is left out.
     """
-    from jinja2 import TemplateSyntaxError
-
-    try:
-        template = _environment().from_string(source)
-    except TemplateSyntaxError as error:
-        known = ", ".join(_RENDERERS)
-        msg = (
-            f"template is neither one of {known} nor a Jinja template: line {error.lineno}: "
-            f"{error.message}"
-        )
-        raise DefinitionError(msg) from None
-    if "{{" not in source and "{%" not in source:
-        msg = f"template {source[:80]!r} is none of {', '.join(_RENDERERS)}, and no Jinja"
-        raise DefinitionError(msg)
-    return template
-
-
-def _jinja(source: str, record: dict[str, Any], more: Mapping[str, Any]) -> str:
-    """Return the text of a record with ``messages`` by a Jinja template.
-
-    Raises:
-        UnfitRecordError: The template failed, or called ``raise_exception``.
-    """
-    from jinja2 import TemplateError
-
-    names = {**more, "bos_token": more["bos_token"] or "", "record": record}
-    try:
-        text: str = _compiled(source).render(
-            names, messages=record[MESSAGES], raise_exception=_raise_exception
-        )
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-        if isinstance(error, UnfitRecordError):
-            raise
-        raise UnfitRecordError(f"the template failed: {error}") from None
-    return text
-
-
-def _raise_exception(message: object) -> None:
-    raise UnfitRecordError(f"the template refused the conversation: {message}")
-
-
-@cache
-def _environment() -> Any:
-    import json
-
-    from jinja2 import StrictUndefined
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-        extensions=["jinja2.ext.loopcontrols"],
-        autoescape=False,  # the text is not HTML
-    )
-
-    def tojson(value: Any, indent: int | None = None) -> str:
-        return json.dumps(value, ensure_ascii=False, indent=indent)
-
-    environment.filters["tojson"] = tojson
-    return environment
+    found = lost(messages, text)
+    if not found:
+        return
+    if paths := [path for kind, path in found if kind in refused]:
+        msg = f"the template does not show {', '.join(paths[:3])}; use another template, or"
+        raise UnfitRecordError(f"{msg} on_loss='drop' to leave it out")
+    if context is not None:
+        counts = Counter(kind for kind, _ in found)
+        context.count(**{f"lost/{kind}": number for kind, number in counts.items()})

@@ -1,86 +1,49 @@
-"""The messages of a conversation, and the rule for the order of their roles."""
+"""The group ``chat``, and the messages that a form of texts alone can show."""
 
-from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dagster_dataops.data import data_register
+from dagster_dataops.datasets.chats.chat_record import MESSAGES, REASONING, TOOLS, Message
 from dagster_dataops.errors import UnfitRecordError
 
 chat: Any = data_register.new_group("chat")
 
-Message: TypeAlias = dict[str, Any]
 
-SYSTEM, USER, ASSISTANT, TOOL = ROLES = ("system", "user", "assistant", "tool")
-# The roles that may follow a role; "" is the start.
-_NEXT: Final[dict[str, tuple[str, ...]]] = {
-    "": (SYSTEM, USER),
-    SYSTEM: (USER,),
-    USER: (ASSISTANT,),
-    ASSISTANT: (USER, TOOL),
-    TOOL: (TOOL, ASSISTANT),
-}
-
-
-def checked_messages(key: str, value: object) -> list[Message]:
-    """Return the messages of a conversation, in order.
+def check_texts(messages: Sequence[Message], form: str, remedy: str = "") -> None:
+    """Check that messages are texts of roles and nothing more.
 
     Args:
-        key: The key of the value, for errors.
-        value: A list of dicts with the texts ``role`` and ``content``.
+        messages: Messages in normal form.
+        form: What must show them, for errors.
+        remedy: What to use instead, for errors.
 
     Raises:
-        UnfitRecordError: It is something else, or the roles are unknown or out of order.
+        UnfitRecordError: One calls tools, or holds parts, reasoning or no text.
     """
-    messages = list_of_dicts(key, value)
     for position, message in enumerate(messages):
-        place = f"{key}[{position}]"
-        role = text_entry(message, "role", place)
-        if role not in ROLES:
-            raise UnfitRecordError(f"{place} has the role {role!r}; use one of {', '.join(ROLES)}")
-        text_entry(message, "content", place)
-    if fault := order_fault([message["role"] for message in messages]):
-        raise UnfitRecordError(f"{key}{fault}")
-    return messages
+        if fault := _more_than_text(message):
+            msg = f"{MESSAGES}[{position}] has {fault}, which {form} cannot show"
+            raise UnfitRecordError(f"{msg}; {remedy}" if remedy else msg)
 
 
-def order_fault(roles: Sequence[str]) -> str | None:
-    """Return where roles are out of order, such as ``[2] is ...``; ``None`` if they are not.
-
-    A conversation may begin with ``system``; ``user`` and ``assistant`` take turns from there on,
-    and ``tool`` may stand between two of ``assistant``.
-    """
-    before = ""
-    for position, role in enumerate(roles):
-        if role not in _NEXT[before]:
-            expected = " or ".join(_NEXT[before])
-            after = f"after {before!r}" if before else "at the start"
-            return f"[{position}] has the role {role!r} {after}; expected {expected}"
-        before = role
-    return None
+def _more_than_text(message: Message) -> str | None:
+    for key in ("tool_calls", REASONING):
+        if message.get(key):
+            return key
+    if isinstance(message["content"], str):
+        return None
+    if message["content"] is None:
+        return "no content"
+    kinds = sorted({part["type"] for part in message["content"]})
+    return f"a content of parts ({', '.join(kinds)})"
 
 
-def list_of_dicts(key: str, value: object) -> list[dict[str, Any]]:
-    """Return a value that must be a list of dicts.
+def check_no_tools(record: Mapping[str, Any], form: str, remedy: str) -> None:
+    """Check that a record has no schemas of tools.
 
     Raises:
-        UnfitRecordError: It is something else.
+        UnfitRecordError: It has some.
     """
-    if not isinstance(value, list):
-        raise UnfitRecordError(f"{key!r} holds a {type(value).__name__}, no list of messages")
-    for position, one in enumerate(value):
-        if not isinstance(one, dict):
-            raise UnfitRecordError(f"{key}[{position}] is a {type(one).__name__}, no dict")
-    return value
-
-
-def text_entry(turn: dict[str, Any], key: str, place: str) -> str:
-    """Return the text in a key of a turn.
-
-    Raises:
-        UnfitRecordError: It is missing, or no text.
-    """
-    value = turn.get(key)
-    if not isinstance(value, str):
-        found = f"a {type(value).__name__}" if key in turn else "nothing"
-        raise UnfitRecordError(f"{place}.{key} holds {found}; it must be a text")
-    return value
+    if record.get(TOOLS):
+        raise UnfitRecordError(f"the record has {TOOLS}, which {form} cannot show; {remedy}")

@@ -1,23 +1,39 @@
 """``chat.Validate``: keep conversations that are fit for training."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.library.chat.turns import ROLES, chat, order_fault
+from dagster_dataops.datasets.chats.chat_record import (
+    ASSISTANT,
+    OLD_RESULT,
+    ROLES,
+    USER,
+    ChatRules,
+    Message,
+    chat_messages,
+    order_fault,
+)
+from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.library.chat.turns import chat
 from dagster_dataops.library.filters.rules import Filter, Judgement
 from dagster_dataops.operators.options.ranges import AtLeastZero
 from dagster_dataops.records import Record
+
+_FORM: Final = ChatRules(order="any", unanswered="keep")
+_ANSWERED: Final = ChatRules(order="any")
 
 
 class Validate(Filter, chat):
     """Keep conversations that are fit for training.
 
     Reads ``input_key="messages"``. Reasons, in this order: ``empty`` (no messages), ``malformed``
-    (an element without ``role`` and ``content`` as texts), ``unknown_role``, ``order`` (``user``
-    and ``assistant`` do not take turns after an optional ``system``, or ``tool`` does not follow
-    ``assistant``), ``empty_content`` (white space alone), ``not_ending_with_assistant`` (unless
+    (an element breaks a rule of chat records: it has no content, or a part, a call or its
+    arguments are no such thing, or a result answers no call), ``unknown_role``, ``order``
+    (``user`` and ``assistant`` do not take turns after an optional ``system``, or ``tool`` does
+    not follow ``assistant``), ``unanswered_call`` (before a later turn), ``empty_content`` (white
+    space alone, without a call), ``not_ending_with_assistant`` (unless
     ``end_with_assistant=False``), ``low_num_turns`` (turns of the user, below ``min_turns=1``),
     ``high_num_turns`` (above ``max_turns=None``), ``high_num_chars`` (characters of all contents,
     above ``max_chars=None``). Nothing in a record is an error. Signals ``num_turns``,
@@ -50,27 +66,20 @@ class Validate(Filter, chat):
     def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
         del known, thorough  # counting again costs nothing
         given: Any = record.get(self._key)
-        messages = [
-            (one["role"], one["content"])
-            for one in (given if isinstance(given, list) else [])
-            if isinstance(one, dict)
-            and isinstance(one.get("role"), str)
-            and isinstance(one.get("content"), str)
-        ]
+        reason, messages = _sound(given)
         signals = {
-            "num_turns": sum(role == "user" for role, _ in messages),
+            "num_turns": sum(one["role"] == USER for one in messages),
             "num_messages": len(messages),
-            "num_chars": sum(len(content) for _, content in messages),
+            "num_chars": sum(map(_chars, messages)),
         }
-        reason = _form_fault(given, messages) or self._fault(messages, signals)
-        return Judgement(reason, signals)
+        return Judgement(reason or self._fault(messages, signals), signals)
 
-    def _fault(self, messages: list[tuple[str, str]], signals: dict[str, int]) -> str | None:
+    def _fault(self, messages: list[Message], signals: dict[str, int]) -> str | None:
         turns = signals["num_turns"]
         faults = {
-            "empty_content": not all(content.strip() for _, content in messages),
+            "empty_content": any(map(_says_nothing, messages)),
             "not_ending_with_assistant": self._end_with_assistant
-            and messages[-1][0] != "assistant",
+            and messages[-1]["role"] != ASSISTANT,
             "low_num_turns": turns < self._min_turns,
             "high_num_turns": self._max_turns is not None and turns > self._max_turns,
             "high_num_chars": self._max_chars is not None
@@ -79,12 +88,45 @@ class Validate(Filter, chat):
         return next((reason for reason, found in faults.items() if found), None)
 
 
-def _form_fault(given: Any, messages: list[tuple[str, str]]) -> str | None:
-    if not given:
-        return "empty"
-    if not isinstance(given, list) or len(messages) < len(given):
-        return "malformed"
-    roles = [role for role, _ in messages]
-    if not set(roles) <= set(ROLES):
-        return "unknown_role"
-    return "order" if order_fault(roles) else None
+def _sound(given: Any) -> tuple[str | None, list[Message]]:
+    """Return what is wrong with the form of messages, and those that can be counted."""
+    listed = given if isinstance(given, list) else []
+    counted = [one for one in listed if isinstance(one, dict) and isinstance(one.get("role"), str)]
+    if not given or not isinstance(given, list) or len(counted) < len(given):
+        return "malformed" if given else "empty", counted
+    if not {one["role"] for one in counted} <= {*ROLES, OLD_RESULT}:
+        return "unknown_role", counted
+    try:
+        messages = chat_messages(given, _FORM)
+    except UnfitRecordError:
+        return "malformed", counted
+    return "order" if order_fault(messages) else _unanswered(messages), messages
+
+
+def _unanswered(messages: list[Message]) -> str | None:
+    if not any("tool_calls" in one for one in messages):
+        return None
+    try:
+        chat_messages(messages, _ANSWERED)
+    except UnfitRecordError:
+        return "unanswered_call"
+    return None
+
+
+def _chars(message: Message) -> int:
+    content = message.get("content")
+    if isinstance(content, str):
+        return len(content)
+    parts = content if isinstance(content, list) else []
+    texts = [one.get("text") for one in parts if isinstance(one, dict)]
+    return sum(len(text) for text in texts if isinstance(text, str))
+
+
+def _says_nothing(message: Message) -> bool:
+    """Return whether a message has white space alone, and no call, part or reasoning."""
+    content = message["content"]
+    if isinstance(content, list):
+        return all(part["type"] == "text" and not part["text"].strip() for part in content)
+    if content is None:
+        return False
+    return not content.strip() and not message.get("tool_calls")

@@ -9,6 +9,10 @@ missing or edited, and else left as it is.
 from dagster_dataops.library.export import (
     conversation_files,
     huggingface_folder,
+    huggingface_hub,
+    litdata_chunks,
+    mds_shards,
+    megatron_pairs,
     tables,
     webdataset_shards,
 )

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.chats.chat_record import MESSAGES, ChatRules
+from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, UnfitValueError
 from dagster_dataops.datasets.exporters.json_lines import (
     checked_compression,
@@ -14,19 +16,22 @@ from dagster_dataops.datasets.exporters.json_lines import (
     write_array,
 )
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.chat.conversation_formats import (
-    CONVERSATIONS,
-    MESSAGES,
-    format_of,
-    to_alpaca,
-    to_messages,
-    to_sharegpt,
-)
+from dagster_dataops.library.chat.alpaca import write_alpaca
+from dagster_dataops.library.chat.conversation_formats import format_of, to_messages
+from dagster_dataops.library.chat.sharegpt import CONVERSATIONS, write_sharegpt
+from dagster_dataops.library.chat.turns import check_no_tools, check_texts
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.records import Record, encode
 
 _START, _END = "<|im_start|>", "<|im_end|>"  # the marks of ChatML
-_COLUMNS: Final = {"messages": MESSAGES, "sharegpt": CONVERSATIONS, "alpaca": "instruction"}
+_COLUMNS: Final = {
+    "messages": MESSAGES,
+    "openai": MESSAGES,
+    "anthropic": MESSAGES,
+    "sharegpt": CONVERSATIONS,
+    "alpaca": "instruction",
+}
+_AS_MESSAGES: Final = "use export.Messages"
 _REMEDY: Final = "Repair or drop such records before, as by chat.Validate."
 
 
@@ -87,7 +92,7 @@ class Alpaca(_Conversations, export):
 
     @override
     def converted(self, record: Record) -> Record:
-        made = to_alpaca(to_messages(record))
+        made = write_alpaca(to_messages(record), Losses("Alpaca"))
         if made.get("output") is None:
             raise UnfitRecordError("the conversation does not end with an answer")
         more = {key: made[key] for key in ("system", "history") if made.get(key)}
@@ -99,25 +104,46 @@ class ShareGPT(_Conversations, export):
     """Write conversations in the form of ShareGPT: ``conversations`` with ``from`` and ``value``.
 
     The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
-    are left out, except ``system`` and ``tools``. The names are ``human``, ``gpt``, ``system`` and
+    are left out, except ``system`` and ``tools``. What ``chat.ToShareGPT`` cannot hold fails the
+    export; ids of calls are left out. The names are ``human``, ``gpt``, ``system`` and
     ``observation``, or those of the input.
     """
 
     @override
     def converted(self, record: Record) -> Record:
-        return _selected(to_sharegpt(to_messages(record)), CONVERSATIONS, "system", "tools")
+        return _selected(
+            write_sharegpt(to_messages(record), Losses("ShareGPT")),
+            CONVERSATIONS,
+            "system",
+            "tools",
+        )
 
 
 class Messages(_Conversations, export):
-    """Write conversations as ``messages``, a list of objects with ``role`` and ``content``.
+    """Write conversations as chat records: ``messages``, objects with ``role`` and ``content``.
 
-    The path, the formats that are read and the errors are as in ``export.Alpaca``. Other columns
-    are left out, except ``tools``.
+    The path, the formats that are read and the errors are as in ``export.Alpaca``, but tools, calls
+    and parts are written. Other columns are left out, except ``tools``, ``documents`` and
+    ``chat_template_kwargs``.
+
+    Args:
+        path: File that is written, relative to the root of the results unless absolute.
+        arguments: The form of the arguments of calls: an ``object``, as chat templates take them,
+            or JSON ``text``, as OpenAI does.
     """
+
+    added_later = frozenset({"arguments"})
+
+    def __init__(
+        self, path: PathLike, *, arguments: Literal["object", "text"] = "object", **kwargs: Any
+    ) -> None:
+        super().__init__(path, **kwargs)
+        self._rules = ChatRules(arguments=arguments)
 
     @override
     def converted(self, record: Record) -> Record:
-        return _selected(to_messages(record), MESSAGES, "tools")
+        converted = to_messages(record, rules=self._rules)
+        return _selected(converted, MESSAGES, "tools", "documents", "chat_template_kwargs")
 
 
 class ChatML(_Conversations, export):
@@ -130,7 +156,10 @@ class ChatML(_Conversations, export):
     @override
     def converted(self, record: Record) -> Record:
         parts: list[str] = []
-        messages: Any = to_messages(record)[MESSAGES]
+        converted: dict[str, Any] = to_messages(record)
+        messages = converted[MESSAGES]
+        check_texts(messages, "ChatML", _AS_MESSAGES)
+        check_no_tools(converted, "ChatML", _AS_MESSAGES)
         for position, message in enumerate(messages):
             content = message["content"]
             for mark in (_START, _END):

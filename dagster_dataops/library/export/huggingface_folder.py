@@ -1,7 +1,7 @@
 """``export.HuggingFace``: a dataset folder for ``datasets.load_from_disk`` and ``load_dataset``."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from dagster_dataops.datasets.exporters.packages import require
 from dagster_dataops.datasets.exporters.parquet_table import checked_schema
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.foundation.hashing.file_digests import content_digest
+from dagster_dataops.library.export.huggingface_features import Features
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
 
@@ -34,6 +35,12 @@ class HuggingFace(export):
     ``export.Parquet``, and ``schema`` is as there. ``split="train"`` names the split;
     ``shard_bytes=500_000_000`` is where a data file ends, in bytes of Arrow memory.
 
+    ``features`` adds what the package has besides. ``{"label": ["no", "yes"]}`` is a
+    ``ClassLabel``: the column has these names, or their numbers. ``{"tools": "json"}`` is ``Json``:
+    the values are read as they were, where types of Arrow would add keys. Older versions of the
+    package lack it; for these ``schema={"tools": "json"}`` writes texts. Types are given as in
+    ``schema``, such as ``{"input_ids": "list<int32>"}``.
+
     The folder is replaced whole. A folder with files that no export wrote is refused. Needs the
     extra ``arrow``; the package ``datasets`` is only for reading.
 
@@ -41,11 +48,13 @@ class HuggingFace(export):
         folder: Folder that is written, relative to the root of the results unless absolute.
         split: Name of the split.
         schema: Arrow types by column; ``None`` infers all.
+        features: Features by column: names of classes, ``json``, or Arrow types.
         shard_bytes: Bytes of Arrow memory after which a data file ends.
     """
 
     format = "huggingface"
     place: Place = "folder"
+    added_later = frozenset({"features"})
 
     def __init__(
         self,
@@ -53,6 +62,7 @@ class HuggingFace(export):
         split: str = "train",
         schema: Mapping[str, str] | None = None,
         shard_bytes: PositiveInt = 500_000_000,
+        features: Mapping[str, str | Sequence[str]] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -60,7 +70,12 @@ class HuggingFace(export):
         if not (split.isidentifier() and split.isascii()):
             msg = f"split is {split!r}; it must be a plain identifier such as 'train'"
             raise DefinitionError(msg)
-        self._split, self._schema, self._bytes = split, checked_schema(schema), shard_bytes
+        self._features = Features(features)
+        if twice := checked_schema(schema).keys() & (features or {}):
+            msg = f"schema and features both have column {min(twice)!r}; give it in one of them"
+            raise DefinitionError(msg)
+        self._schema = checked_schema(schema) | self._features.schema
+        self._split, self._bytes = split, shard_bytes
 
     def write(self, records: ExportRecords, place: Path) -> None:
         from dagster_dataops.datasets.exporters.arrow_types import write_batches
@@ -70,7 +85,11 @@ class HuggingFace(export):
         def written(schema: Any, made: Iterator[Any]) -> list[str]:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            return _write_shards(schema, made, folder, self._bytes)
+            if not self._features:
+                return _write_shards(schema, made, folder, self._bytes)
+            described = self._features.described(schema)
+            batches = self._features.applied(described, made)
+            return _write_shards(described, batches, folder, self._bytes)
 
         names = write_batches(records, self._schema, written)
         _write_json(folder / "dataset_info.json", {"citation": "", "description": ""})

@@ -1,14 +1,31 @@
-"""``llm.Generate``, ``llm.Rewrite`` and ``llm.Translate``: texts that a model writes."""
+"""``llm.Generate``, ``Continue``, ``Rewrite`` and ``Translate``: texts that a model writes."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.chats.chat_record import (
+    ASSISTANT,
+    DEVELOPER,
+    MESSAGES,
+    REASONING,
+    SYSTEM,
+    TOOLS,
+    USER,
+    ChatRules,
+)
+from dagster_dataops.datasets.chats.tool_calls import checked_calls
+from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.library.chat.conversation_formats import to_messages
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.llm_operator import LLMOperator
+from dagster_dataops.models.prompt_templates import rendered
+from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
+
+_ANY_ORDER: Final = ChatRules(order="any")
 
 
 class Generate(LLMOperator, llm):
@@ -18,6 +35,73 @@ class Generate(LLMOperator, llm):
     ``record``, and the filter ``tojson``. With ``response_format``, a pydantic model or a JSON
     Schema, the reply is JSON of that form.
     """
+
+
+class Continue(LLMOperator, llm):
+    """Continue a conversation: add the reply of the model to it.
+
+    Reads any format of ``chat.Detect`` and writes a chat record, see ``chat.ToMessages``, with the
+    messages in ``output_key="messages"``. The request has the messages, with ``system`` before them
+    if they begin with none, and ``tools`` of the record. With ``prompt``, a further message of the
+    user is asked and added first. The reply is a message with its text, ``reasoning_content`` and
+    ``tool_calls``, as far as it has them. To go on after calls, add their results as messages of
+    the role ``tool``.
+
+    A conversation that ends with a message of the assistant, and no ``prompt``, is an error of the
+    record; so are calls whose arguments are no JSON object.
+
+    Args:
+        model: Name of the model.
+        output_key: Column of the messages.
+    """
+
+    def __init__(
+        self, model: str = "gpt-5-mini", *, output_key: str = MESSAGES, **kwargs: Any
+    ) -> None:
+        super().__init__(model, output_key=output_key, **kwargs)
+        self.require("examples", fits=not self.examples, reason="are none of a conversation")
+
+    @override
+    def messages(self, record: Record) -> list[dict[str, Any]]:
+        asked = self._asked_messages(to_messages(record, rules=_ANY_ORDER), record)
+        if not self.system or asked[0]["role"] in {SYSTEM, DEVELOPER}:
+            return asked
+        prompt = rendered(self.system, self.values(record))
+        return [{"role": SYSTEM, "content": prompt}, *asked]
+
+    @override
+    async def forward(self, record: Record) -> Record:
+        conversation: dict[str, Any] = to_messages(record, rules=_ANY_ORDER)
+        asked = self._asked_messages(conversation, record)
+        tools = {TOOLS: conversation[TOOLS]} if conversation.get(TOOLS) else {}
+        reply = await self.ask(self.messages(record), **tools)
+        return {**conversation, self.output_key: [*asked, _message_of(reply, len(asked))]}
+
+    def _asked_messages(
+        self, conversation: Mapping[str, Any], record: Record
+    ) -> list[dict[str, Any]]:
+        """Return the messages up to the one that is answered."""
+        messages: list[dict[str, Any]] = conversation[MESSAGES]
+        if self.prompt:
+            return [
+                *messages,
+                {"role": USER, "content": rendered(self.prompt, self.values(record))},
+            ]
+        if messages[-1]["role"] == ASSISTANT:
+            msg = f"{MESSAGES}[{len(messages) - 1}] is of the assistant; there is nothing to answer"
+            raise UnfitRecordError(msg)
+        return messages
+
+
+def _message_of(reply: Reply, position: int) -> dict[str, Any]:
+    """Return the message of a reply, in the form of a chat record."""
+    message = reply.message
+    if reply.reasoning:
+        message[REASONING] = reply.reasoning
+    if "tool_calls" in message:
+        place = f"{MESSAGES}[{position}].tool_calls"
+        message["tool_calls"] = checked_calls(message["tool_calls"], place, "object")
+    return message
 
 
 class Rewrite(TextPrompt, llm):

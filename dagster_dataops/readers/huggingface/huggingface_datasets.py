@@ -1,9 +1,10 @@
 """``read_huggingface``: read the rows of Hugging Face datasets as records."""
 
 import os
+import re
 from collections.abc import Collection
 from collections.abc import Sequence as SequenceOf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dagster_dataops.errors import MissingExtraError, StreamArgumentError
 from dagster_dataops.streams.core.arguments import texts
@@ -12,30 +13,51 @@ from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 if TYPE_CHECKING:
     import datasets
 
+_HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+
 
 def read_huggingface(
     dataset: "str | os.PathLike[str] | datasets.Dataset",
     columns: SequenceOf[str] | None = None,
     *,
     missing: Collection[str] = (),
+    revision: str | None = None,
+    split: str | None = None,
+    config: str | None = None,
 ) -> DataPipelineBuilder:
-    """Read the rows of a Hugging Face dataset; needs the extra ``huggingface``.
+    """Read the rows of a Hugging Face dataset, of this machine or on the Hub.
+
+    A name such as ``"org/name"``, which is no folder here, is that of a dataset on the Hub. Its
+    Parquet files are read there by ranges, row group by row group; nothing is copied to the disk.
+    Needs the extra ``hub``. ``revision="main"`` is a branch, a tag or a commit. It is looked up
+    once. The commit and the digests of the files are the identity of the data: if the branch has
+    moved, a state of before is refused; give a commit to go on with it. ``split="train"`` names the
+    files, by the dataset card or by their paths. The token is that of the environment,
+    ``HF_TOKEN``, and the Hub that of ``HF_ENDPOINT``. Resuming reads no earlier row group.
+
+    Datasets of this machine need the extra ``huggingface``. Resuming is immediate, also in shuffled
+    or filtered datasets.
 
     Values are converted to JSON as in `read_parquet`, but those of the feature ``Json`` become what
     they say, as ``dataset[0]`` has them. Images and audio are not decoded: they come
-    as stored, ``{"bytes": …, "path": …}`` with base64. Resuming is immediate, also in shuffled or
-    filtered datasets.
+    as stored, ``{"bytes": …, "path": …}`` with base64.
 
     Args:
-        dataset: A ``datasets.Dataset``, for example one split from ``load_dataset``; or the
-            folder of a dataset written by ``save_to_disk``.
+        dataset: A ``datasets.Dataset``, for example one split from ``load_dataset``; the folder of
+            a dataset written by ``save_to_disk``; or the name of one on the Hub.
         columns: The columns to read, in order; all if ``None``.
         missing: See `read_parquet`.
+        revision: Branch, tag or commit on the Hub; ``None`` is ``main``.
+        split: Split on the Hub; ``None`` is ``train``.
+        config: Configuration on the Hub; ``None`` for the default, or the only one.
 
     Raises:
-        MissingExtraError: datasets or pyarrow is not installed.
-        StreamArgumentError: ``dataset`` is neither, or ``columns`` is a text.
+        MissingExtraError: A package is not installed.
+        StreamArgumentError: ``dataset`` is none of these, or ``columns`` is a text.
     """
+    if _is_on_hub(dataset, revision, split, config):
+        where = (str(dataset), revision or "main", split or "train", config)
+        return _of_hub(where, columns, missing)
     try:
         import datasets
 
@@ -52,3 +74,36 @@ def read_huggingface(
     chosen = texts("read_huggingface", "columns", columns)
     replaced = tuple(sorted(texts("read_huggingface", "missing", missing) or ()))
     return DataPipelineBuilder(HuggingFaceRows(dataset, chosen, replaced))
+
+
+def _is_on_hub(dataset: object, *options: str | None) -> bool:
+    """Return whether a dataset is one of the Hub.
+
+    Raises:
+        StreamArgumentError: Options of the Hub are given for another one.
+    """
+    named = isinstance(dataset, str) and _HUB_NAME.fullmatch(dataset) is not None
+    if named and not os.path.exists(str(dataset)):  # noqa: PTH110 - a name, perhaps of a path
+        return True
+    if any(option is not None for option in options):
+        reason = (
+            f"dataset is {dataset!r}, and revision, split and config are for datasets on the Hub; "
+            "their names are as in 'org/name', and no folder here has the name"
+        )
+        raise StreamArgumentError("read_huggingface", reason)
+    return False
+
+
+def _of_hub(
+    where: tuple[str, str, str, str | None],
+    columns: SequenceOf[str] | None,
+    missing: Collection[str],
+) -> DataPipelineBuilder:
+    try:
+        from dagster_dataops.readers.huggingface.hub_files import HubRows, HubSplit
+    except ImportError:
+        raise MissingExtraError("read_huggingface", "hub") from None
+    chosen = texts("read_huggingface", "columns", columns)
+    replaced = tuple(sorted(texts("read_huggingface", "missing", missing) or ()))
+    stage: Any = HubRows(HubSplit(*where), chosen, None, replaced)  # type: ignore[arg-type]
+    return DataPipelineBuilder(stage)

@@ -48,6 +48,15 @@ def test_a_check_may_contain_templates(project, monkeypatch):
     assert (check.name, check.severity.value, check.blocking) == ("enough", "WARN", False)
 
 
+def test_limits_of_trained_tokens(project):
+    written = """    checks:
+      - trained_tokens: {min_ratio: 0.25, tokenizer: bytes, special_ids: {"<|end|>": 256}}
+"""
+    (check,) = keywords_of(project, "", written)["checks"]["marked"]
+
+    assert check.description == "25.0 % to 90.0 % of the tokens are trained."
+
+
 def test_every_kind_has_a_public_name_and_a_field_of_that_name_in_a_defs_yaml() -> None:
     fields = CheckModel.model_json_schema()["properties"]
     for name, kind in checks.CHECK_KINDS.items():

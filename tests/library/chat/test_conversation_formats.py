@@ -1,38 +1,61 @@
-import copy
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.library.chat.conversation_formats import (
+from tests.library.chat.conversations import (
+    OTHERS,
+    alpaca,
+    called,
     format_of,
+    messages,
+    sharegpt,
     to_alpaca,
+    to_anthropic,
     to_messages,
+    to_openai,
     to_sharegpt,
 )
-from tests.library.chat.conversations import OTHERS, alpaca, messages, sharegpt
 
 
 @given(record=sharegpt())
 def test_sharegpt_to_messages_and_back_is_the_identity(record) -> None:
-    before = copy.deepcopy(record)
-    assert to_sharegpt(to_messages(record)) == record == before
+    split = bool(record.get("system"))
+    assert to_sharegpt(to_messages(record), split_system=split) == record
+
+
+@given(record=called(text_beside=False))
+def test_calls_to_sharegpt_and_back_are_the_same(record) -> None:
+    assert to_messages(to_sharegpt(record)) == record
+
+
+@given(record=called())
+def test_calls_to_openai_and_back_are_the_same(record) -> None:
+    converted = to_openai(record)
+    assert to_messages(converted) == record
+    assert to_openai(converted) == converted
+
+
+@given(record=called())
+def test_calls_to_anthropic_and_back_are_the_same(record) -> None:
+    for tool in record.get("tools", []):  # a schema is required there
+        tool["function"].setdefault("parameters", {"type": "object"})
+    converted = to_anthropic(record)
+    assert to_messages(converted, format="anthropic") == record
+    assert to_anthropic(to_messages(converted, format="anthropic")) == converted
 
 
 @given(record=alpaca())
 def test_alpaca_to_messages_and_back_is_the_identity(record) -> None:
-    before = copy.deepcopy(record)
-    assert to_alpaca(to_messages(record)) == record == before
+    assert to_alpaca(to_messages(record)) == record
 
 
 @given(given_messages=messages(), others=OTHERS)
 def test_messages_to_sharegpt_and_back_is_the_identity(given_messages, others) -> None:
     record = {**others, "messages": given_messages}
-    before = copy.deepcopy(record)
     converted = to_sharegpt(record)
     assert "messages" not in converted
-    assert to_messages(converted) == record == before
+    assert to_messages(converted) == record
 
 
 @given(given_messages=messages(tools=False), others=OTHERS)
@@ -51,7 +74,7 @@ def test_other_columns_never_change_a_conversation(given_messages, key: str, tex
             converted = convert(record)
         except UnfitRecordError:
             continue
-        assert to_messages(converted)["messages"] == given_messages
+        assert to_messages(converted)["messages"] == to_messages(record)["messages"]
 
 
 def test_the_formats_look_as_usual() -> None:
@@ -133,11 +156,20 @@ def test_what_is_no_conversation_is_an_error(record, found: str) -> None:
     ("record", "found"),
     [
         ({"messages": []}, "no turn"),
-        ({"messages": [{"role": "user", "content": "a", "name": "b"}]}, "no place"),
+        ({"messages": [{"role": "user", "content": "a", "name": "b"}]}, "cannot hold name"),
         ({"messages": [{"role": "user", "content": "a"}], "input": "b"}, "not the end"),
         ({"messages": [{"role": "user", "content": "\n\nb"}], "input": "b"}, "not the end"),
         ({"messages": [{"role": "user", "content": "a"}], "output": "b"}, "already"),
-        ({"messages": [{"role": "user", "content": "a"}], "system": "b"}, "differ"),
+        (
+            {
+                "messages": [
+                    {"role": "system", "content": "a"},
+                    {"role": "user", "content": "a"},
+                ],
+                "system": "b",
+            },
+            "differ",
+        ),
         (
             {"messages": [{"role": "system", "content": ""}, {"role": "user", "content": "a"}]},
             "empty",
@@ -155,7 +187,16 @@ def test_what_alpaca_cannot_hold_is_an_error(record, found: str) -> None:
         ({"messages": [{"role": "user", "content": "a", "value": "b"}]}, "'value'"),
         ({"messages": [{"role": "user", "content": "a", "from": "gpt"}]}, "from='gpt'"),
         ({"messages": [{"role": "user", "content": "a", "from": "human"}]}, "from='human'"),
-        ({"messages": [{"role": "user", "content": "a"}], "system": "b"}, "differ"),
+        (
+            {
+                "messages": [
+                    {"role": "system", "content": "a"},
+                    {"role": "user", "content": "a"},
+                ],
+                "system": "b",
+            },
+            "differ",
+        ),
     ],
 )
 def test_what_sharegpt_cannot_hold_is_an_error(record, found: str) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from tests.execution.helpers import node, run, write_input
 from tests.library.adversarial import HOSTILE, SCRIPTS
 
 MARKS = {"bos_token": "<s>", "eos_token": "</s>"}
@@ -80,7 +81,8 @@ def test_a_jinja_template_is_sandboxed_and_strict() -> None:
         ("{{ 1 / 0 }}", "division"),
     ):
         with pytest.raises(UnfitRecordError, match=found):
-            rendered(template=template)
+            rendered(template=template, undefined="strict")
+    assert rendered(template="a{{ missing }}") == "a"
     with pytest.raises(DefinitionError, match="line 1"):
         data.chat.Render("{% if %}")
     with pytest.raises(DefinitionError, match="chatml"):
@@ -90,8 +92,7 @@ def test_a_jinja_template_is_sandboxed_and_strict() -> None:
 def test_an_operator_with_a_template_runs_in_processes() -> None:
     operator = data.chat.Render("{{ messages | length }}", _max_workers=2)
     assert [record["text"] for record in operator([RECORD] * 3)] == ["3"] * 3
-    render = pickle.loads(pickle.dumps(operator._render))
-    assert render({"messages": []}, {"bos_token": None}) == "0"
+    assert pickle.loads(pickle.dumps(operator)).forward(dict(RECORD))["text"] == "3"
 
 
 def test_the_conversation_stays() -> None:
@@ -99,3 +100,110 @@ def test_the_conversation_stays() -> None:
     for text in (*HOSTILE.values(), *SCRIPTS):
         for template in ("chatml", "llama-3", "alpaca", "{{ messages[0].content }}"):
             assert text.strip() in rendered({"prompt": text, "completion": ""}, template=template)
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "tide", "arguments": {"port": "X"}}}
+CALLING = {
+    "messages": [
+        {"role": "user", "content": "Tide?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "content": "2.5", "tool_call_id": "c1"},
+        {"role": "assistant", "content": "2.5 metres."},
+    ]
+}
+LOSSY = "{% for m in messages %}{{ m.content }};{% endfor %}"
+SHOWING = (
+    "{% for m in messages %}{{ m.content }};{% for call in m.tool_calls or [] %}"
+    "{{ call.function.name }}{{ call.function.arguments SHOWN }};{% endfor %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("template", ["chatml", "llama-3", "alpaca"])
+def test_a_template_of_texts_refuses_what_it_cannot_show(template: str) -> None:
+    user, called = CALLING["messages"][:2]
+    answer = {"role": "assistant", "content": "a"}
+    parts = {"role": "user", "content": [{"type": "image", "url": "a.png"}]}
+    for record, found in (
+        ({"messages": [user, called]}, r"messages\[1\] has tool_calls"),
+        ({"messages": [parts, answer]}, r"messages\[0\] has a content of parts"),
+        ({"messages": [user, {**answer, "reasoning_content": "b"}]}, r"\[1\] has reasoning"),
+        ({"messages": [user, answer], "tools": [{"function": {"name": "a"}}]}, "has tools"),
+        ({"messages": [user, answer], "documents": [{"title": "a"}]}, "has documents"),
+    ):
+        with pytest.raises(UnfitRecordError, match=f"{found}.* the template {template} cannot"):
+            rendered(record, template=template)
+    assert rendered({"messages": [user, answer], "tools": []}, template=template)
+
+
+def test_a_call_that_a_template_leaves_out_is_an_error() -> None:
+    with pytest.raises(UnfitRecordError, match=r"does not show messages\[1\]\.tool_calls\[0\]"):
+        rendered(CALLING, template=LOSSY)
+    assert rendered(CALLING, template=LOSSY, on_loss="drop") == "Tide?;;2.5;2.5 metres.;"
+    old = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
+    with pytest.raises(UnfitRecordError, match="function_call"):
+        rendered({"messages": [RECORD["messages"][1], old]}, template=LOSSY)
+
+
+def test_what_a_template_leaves_out_is_counted(tmp_path) -> None:
+    template = "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}"
+
+    dataset = write_input(tmp_path / "input.jsonl", [RECORD] * 3)
+    report = run(data.chat.Render(template), dataset, node(tmp_path))
+
+    assert report.manifest.counts == {"lost/content": 3}
+    assert rendered(template=template) == " Hi Ho"
+
+
+@pytest.mark.parametrize(
+    ("how", "form"),
+    [
+        ("| tojson", "object"),
+        ("", "text"),  # an object would be written as Python does
+    ],
+)
+def test_arguments_have_the_form_that_the_template_shows(how: str, form: str) -> None:
+    template = SHOWING.replace("SHOWN", how)
+    texts = CALLING["messages"][1] | {
+        "tool_calls": [CALL | {"function": {"name": "tide", "arguments": '{"port": "X"}'}}]
+    }
+    as_text = {"messages": [CALLING["messages"][0], texts, *CALLING["messages"][2:]]}
+    assert data.chat.Render(template)._renderer.arguments == {"default": form}
+    assert rendered(CALLING, template=template) == rendered(as_text, template=template)
+    assert '{"port": "X"}' in rendered(as_text, template=template)
+    for record, kept in ((CALLING, {"port": "X"}), (as_text, '{"port": "X"}')):
+        text = rendered(
+            record, template=SHOWING.replace("SHOWN", "is string"), arguments="keep", on_loss="drop"
+        )
+        assert f"tide{isinstance(kept, str)};" in text
+
+
+def test_arguments_that_are_no_object_are_an_error() -> None:
+    for arguments, found in (("{", "no JSON"), ("[1]", "must be an object"), (3, "an object")):
+        call = {"function": {"name": "tide", "arguments": arguments}}
+        turn = {"role": "assistant", "content": "", "tool_calls": [call]}
+        record = {"messages": [CALLING["messages"][0], turn]}
+        with pytest.raises(UnfitRecordError, match=rf"function\.arguments.*{found}"):
+            rendered(record, template=SHOWING.replace("SHOWN", "| tojson"))
+
+
+def test_options_that_exclude_each_other() -> None:
+    with pytest.raises(DefinitionError, match="give one of them"):
+        data.chat.Render(continue_final_message=True, add_generation_prompt=True)
+    with pytest.raises(DefinitionError, match="now='2026"):
+        data.chat.Render("{{ strftime_now('%Y') }}")
+    with pytest.raises(DefinitionError, match="date and time"):
+        data.chat.Render("{{ strftime_now('%Y') }}", now="noon")
+    for template, found in (
+        ("{% include 'a' %}", "loads another"),
+        ("{% import 'a' as b %}", "loads another"),
+        ("{{ messages | random }}", "draws at random"),
+        ("{{ lipsum() }}", "draws at random"),
+        ("{{ a | no_such_filter }}", "line 1"),
+    ):
+        with pytest.raises(DefinitionError, match=found):
+            data.chat.Render(template)
+
+
+def test_the_time_is_fixed() -> None:
+    template = "{{ strftime_now('%d %B %Y %H') }}"
+    assert rendered(template=template, now="2026-01-02T03:04:05") == "02 January 2026 03"

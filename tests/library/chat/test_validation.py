@@ -3,11 +3,13 @@ from hypothesis import given
 
 from dagster_dataops import Drop, data
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.library.chat.conversation_formats import to_messages
 from tests.library.adversarial import NO_TEXTS
-from tests.library.chat.conversations import messages
+from tests.library.chat.conversations import messages, to_messages
 
 USER, ASSISTANT = {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+RESULT = {"role": "tool", "tool_call_id": "c", "content": "r"}
 SYSTEM, TOOL = {"role": "system", "content": "s"}, {"role": "tool", "content": "t"}
 
 
@@ -33,6 +35,20 @@ SYSTEM, TOOL = {"role": "system", "content": "s"}, {"role": "tool", "content": "
         ([USER, ASSISTANT] * 3, "high_num_turns", {"max_turns": 2}),
         ([USER, ASSISTANT], "high_num_chars", {"max_chars": 1}),
         ([USER, ASSISTANT], None, {"max_chars": 2}),
+        ([USER, CALLING, RESULT, ASSISTANT], None, {}),
+        ([USER, CALLING], None, {}),
+        ([USER, CALLING, USER, ASSISTANT], "unanswered_call", {}),
+        ([USER, CALLING | {"tool_calls": [{}]}], "malformed", {}),
+        ([USER, CALLING, RESULT | {"tool_call_id": "d"}], "malformed", {}),
+        ([{"role": "user", "content": [{"type": "text", "text": "a"}] * 2}, ASSISTANT], None, {}),
+        ([{"role": "user", "content": [{"type": "hologram"}]}, ASSISTANT], "malformed", {}),
+        (
+            [{"role": "user", "content": [{"type": "text", "text": " "}]}, ASSISTANT],
+            "empty_content",
+            {},
+        ),
+        ([{"role": "developer", "content": "d"}, USER, ASSISTANT], None, {}),
+        ([USER, {"role": "assistant", "reasoning_content": "r"}], None, {}),
     ],
 )
 def test_a_conversation_is_judged(given_messages, reason: str | None, options) -> None:

@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -109,3 +112,45 @@ def test_a_record_without_a_conversation_is_an_error_with_its_line(
     assert (caught.value.path, caught.value.line, caught.value.column) == (str(source), 3, column)
     assert found in caught.value.found
     assert not (tmp_path / "out.json").exists()
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "tide", "arguments": {"port": "Ö"}}}
+TOOLS = [{"type": "function", "function": {"name": "tide"}}]
+CALLING = {
+    "messages": [
+        {"role": "user", "content": "Tide?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c", "content": "2"},
+        {"role": "assistant", "content": "2 m"},
+    ],
+    "tools": TOOLS,
+}
+
+
+def written(name: str, path: Path, **options: Any) -> dict[str, Any]:
+    getattr(data.export, name)(path, **options)([{**CALLING, "id": 1}])
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def test_calls_are_exported(tmp_path: Path) -> None:
+    assert written("Messages", tmp_path / "a.jsonl") == CALLING
+    as_text = written("Messages", tmp_path / "b.jsonl", arguments="text")
+    call = as_text["messages"][1]["tool_calls"][0]
+    assert call["function"]["arguments"] == '{"port": "Ö"}'
+    shared = written("ShareGPT", tmp_path / "c.jsonl")
+    assert shared["tools"] == '[{"name": "tide"}]'
+    assert [one["from"] for one in shared["conversations"]] == [
+        "human",
+        "function_call",
+        "observation",
+        "gpt",
+    ]
+
+
+@pytest.mark.parametrize(("name", "column"), [("Alpaca", "messages[1]"), ("ChatML", "messages[1]")])
+def test_calls_that_a_format_cannot_hold_fail_the_export(tmp_path, name, column) -> None:
+    with pytest.raises(ExportError, match=re.escape(f"{column}")) as raised:
+        written(name, tmp_path / "a.jsonl")
+    assert "on_loss" not in str(raised.value)
+    assert not (tmp_path / "a.jsonl").exists()

@@ -3,7 +3,7 @@
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import AbsentColumnError, OperatorOptionError
+from dagster_dataops.errors import AbsentColumnError, OperatorOptionError, RecordError
 from tests.library.llm.scripted_model import ScriptedModel
 
 
@@ -108,3 +108,68 @@ def test_operators_that_take_the_text_refuse_tools():
         with pytest.raises(OperatorOptionError, match="takes the text of replies"):
             operator(**given, params=tools)
     assert data.llm.Generate(prompt="x", params=tools)
+
+
+TIDE = {"type": "function", "function": {"name": "tide", "parameters": {"type": "object"}}}
+
+
+class Caller:
+    """A client whose model calls a tool, and answers after its result."""
+
+    def __init__(self, arguments: str = '{"port": "Ö"}') -> None:
+        self.requests: list[dict] = []
+        self._arguments = arguments
+
+    async def complete(self, request: dict) -> dict:
+        self.requests.append(request)
+        if request["messages"][-1]["role"] == "tool":
+            message = {"content": "2 m"}
+        else:
+            function = {"name": "tide", "arguments": self._arguments}
+            call = {"id": "c1", "type": "function", "function": function}
+            message = {"content": None, "reasoning_content": "Look.", "tool_calls": [call]}
+        return {"choices": [{"message": message, "finish_reason": "stop"}]}
+
+
+def test_a_conversation_is_continued_with_its_tools():
+    model = Caller()
+    operator = data.llm.Continue(system="Brief.", client=model)
+    asked = {"messages": [{"role": "user", "content": "Tide?"}], "tools": [TIDE], "id": 1}
+
+    (row,) = operator([asked])
+
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "tide", "arguments": {"port": "Ö"}},
+    }
+    answer = {"role": "assistant", "content": None, "reasoning_content": "Look."}
+    assert row == {**asked, "messages": [*asked["messages"], {**answer, "tool_calls": [call]}]}
+    assert model.requests[0]["tools"] == [TIDE]
+    assert model.requests[0]["messages"][0] == {"role": "system", "content": "Brief."}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "2.0"}
+    (row,) = operator([{**row, "messages": [*row["messages"], result]}])
+    assert row["messages"][-1] == {"role": "assistant", "content": "2 m"}
+    sent = model.requests[-1]["messages"][2]["tool_calls"][0]["function"]
+    assert sent == {"name": "tide", "arguments": '{"port": "Ö"}'}
+
+
+def test_a_further_question_can_be_asked():
+    model = ScriptedModel(lambda prompt, _: prompt.upper())
+    record = {"instruction": "a", "output": "b", "next": "c"}
+
+    (row,) = data.llm.Continue(prompt="{{ next }}", client=model)([record])
+
+    assert [one["content"] for one in row["messages"]] == ["a", "b", "c", "C"]
+
+
+def test_a_conversation_without_a_question_is_an_error():
+    operator = data.llm.Continue(client=ScriptedModel(lambda *_: "b"), _ignore_errors=False)
+    with pytest.raises(RecordError, match=r"messages\[1\] is of the assistant"):
+        operator([{"instruction": "a", "output": "b"}])
+    broken = data.llm.Continue(client=Caller('{"port": '), _ignore_errors=False)
+    asked = {"messages": [{"role": "user", "content": "Tide?"}], "tools": [TIDE]}
+    with pytest.raises(RecordError, match=r"messages\[1\].tool_calls\[0\].function.arguments"):
+        broken([asked])
+    with pytest.raises(OperatorOptionError, match="none of a conversation"):
+        data.llm.Continue(examples=[{"reply": "a"}])

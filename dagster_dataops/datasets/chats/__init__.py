@@ -1,0 +1,1 @@
+"""The chat record: conversations with tools, parts and reasoning, and its rules."""

@@ -1,0 +1,249 @@
+"""The chat record: the common form of conversations, its rules and its normal form.
+
+`chat_record` checks a record and returns it in normal form::
+
+    {"messages": [message, ...],          at least one
+     "tools": [tool, ...],                optional; [] is an explicitly empty list
+     "documents": [{...}, ...],           optional
+     "chat_template_kwargs": {...}}       optional; further columns stay
+    message = {"role": "system" | "developer" | "user" | "assistant" | "tool",
+               "content": text | null | [part, ...],
+               "reasoning_content": text,   assistant only
+               "tool_calls": [call, ...],   assistant only, never empty
+               "weight": 0 | 1,             assistant only
+               "tool_call_id": text,        tool only
+               "name": text}                further keys stay; keys with null are left out
+    call = {"id": text, "type": "function",
+            "function": {"name": text, "arguments": object | text}}
+    tool = {"type": "function", "function": {"name", "description"?, "parameters"?, "strict"?}}
+
+The parts are those of `content_parts`. Each break of a rule is an `UnfitRecordError` that names its
+path, such as ``messages[2].tool_calls[0].function.arguments``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from dagster_dataops.datasets.chats.arrow_nulls import without_arrow_nulls
+from dagster_dataops.datasets.chats.call_links import link_answers
+from dagster_dataops.datasets.chats.content_parts import checked_content
+from dagster_dataops.datasets.chats.json_fields import (
+    dict_entry,
+    json_list,
+    list_of_dicts,
+    text_entry,
+)
+from dagster_dataops.datasets.chats.tool_calls import checked_calls, checked_tools
+from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.records import Record
+
+Message: TypeAlias = dict[str, Any]
+
+MESSAGES, TOOLS = "messages", "tools"
+SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL = ROLES = (
+    "system",
+    "developer",
+    "user",
+    "assistant",
+    "tool",
+)
+REASONING: Final = "reasoning_content"
+_REASONING_NAMES: Final = (REASONING, "reasoning", "thinking")  # the first that is there counts
+OLD_RESULT: Final = "function"  # the role of results in OpenAI's first form of calls
+# The roles that may follow a role; "" is the start.
+_NEXT: Final[Mapping[str, tuple[str, ...]]] = {
+    "": (SYSTEM, DEVELOPER, USER),
+    SYSTEM: (DEVELOPER, USER),
+    DEVELOPER: (USER,),
+    USER: (ASSISTANT,),
+    ASSISTANT: (USER, TOOL),
+    TOOL: (TOOL, ASSISTANT, USER),
+}
+_PLAIN: Final = frozenset({"role", "content"})
+_IN_PLACE_OF_CONTENT: Final = frozenset({"tool_calls", "audio", *_REASONING_NAMES})
+_ROLE_OF_KEY: Final = {  # the keys that messages of one role alone have
+    "tool_calls": ASSISTANT,
+    REASONING: ASSISTANT,
+    "weight": ASSISTANT,
+    "tool_call_id": TOOL,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatRules:
+    """The rules for a chat record, and its form.
+
+    Attributes:
+        arguments: The form of the arguments of calls: an ``object``, as templates of Hugging Face
+            take them, or JSON ``text``, as OpenAI writes them. ``keep`` leaves calls, tools and
+            the names of reasoning as they are, and makes no ids.
+        order: With ``turns`` the roles must take turns; with ``any`` they must only be known.
+        unanswered: Whether calls without an answer before a later turn are an ``error``. At the end
+            of the record they never are.
+        nulls: With ``arrow``, keys with null in arguments and in schemas of tools are left out.
+        flatten_text: Whether a content of exactly one text part becomes that text.
+    """
+
+    arguments: Literal["object", "text", "keep"] = "object"
+    order: Literal["turns", "any"] = "turns"
+    unanswered: Literal["error", "keep"] = "error"
+    nulls: Literal["keep", "arrow"] = "keep"
+    flatten_text: bool = True
+
+
+USUAL: Final = ChatRules()
+
+
+def chat_record(record: Record, rules: ChatRules = USUAL) -> Record:
+    """Return a record with its conversation in normal form. The record is not changed.
+
+    ``messages`` and ``tools`` that hold JSON text are read. Calls without an id get one
+    (``call_1``, ``call_2``), and results without one that of the first call without an answer.
+
+    Args:
+        record: A record with ``messages``.
+        rules: The rules, and the form of arguments.
+
+    Raises:
+        UnfitRecordError: The record breaks a rule.
+    """
+    made: dict[str, Any] = dict(record)
+    messages = chat_messages(json_list(record.get(MESSAGES), MESSAGES), rules)
+    tools = json_list(made.get(TOOLS), TOOLS)
+    if tools is not None:
+        made[TOOLS] = checked_tools(tools, TOOLS, rules.arguments)
+    elif TOOLS in made:
+        del made[TOOLS]
+    if made.get("documents") is not None:
+        list_of_dicts("documents", made["documents"])
+    if made.get("chat_template_kwargs") is not None:
+        dict_entry(made, "chat_template_kwargs", "")
+    if rules.nulls == "arrow":
+        messages, made = without_arrow_nulls(messages, made)
+    return {**made, MESSAGES: messages}
+
+
+def chat_messages(
+    messages: object, rules: ChatRules = USUAL, place: str = MESSAGES
+) -> list[Message]:
+    """Return messages in normal form, as `chat_record` does.
+
+    Args:
+        messages: A list of messages.
+        rules: The rules, and the form of arguments.
+        place: The key of the list, for errors.
+
+    Raises:
+        UnfitRecordError: They break a rule.
+    """
+    listed = list_of_dicts(place, messages)
+    if not listed:
+        raise UnfitRecordError(f"{place} has no turns")
+    made = [_message(one, f"{place}[{number}]", rules) for number, one in enumerate(listed)]
+    if rules.order == "turns" and (fault := order_fault(made)):
+        raise UnfitRecordError(f"{place}{fault}")
+    link_answers(
+        made,
+        place,
+        makes_ids=rules.arguments != "keep",
+        keeps_unanswered=rules.unanswered == "keep",
+    )
+    return made
+
+
+def order_fault(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return where roles are out of order, such as ``[2] has ...``; ``None`` if they are not.
+
+    A conversation may begin with ``system``, ``developer`` or both. ``user`` and ``assistant`` take
+    turns from there on; ``tool`` may stand after ``assistant`` and before either. Two turns of
+    ``assistant`` may follow each other if the first one calls tools.
+    """
+    before, called = "", False
+    for position, message in enumerate(messages):
+        role = message["role"]
+        expected = (*_NEXT[before], ASSISTANT) if called else _NEXT[before]
+        if role not in expected:
+            after = f"after {before!r}" if before else "at the start"
+            return f"[{position}] has the role {role!r} {after}; expected {' or '.join(expected)}"
+        before, called = role, bool(message.get("tool_calls"))
+    return None
+
+
+def _message(message: Message, place: str, rules: ChatRules) -> Message:
+    """Return a message in normal form, apart from the ids of calls."""
+    if message.keys() == _PLAIN and type(message["content"]) is str and message["role"] in ROLES:
+        return dict(message)  # as most are; the rest takes ten times as long
+    made = {key: one for key, one in message.items() if one is not None or key == "content"}
+    made["role"] = _role(message, place)
+    _move_old_call(made, place)
+    if made.get("tool_calls") == []:
+        del made["tool_calls"]
+    if rules.arguments != "keep":
+        _move_reasoning(made)
+    _check_keys(made, place)
+    if "tool_calls" in made:
+        calls = checked_calls(made["tool_calls"], f"{place}.tool_calls", rules.arguments)
+        made["tool_calls"] = calls
+    made["content"] = checked_content(
+        _content(made, place),
+        f"{place}.content",
+        may_be_null=not made.keys().isdisjoint(_IN_PLACE_OF_CONTENT),
+        flatten=rules.flatten_text,
+    )
+    return made
+
+
+def _role(message: Message, place: str) -> str:
+    role = text_entry(message, "role", place)
+    role = TOOL if role == OLD_RESULT else role
+    if role not in ROLES:
+        raise UnfitRecordError(f"{place} has the role {role!r}; use one of {', '.join(ROLES)}")
+    return role
+
+
+def _move_old_call(message: Message, place: str) -> None:
+    """Make ``function_call``, OpenAI's first form of a call, a call without an id."""
+    old = message.pop("function_call", None)
+    if old is None:
+        return
+    if message.get("tool_calls"):
+        raise UnfitRecordError(f"{place} has both tool_calls and function_call; remove one")
+    message["tool_calls"] = [{"type": "function", "function": old}]
+
+
+def _move_reasoning(message: Message) -> None:
+    """Write the first reasoning text as ``reasoning_content``; equal copies go."""
+    names = [name for name in _REASONING_NAMES if isinstance(message.get(name), str)]
+    if names:
+        text = message[names[0]]
+        for name in names:
+            if message[name] == text:
+                del message[name]
+        message[REASONING] = text
+
+
+def _check_keys(message: Message, place: str) -> None:
+    """Check the keys that have a meaning here, besides role, content and calls."""
+    for key, role in _ROLE_OF_KEY.items():
+        if key in message and message["role"] != role:
+            msg = f"{place}.{key} is of no use in a message of the role {message['role']!r}"
+            raise UnfitRecordError(f"{msg}; it belongs to {role!r}")
+    for key in ("name", "tool_call_id", REASONING):
+        if key in message:
+            text_entry(message, key, place)
+    weight = message.get("weight", 0)
+    if type(weight) is not int or weight not in {0, 1}:
+        raise UnfitRecordError(f"{place}.weight is {weight!r}; it must be 0 or 1")
+
+
+def _content(message: Message, place: str) -> object:
+    """Return the content; a ``refusal`` of OpenAI becomes a part of it."""
+    content = message.get("content")
+    if "refusal" not in message:
+        return content
+    refusal = {"type": "refusal", "refusal": text_entry(message, "refusal", place)}
+    del message["refusal"]
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}] if content else []
+    return [*list_of_dicts(f"{place}.content", content or []), refusal]

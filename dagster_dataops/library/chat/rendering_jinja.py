@@ -1,0 +1,430 @@
+"""Chat templates in Jinja, rendered as the package transformers renders those of its models."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DefinitionError, UnfitRecordError
+
+_OLDEST: Final = (3, 1, 6)  # earlier versions of jinja2 have known escapes from the sandbox
+_MAX_CHARS: Final = 50_000_000
+_SHOWN_CHARS: Final = 300
+_OUTPUT: Final = "output of this rendering"  # no identifier, so that no template has the name
+# Characters that are in no text: Unicode reserves them for use inside of a program.
+_OPENED, _CLOSED = MARKS = ("\ufdd0", "\ufdd1")
+_FAULTS: Final = (
+    TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError,
+)  # fmt: skip
+
+
+class Part(NamedTuple):
+    """A part of a text that the assistant wrote.
+
+    Attributes:
+        start: Its first character.
+        end: The character behind it.
+        message: The number of its message; ``None`` if the template does not tell.
+    """
+
+    start: int
+    end: int
+    message: int | None = None
+
+
+class Rendered(NamedTuple):
+    """The text of a conversation.
+
+    Attributes:
+        text: The text.
+        parts: What is inside ``{% generation %}``, in order.
+    """
+
+    text: str
+    parts: list[Part]
+
+
+class ChatTemplate:
+    """A chat template. It is pickled by its text, and compiled once in each process.
+
+    Args:
+        source: The Jinja text.
+        strict: Whether an unknown name is an error. Otherwise it prints nothing.
+
+    Attributes:
+        source: The Jinja text.
+        marked: Whether it has the tag ``generation``.
+
+    Raises:
+        DefinitionError: It is malformed, loads other templates, or draws at random.
+    """
+
+    def __init__(self, source: str, *, strict: bool = False) -> None:
+        self.source, self._strict = source, strict
+        tree = _parsed(source)
+        self.marked = any(_is_generation(node) for node, _ in _nodes(tree))
+        # Inside of a macro, for example, a text is made before it is known where it will stand.
+        self._moved = any(_is_generation(node) and held for node, held in _nodes(tree))
+        _compiled(source, strict)
+
+    @override
+    def __reduce__(self) -> tuple[Callable[[str, bool], "ChatTemplate"], tuple[str, bool]]:
+        return _of_source, (self.source, self._strict)
+
+    def calls(self, function: str) -> bool:
+        """Return whether the template calls a function of this name."""
+        from jinja2 import nodes
+
+        called = [node.node for node in _parsed(self.source).find_all(nodes.Call)]
+        return any(isinstance(node, nodes.Name) and node.name == function for node in called)
+
+    def render(self, names: Mapping[str, Any]) -> Rendered:
+        """Return the text of a conversation.
+
+        Args:
+            names: What the template can use, by name: plain JSON values. They stay as they are.
+
+        Raises:
+            UnfitRecordError: The template failed or refused the conversation, its text is too long,
+                or it changes what is inside of ``{% generation %}`` afterwards.
+        """
+        output = self._output(names, moved=False)
+        if not self._moved:
+            return Rendered(output.text, output.parts)
+        return _unmarked(self._output(names, moved=True).text, output.text)
+
+    def _output(self, names: Mapping[str, Any], *, moved: bool) -> "_Output":
+        from jinja2 import TemplateError
+
+        output = _Output(names.get("messages") or [], moved=moved)
+        try:
+            output.take(_compiled(self.source, self._strict).generate({**names, _OUTPUT: output}))
+        except UnfitRecordError:
+            raise
+        except (TemplateError, *_FAULTS) as error:
+            raise UnfitRecordError(_failure(error)) from None
+        return output
+
+
+def _of_source(source: str, strict: bool) -> ChatTemplate:  # noqa: FBT001 - for pickle
+    return ChatTemplate(source, strict=strict)
+
+
+class _Output:
+    """Collects the text of one rendering, with the parts inside of ``{% generation %}``.
+
+    Args:
+        messages: The messages that are rendered.
+        moved: Whether these parts are marked in the text, because their place is not known yet.
+    """
+
+    def __init__(self, messages: Sequence[Any], *, moved: bool) -> None:
+        self.text = ""
+        self.parts: list[Part] = []
+        self._moved, self._length = moved, 0
+        self._numbers = {id(message): number for number, message in enumerate(messages)}
+
+    def take(self, parts: Iterator[str]) -> None:
+        """Take the parts of the text.
+
+        Raises:
+            UnfitRecordError: They are too long together.
+        """
+        texts: list[str] = []
+        for part in parts:
+            texts.append(part)
+            self._length += len(part)
+            if self._length > _MAX_CHARS:
+                msg = f"the template wrote more than {_MAX_CHARS:,} characters"
+                raise UnfitRecordError(msg)
+        self.text = "".join(texts)
+
+    def generated(self, text: str, values: Iterable[Any]) -> str:
+        """Take note of the next part, which is inside of ``{% generation %}``.
+
+        Args:
+            text: The part.
+            values: Those of the variables there: one is the message, unless it was copied.
+        """
+        if self._moved:
+            return f"{_OPENED}{text}{_CLOSED}"
+        found = {self._numbers[id(value)] for value in values if id(value) in self._numbers}
+        number = found.pop() if len(found) == 1 else None
+        self.parts.append(Part(self._length, self._length + len(text), number))
+        return text
+
+
+def _unmarked(marked: str, plain: str) -> Rendered:
+    """Return a text with its spans, from the same text with marks around them.
+
+    Raises:
+        UnfitRecordError: Without the marks it is another text.
+    """
+    parts: list[Part] = []
+    starts: list[int] = []
+    length = 0
+    for piece in _pieces(marked):
+        if piece == _OPENED:
+            starts.append(length)
+        elif piece == _CLOSED and starts:
+            start = starts.pop()
+            parts += [] if starts else [Part(start, length)]
+        else:
+            length += len(piece)
+    if starts or marked.replace(_OPENED, "").replace(_CLOSED, "") != plain:
+        msg = (
+            "the template changes what is inside of {% generation %} afterwards, such as by trim, "
+            "so that its place is not known; put the tag around the output itself"
+        )
+        raise UnfitRecordError(msg)
+    return Rendered(plain, parts)
+
+
+def _pieces(marked: str) -> Iterator[str]:
+    start = 0
+    for end, character in enumerate(marked):
+        if character in MARKS:
+            yield marked[start:end]
+            yield character
+            start = end + 1
+    yield marked[start:]
+
+
+def _failure(error: Exception) -> str:
+    """Return what went wrong in a template, and where."""
+    text = str(error)[:_SHOWN_CHARS] or type(error).__name__
+    line = _line_of(error.__traceback__)
+    where = "" if line is None else f" at line {line}"
+    if type(error).__name__ == "RefusedByTemplateError":
+        return f"the template refused the conversation{where}: {text}"
+    return f"the template failed{where}: {text}"
+
+
+def _line_of(traceback: TracebackType | None) -> int | None:
+    """Return the line of a template at which an error was raised; jinja2 puts it in there."""
+    line = None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == "<template>":
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line
+
+
+def clock(now: str) -> Callable[[str], str]:
+    """Return the function ``strftime_now`` of templates, with a fixed time.
+
+    Args:
+        now: The time, as in ``2026-01-02T03:04:05``.
+
+    Raises:
+        DefinitionError: It is no time.
+    """
+    try:
+        return datetime.fromisoformat(now).strftime
+    except ValueError:
+        msg = f"now is {now!r}; give a date and time such as 2026-01-02T03:04:05"
+        raise DefinitionError(msg) from None
+
+
+def _nodes(node: Any, *, held: bool = False) -> Iterator[tuple[Any, bool]]:
+    """Yield the nodes of a template, with whether their output is held back first."""
+    from jinja2 import nodes
+
+    holding = (nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock, nodes.Block)
+    for child in node.iter_child_nodes():
+        yield child, held
+        recursive = isinstance(child, nodes.For) and child.recursive
+        yield from _nodes(child, held=held or recursive or isinstance(child, holding))
+
+
+def _is_generation(node: Any) -> bool:
+    from jinja2 import nodes
+
+    call = node.call.node if isinstance(node, nodes.CallBlock) else None
+    return isinstance(call, nodes.ExtensionAttribute) and call.name == "generated"
+
+
+@cache
+def _parsed(source: str) -> Any:
+    """Return the syntax tree of a template.
+
+    Raises:
+        DefinitionError: It is malformed, or uses what a chat template must not.
+    """
+    from jinja2 import TemplateSyntaxError, nodes
+
+    try:
+        tree = _environment(strict=False).parse(source)
+    except TemplateSyntaxError as error:
+        msg = f"line {error.lineno} of the template: {error.message}"
+        raise DefinitionError(msg) from None
+    loads = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
+    if found := next(tree.find_all(loads), None):
+        msg = f"line {found.lineno} of the template loads another one; put all into one text"
+        raise DefinitionError(msg)
+    draws = [node for node in tree.find_all(nodes.Filter) if node.name == "random"]
+    called = [node for node in tree.find_all(nodes.Call) if isinstance(node.node, nodes.Name)]
+    draws += [node for node in called if node.node.name == "lipsum"]
+    if draws:
+        msg = f"line {draws[0].lineno} of the template draws at random; no result could be repeated"
+        raise DefinitionError(msg)
+    return tree
+
+
+@cache
+def _compiled(source: str, strict: bool) -> Any:  # noqa: FBT001 - the key of a cache
+    """Return the code of a template.
+
+    Raises:
+        DefinitionError: It names a filter or test that does not exist.
+    """
+    from jinja2 import TemplateSyntaxError
+
+    try:
+        return _environment(strict=strict).from_string(source)
+    except TemplateSyntaxError as error:
+        msg = f"line {error.lineno} of the template: {error.message}"
+        raise DefinitionError(msg) from None
+
+
+@cache
+def _environment(*, strict: bool) -> Any:
+    """Return what a chat template can use, as transformers 5 gives it.
+
+    Raises:
+        DefinitionError: jinja2 is too old.
+    """
+    import jinja2
+
+    version = tuple(int(part) for part in jinja2.__version__.split(".")[:3] if part.isdigit())
+    if version < _OLDEST:
+        wanted = ".".join(map(str, _OLDEST))
+        msg = f"templates need jinja2 {wanted} or newer; {jinja2.__version__} is installed"
+        raise DefinitionError(msg)
+    environment = _sandbox()(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined if strict else jinja2.Undefined,
+        extensions=["jinja2.ext.loopcontrols", _generation_tag()],
+        autoescape=False,  # the text is not HTML
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals |= _functions()
+    return environment
+
+
+def _sandbox() -> Any:
+    """Return the class of environments that templates cannot reach out of."""
+    from jinja2.runtime import LoopContext
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    of_dict = frozenset(dir(dict))
+    of_loop = frozenset({"index", "index0", "first", "last", "length", "previtem", "nextitem"})
+
+    class Sandbox(ImmutableSandboxedEnvironment):
+        """Looks up the keys of dicts, and facts about loops, without the checks of attributes."""
+
+        @override
+        def getattr(self, obj: Any, attribute: str) -> Any:
+            kind = type(obj)
+            if kind is dict and attribute not in of_dict:
+                try:
+                    return obj[attribute]
+                except KeyError:
+                    return self.undefined(obj=obj, name=attribute)
+            if kind is LoopContext and attribute in of_loop:
+                return getattr(obj, attribute)
+            return super().getattr(obj, attribute)
+
+    return Sandbox
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,  # noqa: FBT001, FBT002 - templates may give it by position
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,  # noqa: FBT001, FBT002
+) -> str:
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+
+
+class _Dict:
+    """The name ``dict`` of templates: the constructor and ``fromkeys``, nothing else."""
+
+    def __call__(self, *pairs: Any, **values: Any) -> dict[Any, Any]:
+        return dict(*pairs, **values)
+
+    def fromkeys(self, *given: Any) -> dict[Any, Any]:
+        return dict.fromkeys(*given)
+
+
+def _functions() -> dict[str, Any]:
+    """Return the functions of templates besides those of jinja2."""
+    from jinja2 import TemplateError
+    from jinja2.exceptions import SecurityError
+    from jinja2.utils import Namespace
+
+    class RefusedByTemplateError(TemplateError):
+        pass
+
+    def raise_exception(message: Any = "") -> None:
+        raise RefusedByTemplateError(message if message is None else str(message))
+
+    class PlainNamespace(Namespace):
+        """A namespace without names that begin with an underscore."""
+
+        def __init__(*given: Any, **values: Any) -> None:
+            namespace, *pairs = given
+            attributes = dict(*pairs, **values)
+            for name in attributes:
+                _check_public(name)
+            Namespace.__init__(namespace, attributes)
+
+        @override
+        def __setitem__(self, name: str, value: Any) -> None:
+            _check_public(name)
+            super().__setitem__(name, value)
+
+    def _check_public(name: object) -> None:
+        if isinstance(name, str) and name.startswith("_"):
+            msg = f"a namespace cannot have the attribute {name!r}; rename it"
+            raise SecurityError(msg)
+
+    return {"dict": _Dict(), "namespace": PlainNamespace, "raise_exception": raise_exception}
+
+
+def _generation_tag() -> Any:
+    from jinja2 import nodes
+    from jinja2.ext import Extension
+
+    class GenerationTag(Extension):
+        """The tag ``{% generation %}`` around what the assistant wrote."""
+
+        tags = {"generation"}  # noqa: RUF012 - as jinja2 has it
+
+        @override
+        def parse(self, parser: Any) -> nodes.Node:
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            contexts = [nodes.ContextReference(), nodes.DerivedContextReference()]
+            call = self.call_method("generated", contexts)
+            return nodes.CallBlock(call, [], [], body).set_lineno(line)
+
+        def generated(self, context: Any, inner: Any, caller: Callable[[], str]) -> str:
+            output: _Output = context[_OUTPUT]
+            outer = context.get_all()
+            local = (one for name, one in inner.parent.items() if outer.get(name) is not one)
+            return output.generated(caller(), local)
+
+    return GenerationTag

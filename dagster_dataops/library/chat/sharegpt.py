@@ -1,0 +1,228 @@
+"""The form ShareGPT: ``conversations``, a list of dicts with ``from`` and ``value``.
+
+A call of tools is a turn ``function_call`` whose value is the JSON text of ``{"name",
+"arguments"}``, or of a list of these. ``tools`` is the JSON text of a list of functions.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from dagster_dataops.datasets.chats.call_links import make_ids, new_ids
+from dagster_dataops.datasets.chats.chat_record import (
+    ASSISTANT,
+    DEVELOPER,
+    MESSAGES,
+    REASONING,
+    SYSTEM,
+    TOOL,
+    TOOLS,
+    USER,
+    Message,
+)
+from dagster_dataops.datasets.chats.content_parts import plain_text
+from dagster_dataops.datasets.chats.json_fields import (
+    json_list,
+    json_text_value,
+    kind_of,
+    list_of_dicts,
+    text_entry,
+)
+from dagster_dataops.datasets.chats.losses import Losses
+from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, json_text
+from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.records import Record
+
+CONVERSATIONS: Final = "conversations"
+_CALL: Final = "function_call"
+_ROLE_OF: Final = {
+    "human": USER,
+    "user": USER,
+    "gpt": ASSISTANT,
+    "assistant": ASSISTANT,
+    _CALL: ASSISTANT,
+    "system": SYSTEM,
+    "observation": TOOL,
+    "tool": TOOL,
+}
+_NAME_OF: Final = {
+    USER: "human",
+    ASSISTANT: "gpt",
+    SYSTEM: "system",
+    DEVELOPER: "system",
+    TOOL: "observation",
+}
+_OF_CALLS: Final = frozenset({"name", "arguments", "id"})
+_OF_MESSAGES: Final = frozenset({"role", "content", "from", "tool_calls", "tool_call_id"})
+
+
+def read_sharegpt(record: Record, losses: Losses) -> tuple[set[str], dict[str, Any]]:
+    """Return the keys of a conversation, and what they say as a chat record.
+
+    Raises:
+        UnfitRecordError: A turn is malformed.
+    """
+    del losses  # a chat record holds all of it
+    turns: Any = json_list(record.get(CONVERSATIONS), CONVERSATIONS)
+    messages = [_message(turn, place) for turn, place in _placed(turns)]
+    make_ids([one for one in messages if one["content"] is None])  # others may hold anything
+    keys = {CONVERSATIONS}  # the tools are those of a chat record, perhaps as text
+    if record.get("system"):
+        messages.insert(0, {"role": SYSTEM, "content": text_entry(record, "system", "")})
+        keys.add("system")
+    return keys, {MESSAGES: messages}
+
+
+def _placed(turns: object) -> Iterator[tuple[dict[str, Any], str]]:
+    for position, turn in enumerate(list_of_dicts(CONVERSATIONS, turns)):
+        yield turn, f"{CONVERSATIONS}[{position}]"
+
+
+def _message(turn: dict[str, Any], place: str) -> Message:
+    name = text_entry(turn, "from", place)
+    role = _ROLE_OF.get(name)
+    if role is None:
+        raise UnfitRecordError(f"{place}.from is {name!r}; use one of {', '.join(_ROLE_OF)}")
+    used = {"role", "content", "tool_calls"} if name == _CALL else {"role", "content"}
+    clashing = used & turn.keys()
+    if clashing:
+        raise UnfitRecordError(f"{place} has the keys of a message: {sorted(clashing)}")
+    value = text_entry(turn, "value", place)
+    more = {key: one for key, one in turn.items() if key not in {"from", "value"}}
+    if name == _CALL:
+        return {
+            "role": role,
+            "content": None,
+            "tool_calls": _calls(value, f"{place}.value"),
+            **more,
+        }
+    if name != _NAME_OF[role]:
+        more["from"] = name
+    return {"role": role, "content": value, **more}
+
+
+def _calls(value: str, place: str) -> list[Call]:
+    found = json_text_value(value, place)
+    listed = found if isinstance(found, list) else [found]
+    if not listed:
+        raise UnfitRecordError(f"{place} is an empty list of calls")
+    return [_call(one, place) for one in listed]
+
+
+def _call(found: object, place: str) -> Call:
+    if not isinstance(found, dict):
+        raise UnfitRecordError(f"{place} holds {kind_of(found)} as a call; it must be an object")
+    if unknown := found.keys() - _OF_CALLS:
+        msg = f"{place} is a call with the keys {sorted(unknown)}"
+        raise UnfitRecordError(f"{msg}; use name and arguments")
+    name = {"id": found["id"]} if found.get("id") is not None else {}
+    function = {"name": text_entry(found, "name", place), "arguments": found.get("arguments")}
+    return {**name, "type": FUNCTION, FUNCTION: function}
+
+
+def write_sharegpt(record: dict[str, Any], losses: Losses, *, split_system: bool = False) -> Record:
+    """Return a chat record in normal form as a record with ``conversations``.
+
+    Args:
+        record: The record.
+        losses: What turns cannot hold.
+        split_system: Whether the first message of the system becomes the column ``system``.
+
+    Raises:
+        UnfitRecordError: A turn cannot hold a message, or a message has a key that turns use.
+    """
+    rest: dict[str, Any] = {key: one for key, one in record.items() if key != MESSAGES}
+    messages: list[Message] = record[MESSAGES]
+    start = 0
+    begins = messages[0]["role"] in {SYSTEM, DEVELOPER}
+    if split_system and begins and not rest.get("system"):
+        rest["system"] = _turn(messages[0], f"{MESSAGES}[0]", losses)["value"]
+        start = 1
+    elif rest.get("system"):
+        start = 1 if _is_prompt(messages[0], rest["system"]) else 0
+        if not start:
+            msg = "the key 'system' and the system prompt of the messages differ; remove one"
+            raise UnfitRecordError(msg)
+    if rest.get(TOOLS) is not None:
+        rest[TOOLS] = _tools_text(rest[TOOLS], losses)
+    _check_links(messages, losses)
+    turns = [_turn(one, f"{MESSAGES}[{i}]", losses) for i, one in enumerate(messages) if i >= start]
+    return {**rest, CONVERSATIONS: turns}
+
+
+def _is_prompt(message: Message, system: object) -> bool:
+    return bool(message == {"role": SYSTEM, "content": system})
+
+
+def _tools_text(tools: list[dict[str, Any]], losses: Losses) -> str:
+    for position, tool in enumerate(tools):
+        losses.lose_others(tool, {"type", FUNCTION}, f"{TOOLS}[{position}]")
+    return json_text([tool[FUNCTION] for tool in tools])
+
+
+def _turn(message: Message, place: str, losses: Losses) -> dict[str, Any]:
+    role = message["role"]
+    name = message.get("from", _NAME_OF[role])
+    others = [known for known, of in _ROLE_OF.items() if of == role and known != _NAME_OF[role]]
+    if "from" in message and name not in others:
+        raise UnfitRecordError(f"{place} has the role {role!r} and from={name!r}")
+    if "value" in message:
+        raise UnfitRecordError(f"{place} has the key 'value', which ShareGPT uses itself")
+    if role == DEVELOPER:
+        losses.lose(place, DEVELOPER)
+    more = {key: one for key, one in message.items() if key not in _OF_MESSAGES}
+    for key in (REASONING, "is_error", "audio"):
+        if key in more:
+            losses.lose(f"{place}.{key}", key)
+            del more[key]
+    text = _text(message, place, losses)
+    if "tool_calls" in message:
+        if text:
+            losses.lose(place, "text_with_calls")
+        return {"from": _CALL, "value": _calls_text(message["tool_calls"], place, losses), **more}
+    return {"from": name, "value": text or "", **more}
+
+
+def _text(message: Message, place: str, losses: Losses) -> str | None:
+    content = message["content"]
+    if not isinstance(content, list):
+        return None if content is None else str(content)
+    texts = []
+    for position, part in enumerate(content):
+        if part["type"] != "text":
+            losses.lose(f"{place}.content[{position}]", part["type"])
+        else:
+            texts.append(part)
+    losses.check_rest(texts, content, f"{place}.content")
+    if len(texts) > 1:
+        losses.lose(f"{place}.content", "borders_of_texts")
+    return plain_text(texts)
+
+
+def _calls_text(calls: list[Call], place: str, losses: Losses) -> str:
+    listed = []
+    for position, call in enumerate(calls):
+        at = f"{place}.tool_calls[{position}]"
+        losses.lose_others(call, {"id", "type", FUNCTION}, at)
+        function = call[FUNCTION]
+        losses.lose_others(function, {"name", "arguments"}, f"{at}.{FUNCTION}")
+        listed.append({"name": function["name"], "arguments": function["arguments"]})
+    return json_text(listed if len(listed) > 1 else listed[0])
+
+
+def _check_links(messages: list[Message], losses: Losses) -> None:
+    """Count ids that are others on the way back, where results answer calls in order.
+
+    Raises:
+        UnfitRecordError: A result answers another call then.
+    """
+    names = new_ids(set())
+    waiting: list[str] = []
+    for position, message in enumerate(messages):
+        for call in message.get("tool_calls", []):
+            if call["id"] != next(names):
+                losses.note("call_id")
+        if message["role"] != TOOL:
+            waiting = [call["id"] for call in message.get("tool_calls", [])]
+        elif "tool_call_id" in message and waiting.pop(0) != message["tool_call_id"]:
+            msg = f"{MESSAGES}[{position}].tool_call_id names another call than the next one"
+            raise UnfitRecordError(f"{msg}; in ShareGPT results stand in the order of the calls")

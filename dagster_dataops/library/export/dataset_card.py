@@ -1,0 +1,187 @@
+"""The card of a dataset: its YAML, and a section with the steps that made it."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from dagster_dataops import __version__
+from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.datasets.remote_input import input_location
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.foundation.places.bucket import Location
+
+_SIZES: Final = (
+    (1_000, "n<1K"),
+    (10_000, "1K<n<10K"),
+    (100_000, "10K<n<100K"),
+    (1_000_000, "100K<n<1M"),
+    (10_000_000, "1M<n<10M"),
+    (100_000_000, "10M<n<100M"),
+    (1_000_000_000, "100M<n<1B"),
+)
+_LARGEST: Final = "n>1B"
+_MOST_STEPS: Final = 200
+_SHOWN: Final = 8  # characters of a digest
+
+
+class Step(NamedTuple):
+    """A node of the pipeline, or a file that it began with.
+
+    Attributes:
+        name: Name of the node, or of the file.
+        manifest: Facts about its result; ``None`` for a file.
+        source: What identifies the file; empty for a node.
+    """
+
+    name: str
+    manifest: Manifest | None
+    source: str = ""
+
+
+class Card(NamedTuple):
+    """What the card says about a split.
+
+    Attributes:
+        split: Its name.
+        rows: Number of records.
+        steps: The steps that made it, each after those that it was made from.
+        license: Name of the licence; ``None`` leaves the card as it is.
+        languages: Codes of languages; ``None`` leaves the card as it is.
+    """
+
+    split: str
+    rows: int
+    steps: Sequence[Step]
+    license: str | None = None
+    languages: Sequence[str] | None = None
+
+    def written(self, before: str) -> str:
+        """Return the text of the card with the facts; all else in it stays as it is."""
+        from huggingface_hub import DatasetCard
+
+        card = DatasetCard(before or "---\n{}\n---\n")
+        data: Any = card.data
+        for key, value in self._facts(data.to_dict()).items():
+            data[key] = value
+        card.text = self._with_section(card.text)
+        return str(card)
+
+    def _facts(self, known: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of the keys of the YAML that change."""
+        configs = [dict(one) for one in known.get("configs") or []]
+        default = next((one for one in configs if one.get("config_name") == "default"), None)
+        if default is None:
+            default = {"config_name": "default"}
+            configs.append(default)
+        known_files = default.get("data_files") or []
+        if isinstance(known_files, str) or any(isinstance(one, str) for one in known_files):
+            known_files = [{"split": "train", "path": known_files}]
+        files = [one for one in known_files if one.get("split") != self.split]
+        files.append({"split": self.split, "path": f"data/{self.split}-*.parquet"})
+        default["data_files"] = sorted(files, key=lambda one: str(one["split"]))
+        facts: dict[str, Any] = {"configs": configs}
+        if len(files) == 1:
+            facts["size_categories"] = [size_of(self.rows)]
+        if self.license is not None:
+            facts["license"] = self.license
+        if self.languages is not None:
+            facts["language"] = list(self.languages)
+        return facts
+
+    def _with_section(self, text: str) -> str:
+        begin, end = f"<!-- dataops:begin {self.split} -->", f"<!-- dataops:end {self.split} -->"
+        section = "\n".join([begin, *self._lines(), end])
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if found and closed:
+            return f"{before}{section}{after}"
+        return f"{text.rstrip()}\n\n{section}\n".lstrip("\n")
+
+    def _lines(self) -> Iterator[str]:
+        yield f"## How the split `{self.split}` was made"
+        yield ""
+        yield f"{self.rows:,} records, made by dagster-dataops {__version__}."
+        nodes = [(step.name, step.manifest) for step in self.steps if step.manifest is not None]
+        if nodes:
+            yield ""
+            yield "| step | operator | records in | out | dropped | failed | options | code |"
+            yield "|---|---|---|---|---|---|---|---|"
+        for name, manifest in nodes:
+            yield _row(name, manifest)
+        reasons = [(name, manifest.drops) for name, manifest in nodes if manifest.drops]
+        if reasons:
+            yield ""
+            yield "Records that were dropped, by reason:"
+            yield ""
+        for name, drops in reasons:
+            listed = ", ".join(f"{_plain(reason)} {count:,}" for reason, count in drops.items())
+            yield f"- {_plain(name)}: {listed}"
+        sources = [step for step in self.steps if step.source]
+        if sources:
+            yield ""
+            yield "Sources:"
+            yield ""
+        for step in sources:
+            yield f"- {_plain(step.name)} ({_plain(step.source)})"
+
+
+def _row(name: str, manifest: Manifest) -> str:
+    made_from = manifest.made_from
+    digests = [made_from.get(key, made_from.get("source", ""))[:_SHOWN] for key in _DIGESTS]
+    dropped = 0 if manifest.new_records else manifest.dropped
+    numbers = [manifest.rows_in, manifest.rows_out, dropped, manifest.failed]
+    cells = [name, manifest.operator or "source", *(f"{one:,}" for one in numbers), *digests]
+    return f"| {' | '.join(map(_plain, cells))} |"
+
+
+_DIGESTS: Final = ("options", "code")
+
+
+def _plain(text: str) -> str:
+    """Return a text that changes nothing around it in Markdown."""
+    return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
+
+
+def size_of(rows: int) -> str:
+    """Return the category of the Hub for a number of records."""
+    return next((name for most, name in _SIZES if rows < most), _LARGEST)
+
+
+def steps_to(location: Location) -> list[Step]:
+    """Return the steps that a file was made by, each after those that it was made from.
+
+    Args:
+        location: The file. If it is no result of a node, it is the only step.
+    """
+    found: dict[str, Step] = {}
+    _add(location, "", found)
+    return list(found.values())
+
+
+def _add(location: Location, source: str, found: dict[str, Step]) -> None:
+    key = str(location)
+    if key in found or len(found) >= _MOST_STEPS:
+        return
+    manifest = _manifest_of(location)
+    if manifest is None:
+        found[key] = Step(Path(key).name, None, source or "a file")
+        return
+    found[key] = Step("", None)  # an input of itself ends here
+    for one in manifest.inputs:
+        identity = str(one.get("fingerprint") or f"{int(one.get('size_bytes') or 0):,} bytes")
+        _add(input_location(one), identity, found)
+    name = Path(key).name.removesuffix(RESULT)
+    found[key] = found.pop(key)._replace(name=name, manifest=manifest)
+
+
+def _manifest_of(location: Location) -> Manifest | None:
+    if not isinstance(location, Path) or not location.name.endswith(RESULT):
+        return None
+    try:
+        manifest = Manifest.load(location.with_name(f"{location.name}.json"))
+        if manifest is not None and manifest.part_of:
+            manifest = Manifest.load(location.parent / manifest.part_of)
+    except DataOpsError:  # of a later version, or damaged: told as a file
+        return None
+    return manifest

@@ -1,0 +1,316 @@
+"""``tokens.EncodeChat``: write the ids of a conversation, and the labels for training on it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from dagster_dataops.datasets.chats.chat_record import ROLES, ChatRules, chat_record
+from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.library.analysis.tokenization import Encoded
+from dagster_dataops.library.chat.rendering import check_lost, keep_texts
+from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
+from dagster_dataops.library.chat.rendering_record import ChatRenderer
+from dagster_dataops.library.tokens.special_tokens import SpecialTokenCheck, chat_tokenizer
+from dagster_dataops.library.tokens.token_counts import tokens
+from dagster_dataops.library.tokens.trained_text import NOT_TRAINED, marked_text
+from dagster_dataops.library.tokens.training_spans import (
+    MESSAGES,
+    TurnFinder,
+    assistant_turns,
+)
+from dagster_dataops.operators.options.ranges import PositiveInt
+from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
+from dagster_dataops.records import Record
+
+
+class EncodeChat(tokens):
+    """Write the ids of the tokens of a conversation, and labels for training on the assistant.
+
+    Reads any format of ``chat.Detect``. Writes ``ids_key="input_ids"``, a list of integers, and
+    ``labels_key="labels"``, a list of the same length: the id of a token that is trained, -100 of
+    another. Labels are not shifted: the model does that. The conversation stays.
+
+    The text is that of ``chat.Render`` with the same ``template``, such as one of Hugging Face. It
+    is encoded whole, without tokens that the template did not write. A token is trained if one of
+    its characters is: so a token that crosses a border is trained.
+
+    What the assistant wrote is found by ``mask``:
+
+    - ``"generation"``: the template has the tag ``{% generation %}``, as have those of this package
+      and those for training. In a macro, for example, the tag counts, too.
+    - ``"prefix"``: from the text before a turn with ``add_generation_prompt`` to the text with the
+      turn. Both must be how the whole text begins. Many templates drop reasoning of earlier turns,
+      so that they are not: then the record is an error that says so.
+    - ``"final"``: the last turn alone, from where the text differs from that before the turn.
+    - ``"markers"``: between ``start_marker`` and the end of ``end_marker``, which contents must not
+      hold.
+    - ``"auto"``: the first of the first two that fits the template, else an error.
+
+    ``split_turns=True`` writes a record for each turn of the assistant, with the turns before it as
+    the template shows them, and trains that turn alone: exact for every template.
+
+    ``train="assistant"`` trains all turns of the assistant but those with ``weight`` 0, ``"last"``
+    the last of them, ``"all"`` every token. ``train_reasoning=False`` leaves out the text of
+    ``reasoning_content``. A record without a trained token is an error.
+
+    A special token in a content would become one: an error of the record, unless
+    ``special_in_content="allow"``, as in transformers. Longer records than ``max_tokens`` are an
+    error, dropped (``"drop"``), cut on the right (``"cut"``), or lose whole turns at the end
+    (``"turns"``), by ``on_overflow``.
+
+    Counts ``tokens`` and ``trained_tokens``. Needs the extra ``tokenizers`` or ``tokens``.
+
+    Args:
+        tokenizer: Path of a ``tokenizer.json``, a vocabulary of ``tokens.Count``, or ``bytes``.
+        template: As in ``chat.Render``.
+        ids_key: Column of the ids.
+        labels_key: Column of the labels.
+        text_key: Column of the text; ``None`` to leave it out.
+        spans_key: Column of the spans of trained tokens, as pairs; ``None`` to leave them out.
+        train: What is trained.
+        mask: How the turns of the assistant are found.
+        start_marker: Text before each turn of the assistant, for ``markers``.
+        end_marker: End of each turn of the assistant, for ``markers``.
+        split_turns: Whether each turn of the assistant becomes a record.
+        train_reasoning: Whether reasoning is trained.
+        special_in_content: Whether special tokens in contents are an error.
+        special_ids: Ids of special tokens by name, for a vocabulary without them.
+        max_tokens: Most tokens of a record; ``None`` for no limit.
+        on_overflow: What is done with a record of more tokens.
+        bos_token: As in ``chat.Render``.
+        eos_token: As in ``chat.Render``.
+        template_name: As in ``chat.Render``.
+        template_kwargs: As in ``chat.Render``.
+        special_tokens: As in ``chat.Render``.
+        tools: As in ``chat.Render``.
+        documents: As in ``chat.Render``.
+        now: As in ``chat.Render``.
+        arguments: As in ``chat.Render``.
+        undefined: As in ``chat.Render``.
+        on_loss: As in ``chat.Render``.
+    """
+
+    def __init__(
+        self,
+        tokenizer: str,
+        template: str | Mapping[str, str],
+        ids_key: str = "input_ids",
+        labels_key: str = "labels",
+        *,
+        text_key: str | None = None,
+        spans_key: str | None = None,
+        train: Literal["assistant", "last", "all"] = "assistant",
+        mask: Literal["auto", "generation", "prefix", "final", "markers"] = "auto",
+        start_marker: str | None = None,
+        end_marker: str | None = None,
+        split_turns: bool = False,
+        train_reasoning: bool = True,
+        special_in_content: Literal["error", "allow"] = "error",
+        special_ids: Mapping[str, int] | None = None,
+        max_tokens: PositiveInt | None = None,
+        on_overflow: Literal["error", "drop", "cut", "turns"] = "error",
+        bos_token: str | None = None,
+        eos_token: str = "",
+        template_name: str | None = None,
+        template_kwargs: Mapping[str, Any] | None = None,
+        special_tokens: Mapping[str, Any] | None = None,
+        tools: Sequence[Any] | None = None,
+        documents: Sequence[Any] | None = None,
+        now: str | None = None,
+        arguments: Literal["auto", "object", "text", "keep"] = "auto",
+        undefined: Literal["lenient", "strict"] = "lenient",
+        on_loss: Literal["error", "drop"] = "error",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._tokenizer = chat_tokenizer(tokenizer, special_ids)
+        self._renderer = ChatRenderer(
+            template,
+            template_name=template_name,
+            template_kwargs=template_kwargs,
+            special_tokens=special_tokens,
+            bos_token=bos_token,
+            eos_token=eos_token,
+            tools=tools,
+            documents=documents,
+            now=now,
+            strict=undefined == "strict",
+            arguments=arguments,
+        )
+        self._finder = _finder(self._renderer, mask, (start_marker, end_marker), split=split_turns)
+        self._labeller = _Labeller(train, reasoning=train_reasoning)
+        self._keys = ids_key, labels_key, text_key, spans_key
+        self._most, self._on_overflow = max_tokens, on_overflow
+        self._splits, self._refuses_loss = split_turns, on_loss == "error"
+        self._allows_special = special_in_content == "allow"
+        self._refuse_special = SpecialTokenCheck(self._tokenizer)
+        self._context: OperatorContext | None = None
+        keep_texts(self, self._renderer)
+
+    def open(self, context: OperatorContext) -> None:
+        self._context = context
+
+    def forward(self, record: Record) -> Any:
+        conversation = self._renderer.with_messages(record)
+        if not all(map(_is_plain, conversation[MESSAGES])):
+            conversation = chat_record(conversation, _RULES)
+        if not self._allows_special:
+            for key in (MESSAGES, "tools", "documents"):
+                self._refuse_special(key, conversation.get(key))
+        if not self._splits:
+            return self._encoded(record, conversation)
+        written = [self._encoded(record, one) for one in _split(conversation)]
+        if not written:
+            raise UnfitRecordError(_NOTHING)
+        return next((one for one in written if isinstance(one, Drop)), written)
+
+    def marked_text(self, record: Record) -> str:
+        """Return the text of the tokens of a result, with ``[[`` and ``]]`` around trained ones."""
+        ids_key, labels_key, *_ = self._keys
+        ids: Any = record[ids_key]
+        labels: Any = record[labels_key]
+        return marked_text(self._tokenizer, ids, labels)
+
+    def _encoded(self, record: Record, conversation: Record) -> Any:
+        turns = self._finder.find(conversation)
+        messages: Any = conversation[MESSAGES]
+        refused = _NEVER_LOST if self._refuses_loss else frozenset()
+        check_lost(messages, turns.text, self._context, refused)
+        encoded = self._tokenizer.encode_with_offsets(turns.text)
+        if self._most is not None and len(encoded.ids) > self._most:
+            return self._shortened(record, conversation, turns, encoded)
+        return self._written(record, conversation, turns, encoded)
+
+    def _shortened(
+        self, record: Record, conversation: Record, turns: Rendered, encoded: Encoded
+    ) -> Any:
+        """Return what becomes of a record with more tokens than `max_tokens`.
+
+        Raises:
+            UnfitRecordError: It cannot be shortened, or no token that is left is trained.
+        """
+        if self._on_overflow == "drop":
+            return Drop("high_num_token")
+        if self._on_overflow == "cut":
+            return self._written(record, conversation, turns, encoded)
+        messages: Any = conversation[MESSAGES]
+        ends = [number + 1 for number in assistant_turns(conversation)]
+        shorter = [end for end in ends if end < len(messages)]
+        if self._on_overflow == "turns" and shorter:
+            return self._encoded(record, {**conversation, MESSAGES: messages[: shorter[-1]]})
+        msg = f"the conversation has {len(encoded.ids)} tokens, more than max_tokens={self._most}"
+        raise UnfitRecordError(f"{msg}; set on_overflow, or split it before")
+
+    def _written(
+        self, record: Record, conversation: Record, turns: Rendered, encoded: Encoded
+    ) -> Record:
+        ids = encoded.ids if self._most is None else encoded.ids[: self._most]
+        spans = _token_spans(self._labeller.spans(turns, conversation), encoded, self._most)
+        trained = sum(end - start for start, end in spans)
+        if not trained:
+            raise UnfitRecordError(_NOTHING)
+        labels = [NOT_TRAINED] * len(ids)
+        for start, end in spans:
+            labels[start:end] = ids[start:end]
+        if self._context is not None:
+            self._context.count(tokens=len(labels), trained_tokens=trained)
+        values = (ids, labels, turns.text, spans)
+        written: dict[str, Any] = dict(record)
+        pairs = zip(self._keys, values, strict=True)
+        return written | {key: value for key, value in pairs if key is not None}
+
+
+_NEVER_LOST: Final = frozenset({"tool_calls", "parts", "content"})
+_NOTHING: Final = "no token is trained: the assistant wrote nothing, its weight is 0, or it is cut"
+# The template has its own rules for the order of turns, and has seen the arguments as they are.
+_RULES: Final = ChatRules(arguments="keep", order="any", unanswered="keep", flatten_text=False)
+
+
+_ALONE: Final = frozenset({"role", "content"})
+
+
+def _is_plain(message: dict[str, Any]) -> bool:
+    """Return whether a message is a role and a text, as most are, so that no rule is broken."""
+    role, content = message.get("role"), message.get("content")
+    return type(content) is str and role in ROLES and message.keys() == _ALONE
+
+
+def _finder(
+    renderer: ChatRenderer, mask: str, markers: tuple[str | None, str | None], *, split: bool
+) -> TurnFinder:
+    if split and mask not in {"auto", "final"}:
+        msg = f"split_turns=True trains the last turn of each record; mask is {mask!r}, not 'final'"
+        raise DefinitionError(msg)
+    return TurnFinder(renderer, "final" if split else mask, *markers)
+
+
+def _split(conversation: Record) -> Iterator[Record]:
+    """Yield the conversation up to each turn of the assistant that is trained."""
+    messages: Any = conversation[MESSAGES]
+    for number in assistant_turns(conversation):
+        if messages[number].get("weight") != 0:
+            yield {**conversation, MESSAGES: messages[: number + 1]}
+
+
+class _Labeller:
+    """Chooses the parts of a text that are trained.
+
+    Args:
+        train: ``assistant``, ``last`` or ``all``.
+        reasoning: Whether reasoning is trained.
+    """
+
+    def __init__(self, train: str, *, reasoning: bool) -> None:
+        self._train, self._reasoning = train, reasoning
+
+    def spans(self, turns: Rendered, conversation: Record) -> list[tuple[int, int]]:
+        """Return start and end, in characters, of what is trained, in order.
+
+        Raises:
+            UnfitRecordError: It depends on the turns, and the template does not tell them apart.
+        """
+        if self._train == "all":
+            return [(0, len(turns.text))]
+        messages: Any = conversation[MESSAGES]
+        plain = all(message.get("weight") != 0 for message in messages)
+        if plain and self._train == "assistant" and self._reasoning:
+            return [(part.start, part.end) for part in turns.parts]
+        if any(part.message is None for part in turns.parts):
+            msg = "the template does not tell which turn of the assistant is which, so weights, "
+            raise UnfitRecordError(f"{msg}train='last' and train_reasoning=False cannot be used")
+        trained = [one for one in turns.parts if messages[one.message].get("weight") != 0]
+        last = trained[-1].message if trained else None
+        chosen = [one for one in trained if self._train != "last" or one.message == last]
+        return [span for one in chosen for span in self._without_reasoning(turns, one, messages)]
+
+    def _without_reasoning(
+        self, turns: Rendered, part: Part, messages: list[dict[str, Any]]
+    ) -> list[tuple[int, int]]:
+        reasoning = messages[part.message or 0].get("reasoning_content")
+        text = reasoning.strip() if isinstance(reasoning, str) else ""
+        at = turns.text.find(text, part.start, part.end) if text and not self._reasoning else -1
+        if at < 0:
+            return [(part.start, part.end)]
+        return [(part.start, at), (at + len(text), part.end)]
+
+
+def _token_spans(
+    spans: list[tuple[int, int]], encoded: Encoded, most: int | None
+) -> list[list[int]]:
+    """Return start and end, in tokens, of the tokens with a character in a span.
+
+    Args:
+        spans: Spans of characters, in order.
+        encoded: The tokens.
+        most: How many of the tokens are kept; ``None`` for all.
+    """
+    found: list[list[int]] = []
+    for start, end in spans:
+        if start == end:
+            continue
+        first, behind = encoded.covering(start, end)
+        if found and found[-1][1] >= first:
+            first = found.pop()[0]
+        found.append([first, behind])
+    if most is not None:
+        found = [[first, min(behind, most)] for first, behind in found if first < most]
+    return [span for span in found if span[0] < span[1]]

@@ -1,0 +1,135 @@
+"""Special tokens: a tokenizer with some more of them, and where contents name one."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.library.analysis.tokenization import Encoded, Tokenizer
+from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
+
+_OWN_ENDING: Final = ".json"  # of a tokenizer that has its own special tokens
+
+
+def chat_tokenizer(name: str, special_ids: Mapping[str, int] | None) -> Tokenizer:
+    """Return the tokenizer of a text that a chat template wrote.
+
+    Args:
+        name: The name of a tokenizer.
+        special_ids: The ids of special tokens by name; only for one that has none of its own.
+
+    Raises:
+        DefinitionError: There is no tokenizer of this name, it has special tokens of its own, or it
+            needs some.
+    """
+    plain = tokenizer_of(name)
+    plain.encode("")  # refuses a tokenizer without ids
+    if name.endswith(_OWN_ENDING):
+        if special_ids is not None:
+            msg = f"special_ids is given, but {name} has special tokens of its own; leave it out"
+            raise DefinitionError(msg)
+        return plain
+    if special_ids is None and name != "bytes":
+        msg = f"{name} encodes special tokens as text; give special_ids, such as "
+        raise DefinitionError(f"{msg}{{'<|im_start|>': 200264, '<|im_end|>': 200265}}")
+    return _WithSpecialTokens(plain, dict(special_ids)) if special_ids else plain
+
+
+class _WithSpecialTokens(Tokenizer):
+    """A tokenizer with special tokens, at which texts are split first."""
+
+    def __init__(self, plain: Tokenizer, ids: dict[str, int]) -> None:
+        super().__init__(plain.name)
+        self._plain, self._ids = plain, ids
+        self._names = {number: name for name, number in ids.items()}
+        self._found = _pattern(ids)
+
+    @override
+    def __reduce__(self) -> Any:
+        return _WithSpecialTokens, (self._plain, self._ids)
+
+    @property
+    @override
+    def special(self) -> Mapping[str, int]:
+        return self._ids
+
+    @override
+    def encode(self, text: str) -> list[int]:
+        return self.encode_with_offsets(text).ids
+
+    @override
+    def encode_with_offsets(self, text: str) -> Encoded:
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
+        reached = 0
+        for piece in self._found.split(text):
+            end = reached + len(piece)
+            if piece in self._ids:
+                ids.append(self._ids[piece])
+                offsets.append((reached, end))
+            elif piece:
+                part = self._plain.encode_with_offsets(piece)
+                ids.extend(part.ids)
+                places = map(part.place, range(len(part.ids)))
+                offsets.extend((reached + start, reached + end) for start, end in places)
+            reached = end
+        return Encoded(ids, offsets.__getitem__)
+
+    @override
+    def decode(self, ids: list[int]) -> str:
+        texts: list[str] = []
+        run: list[int] = []
+        for number in ids:
+            if number in self._names:
+                texts += [self._plain.decode(run), self._names[number]]
+                run = []
+            else:
+                run.append(number)
+        return "".join([*texts, self._plain.decode(run)])
+
+    @override
+    def starts(self, text: str) -> list[int]:
+        encoded = self.encode_with_offsets(text)
+        return [encoded.place(number)[0] for number in range(len(encoded.ids))]
+
+
+def _pattern(texts: Mapping[str, int]) -> re.Pattern[str]:
+    """Return the pattern of texts, the longest first, as a group."""
+    ordered = sorted(texts, key=len, reverse=True)
+    return re.compile(f"({'|'.join(map(re.escape, ordered))})")
+
+
+class SpecialTokenCheck:
+    """Refuses values with the name of a special token in a text.
+
+    Args:
+        tokenizer: The tokenizer that would make a token of it.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        names = {name: number for name, number in tokenizer.special.items() if name.strip()}
+        self._found = _pattern(names) if names else None
+
+    def __call__(self, place: str, value: Any) -> None:
+        """Check a value.
+
+        Args:
+            place: Its path, for errors.
+            value: A JSON value.
+
+        Raises:
+            UnfitRecordError: A text in it holds the name of a special token.
+        """
+        if type(value) is str:
+            if self._found is not None and (match := self._found.search(value)) is not None:
+                msg = f"{place} holds the special token {match[0]!r}, which would become one; "
+                raise UnfitRecordError(f"{msg}remove it, or set special_in_content='allow'")
+        elif type(value) is dict:
+            for key, one in value.items():
+                self(place, key)
+                self(f"{place}.{key}", one)
+        elif type(value) is list:
+            for number, one in enumerate(value):
+                self(f"{place}[{number}]", one)

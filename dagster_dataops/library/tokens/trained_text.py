@@ -1,0 +1,17 @@
+"""The text of tokens, with the parts that are trained in brackets."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from dagster_dataops.library.analysis.tokenization import Tokenizer
+
+NOT_TRAINED: Final = -100
+"""The label of a token that is not trained, as PyTorch and all trainers have it."""
+
+
+def marked_text(tokenizer: Tokenizer, ids: Sequence[int], labels: Sequence[int]) -> str:
+    """Return the text of tokens, with ``[[`` and ``]]`` around those that are trained."""
+    runs = groupby(zip(ids, labels, strict=True), key=lambda pair: pair[1] != NOT_TRAINED)
+    texts = [(trained, tokenizer.decode([one for one, _ in run])) for trained, run in runs]
+    return "".join(f"[[{text}]]" if trained else text for trained, text in texts)

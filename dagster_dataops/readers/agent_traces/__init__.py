@@ -1,0 +1,1 @@
+"""Session files of coding agents as chat records."""

@@ -1,0 +1,163 @@
+"""Sessions of Codex: lines of ``type`` and ``payload``; the items of a response are the talk."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from dagster_dataops.datasets.chats.chat_record import ASSISTANT, REASONING, SYSTEM, TOOL
+from dagster_dataops.readers.agent_traces.sessions import Line, Session, call_of
+
+HARNESS: Final = "codex"
+_TWICE: Final = ("event_msg", "turn_context")  # events repeat the items
+_THOUGHTS: Final = "\n\n"
+_TEXTS: Final = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
+
+
+def codex_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
+    """Yield the session of a file.
+
+    Args:
+        lines: The lines of the file.
+        sidechains: Of no use: other agents have files of their own.
+    """
+    del sidechains
+    reading = _Reading()
+    for line in lines:
+        payload = line.get("payload")
+        if not isinstance(payload, dict):
+            reading.add_bare(line)
+        elif line.get("type") == "session_meta":
+            reading.begin(payload)
+        elif line.get("type") == "response_item":
+            reading.add(payload)
+        elif line.get("type") not in _TWICE:
+            reading.session.left_out[str(line.get("type"))] += 1
+        elif isinstance(payload.get("model"), str):
+            reading.session.tell(model=payload["model"])
+    yield reading.session
+
+
+class _Reading:
+    """Collects the items of one session; those of the assistant become turns."""
+
+    def __init__(self) -> None:
+        self.session = Session()
+        self.session.tell(harness=HARNESS)
+        self._turn: dict[str, Any] | None = None  # of the assistant, not answered yet
+
+    def begin(self, payload: dict[str, Any]) -> None:
+        """Note what the first line says."""
+        if "session_id" not in self.session.facts:
+            self.session.tell(
+                session_id=payload.get("id"),
+                cwd=payload.get("cwd"),
+                started_at=payload.get("timestamp"),
+                cli_version=payload.get("cli_version"),
+                model=payload.get("model"),
+            )
+            prompt = payload.get("base_instructions")
+            if isinstance(prompt, dict) and isinstance(prompt.get("text"), str):
+                self.session.messages.append({"role": SYSTEM, "content": prompt["text"]})
+
+    def add_bare(self, line: Line) -> None:
+        """Add a line of early versions: the first one is about the session, others are items."""
+        if "type" in line:
+            self.add(line)
+        elif "instructions" in line:
+            self.begin(line)
+        else:
+            self.session.left_out[str(line.get("record_type"))] += 1
+
+    def add(self, item: dict[str, Any]) -> None:
+        """Add an item of a response."""
+        kind = item.get("type")
+        add = self._adders.get(kind) if isinstance(kind, str) else None
+        if add is None:
+            self.session.left_out[str(kind)] += 1
+        else:
+            add(self, item)
+
+    def _message(self, item: dict[str, Any]) -> None:
+        role, content = item.get("role"), self._content(item.get("content"))
+        if role == ASSISTANT:
+            turn = self._open_turn()
+            if turn["content"] is not None or "tool_calls" in turn:
+                self._turn = None
+                turn = self._open_turn()
+            turn["content"] = content
+            return
+        self._turn = None
+        self.session.messages.append({"role": str(role), "content": content})
+
+    def _reasoning(self, item: dict[str, Any]) -> None:
+        texts = [*self._texts(item.get("summary")), *self._texts(item.get("content"))]
+        if item.get("encrypted_content"):
+            self.session.left_out["encrypted_reasoning"] += 1
+        if any(texts):
+            turn = self._open_turn()
+            before = [turn[REASONING]] if REASONING in turn else []
+            turn[REASONING] = _THOUGHTS.join([*before, *texts])
+
+    def _call(self, item: dict[str, Any]) -> None:
+        self._add_call(item, str(item.get("name")), item.get("arguments"))
+
+    def _custom_call(self, item: dict[str, Any]) -> None:
+        self._add_call(item, str(item.get("name")), {"input": item.get("input")})
+
+    def _shell_call(self, item: dict[str, Any]) -> None:
+        self._add_call(item, "local_shell", item.get("action"))
+
+    def _search_call(self, item: dict[str, Any]) -> None:
+        self._add_call(item, "web_search", item.get("action"))
+
+    def _add_call(self, item: dict[str, Any], name: str, arguments: object) -> None:
+        number = len(self.session.messages)
+        calls = self._open_turn().setdefault("tool_calls", [])
+        identity = item.get("call_id") or item.get("id") or f"{name}_{number}_{len(calls)}"
+        calls.append(call_of(name, str(identity), arguments))
+
+    def _output(self, item: dict[str, Any]) -> None:
+        self._turn = None
+        output = item.get("output")
+        if isinstance(output, dict):  # with success, in files of early versions
+            output = output.get("content") or output.get("content_items")
+        content = self._content(output)
+        result = {"role": TOOL, "tool_call_id": str(item.get("call_id")), "content": content}
+        self.session.messages.append(result)
+
+    def _open_turn(self) -> dict[str, Any]:
+        if self._turn is None:
+            self._turn = {"role": ASSISTANT, "content": None}
+            self.session.messages.append(self._turn)
+        return self._turn
+
+    def _content(self, content: object) -> str | list[dict[str, Any]]:
+        """Return a text, or parts if there are images."""
+        if not isinstance(content, list):
+            return content if isinstance(content, str) else ""
+        parts: list[dict[str, Any]] = []
+        for one in content:
+            kind = one.get("type") if isinstance(one, dict) else None
+            if kind in _TEXTS:
+                parts.append({"type": "text", "text": str(one.get("text") or "")})
+            elif kind == "input_image" and isinstance(one.get("image_url"), str):
+                parts.append({"type": "image_url", "image_url": {"url": one["image_url"]}})
+            else:
+                self.session.left_out[str(kind)] += 1
+        return parts
+
+    @staticmethod
+    def _texts(content: object) -> list[str]:
+        parts = content if isinstance(content, list) else []
+        found = [one.get("text") for one in parts if isinstance(one, dict)]
+        return [one for one in found if isinstance(one, str)]
+
+    _adders: ClassVar[Mapping[str, Callable[["_Reading", dict[str, Any]], None]]] = {
+        "message": _message,
+        "reasoning": _reasoning,
+        "function_call": _call,
+        "custom_tool_call": _custom_call,
+        "local_shell_call": _shell_call,
+        "web_search_call": _search_call,
+        "function_call_output": _output,
+        "custom_tool_call_output": _output,
+    }

@@ -1,0 +1,179 @@
+"""Sessions whose lines hold whole messages: those of Pi, Droid and Hermes."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from dagster_dataops.datasets.chats.anthropic_blocks import messages_of
+from dagster_dataops.datasets.chats.chat_record import ASSISTANT, REASONING, SYSTEM, TOOL, USER
+from dagster_dataops.datasets.chats.json_fields import json_list, list_of_dicts, text_entry
+from dagster_dataops.datasets.chats.losses import Losses
+from dagster_dataops.datasets.chats.tool_calls import checked_tools
+from dagster_dataops.readers.agent_traces.sessions import Line, Session, branch, call_of
+
+PI, DROID, HERMES = "pi", "droid", "hermes"
+_PI_PARENTS: Final = ("parentId",)
+_THOUGHTS: Final = "\n\n"
+_OF_HERMES: Final = frozenset(
+    {"role", "content", "tool_calls", "tool_call_id", "tool_name", "name", "reasoning", REASONING}
+)
+
+
+def pi_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
+    """Yield the session of a file of Pi: the branch of its last line.
+
+    Args:
+        lines: The lines of the file.
+        sidechains: Of no use: other agents have files of their own.
+    """
+    del sidechains
+    session = Session()
+    session.tell(harness=PI)
+    names = branch([one for one in lines if one.get("type") != "session"], "id", _PI_PARENTS)
+    for line in lines:
+        message = line.get("message")
+        if line.get("type") == "session":
+            session.tell(session_id=line.get("id"), cwd=line.get("cwd"))
+            session.tell(started_at=line.get("timestamp"))
+        elif line.get("type") != "message" or not isinstance(message, dict):
+            session.left_out[str(line.get("type"))] += 1
+        elif names is not None and str(line.get("id")) not in names:
+            session.left_out["abandoned"] += 1
+        else:
+            _add_pi_message(session, message)
+    yield session
+
+
+def _add_pi_message(session: Session, message: dict[str, Any]) -> None:
+    role, content = message.get("role"), message.get("content")
+    made: dict[str, Any]
+    if role == "toolResult":
+        made = {"role": TOOL, "tool_call_id": str(message.get("toolCallId"))}
+        made["content"] = _pi_content(session, content)
+        if message.get("isError"):
+            made["is_error"] = True
+    elif role == USER:
+        made = {"role": USER, "content": _pi_content(session, content)}
+    elif role == ASSISTANT:
+        session.tell(model=message.get("model"))
+        made = _pi_answer(session, content)
+    else:
+        session.left_out[str(role)] += 1
+        return
+    session.messages.append(made)
+
+
+def _pi_answer(session: Session, content: object) -> dict[str, Any]:
+    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    made: dict[str, Any] = {"role": ASSISTANT, "content": None}
+    thoughts = [text_entry(one, "thinking", "") for one in blocks if one.get("type") == "thinking"]
+    calls = [
+        call_of(str(one.get("name")), str(one.get("id")), one.get("arguments"))
+        for one in blocks
+        if one.get("type") == "toolCall"
+    ]
+    said = [one for one in blocks if one.get("type") not in ("thinking", "toolCall")]
+    if isinstance(content, str) or said:
+        made["content"] = _pi_content(session, content if isinstance(content, str) else said)
+    if any(thoughts):
+        made[REASONING] = _THOUGHTS.join(filter(None, thoughts))
+    if calls:
+        made["tool_calls"] = calls
+    return made
+
+
+def _pi_content(session: Session, content: object) -> str | list[dict[str, Any]]:
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    parts: list[dict[str, Any]] = []
+    for one in content:
+        kind = one.get("type") if isinstance(one, dict) else None
+        if kind == "text":
+            parts.append({"type": "text", "text": text_entry(one, "text", "")})
+        elif kind == "image":
+            url = f"data:{one.get('mimeType')};base64,{one.get('data')}"
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+        else:
+            session.left_out[str(kind)] += 1
+    return parts or ""
+
+
+def droid_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
+    """Yield the session of a file of Droid, whose messages have the blocks of Anthropic.
+
+    Args:
+        lines: The lines of the file.
+        sidechains: Of no use: other agents have files of their own.
+    """
+    del sidechains
+    session, losses = Session(), Losses("a chat record", "drop")
+    session.tell(harness=DROID)
+    for number, line in enumerate(lines):
+        message = line.get("message")
+        if line.get("type") == "session_start":
+            session.tell(session_id=line.get("id"), cwd=line.get("cwd"))
+            session.tell(cli_version=line.get("version"), started_at=line.get("timestamp"))
+        elif line.get("type") != "message" or not isinstance(message, dict):
+            session.left_out[str(line.get("type"))] += 1
+        elif message.get("visibility") == "user_only":  # the model never saw it
+            session.left_out["user_only"] += 1
+        else:
+            session.tell(started_at=line.get("timestamp"))
+            turn = {key: message.get(key) for key in ("role", "content")}
+            session.messages += messages_of(turn, f"message {number}", losses)
+    session.left_out += losses.counts
+    yield session
+
+
+def hermes_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
+    """Yield the session of each line of a file of Hermes, whose messages are those of OpenAI.
+
+    Args:
+        lines: The lines of the file.
+        sidechains: Of no use: other agents have lines of their own.
+    """
+    del sidechains
+    for line in lines:
+        session = Session()
+        session.tell(
+            harness=HERMES,
+            session_id=line.get("id"),
+            model=line.get("model"),
+            cwd=line.get("cwd"),
+            started_at=line.get("started_at"),
+            cli_version=line.get("version"),
+        )
+        messages = list_of_dicts("messages", json_list(line.get("messages"), "messages"))
+        prompt = line.get("system_prompt")
+        if isinstance(prompt, str) and prompt and not _begins_with_prompt(messages):
+            session.messages.append({"role": SYSTEM, "content": prompt})
+        for message in messages:
+            _add_hermes_message(session, message)
+        if line.get("tools") is not None:
+            session.tools = checked_tools(json_list(line["tools"], "tools"), "tools")
+        yield session
+
+
+def _begins_with_prompt(messages: list[dict[str, Any]]) -> bool:
+    return bool(messages) and messages[0].get("role") == SYSTEM
+
+
+def _add_hermes_message(session: Session, message: dict[str, Any]) -> None:
+    made = {key: one for key, one in message.items() if key in _OF_HERMES and one is not None}
+    session.left_out["other_keys"] += len(
+        [key for key, one in message.items() if key not in _OF_HERMES and one is not None]
+    )
+    reasoning = made.pop("reasoning", None) or made.get(REASONING)
+    if reasoning:
+        made[REASONING] = reasoning
+    made.pop("tool_name", None)  # the call has it
+    calls = json_list(made.pop("tool_calls", None), "tool_calls")
+    if listed := list_of_dicts("tool_calls", calls or []):
+        made["tool_calls"] = [_hermes_call(call) for call in listed]
+    session.messages.append(made)
+
+
+def _hermes_call(call: dict[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    function = function if isinstance(function, dict) else call
+    identity = call.get("id") or call.get("call_id")
+    return call_of(str(function.get("name")), str(identity), function.get("arguments"))

@@ -1,0 +1,207 @@
+"""The Parquet files of a dataset on the Hub of Hugging Face, at one revision."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final, NamedTuple
+
+import pyarrow as pa
+from fsspec.utils import glob_translate
+from huggingface_hub import HfApi, constants
+from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.hf_api import RepoFile
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
+from dagster_dataops.readers.arrow.arrow_files import ParquetCursor, ParquetFiles
+from dagster_dataops.streams.files.file_stages import FileCursor
+from dagster_dataops.streams.files.listing import natural_key
+from dagster_dataops.streams.files.locations import Location
+
+_CONVERTED: Final = "refs/convert/parquet"
+_OTHER_NAMES: Final = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+"""Names in paths for splits, as `datasets` reads them."""
+_DENIED: Final = {401, 403}
+
+
+class HubFile(NamedTuple):
+    """A file of a dataset: its path, its size, and the digest of its content."""
+
+    path: str
+    size: int
+    digest: str
+
+
+class _Snapshot(NamedTuple):
+    """A commit, and the files of a split in it."""
+
+    sha: str
+    files: list[HubFile]
+
+
+@dataclass(frozen=True)
+class HubSplit:
+    """The files of a split. It is resolved once, when it is first read; copies keep that.
+
+    Attributes:
+        repo: Name of the dataset, such as ``org/name``.
+        revision: Branch, tag or commit.
+        split: Name of the split.
+        config: Name of the configuration; ``None`` for the only one.
+    """
+
+    repo: str
+    revision: str
+    split: str
+    config: str | None
+
+    def locations(self) -> list[Location]:
+        """Return the files, in natural order.
+
+        Raises:
+            StreamSourceError: The dataset cannot be read, or has no such files.
+        """
+        sha, files = self._snapshot
+        address = f"hf://datasets/{self.repo}@{sha}"
+        options = {"endpoint": constants.ENDPOINT}
+        return [Location(f"{address}/{file.path}", None, options) for file in files]
+
+    def identity(self) -> object:
+        """Return the commit, and the files with their digests."""
+        sha, files = self._snapshot
+        return [self.repo, sha, [list(file) for file in files]]
+
+    @cached_property
+    def _snapshot(self) -> _Snapshot:
+        api = HfApi()
+        try:
+            info = api.dataset_info(self.repo, revision=self.revision)
+            tree = api.list_repo_tree(
+                self.repo, recursive=True, revision=info.sha, repo_type="dataset"
+            )
+            known = {one.path: _file_of(one) for one in tree if isinstance(one, RepoFile)}
+        except Exception as error:
+            raise self._unreachable(error) from error
+        paths = sorted((path for path in known if path.endswith(".parquet")), key=natural_key)
+        if not paths:
+            raise self._missing(
+                f"has no Parquet files at {self.revision}; revision={_CONVERTED!r} often has them"
+            )
+        card: Any = info.card_data
+        configs = card.to_dict().get("configs") if card else None
+        patterns = self._patterns(configs) if configs else None
+        chosen = _matching(patterns, paths) if patterns else self._by_name(paths)
+        if not chosen:
+            raise self._missing(f"has no Parquet files of the split; it has {_listed(paths)}")
+        return _Snapshot(str(info.sha), [known[path] for path in chosen])
+
+    def _patterns(self, configs: Sequence[Mapping[str, Any]]) -> list[str] | None:
+        """Return the patterns of the files of the split; ``None`` if the card has none."""
+        by_name = {str(one.get("config_name", "default")): one for one in configs}
+        default = [name for name, one in by_name.items() if one.get("default")] or ["default"]
+        name = self.config or (default[0] if default[0] in by_name else None)
+        if name is None and len(by_name) == 1:
+            (name,) = by_name
+        if name not in by_name:
+            raise self._missing(f"has the configurations {_listed(by_name)}; give config one")
+        files = by_name[name].get("data_files")
+        if files is None:
+            return None
+        if isinstance(files, str) or all(isinstance(one, str) for one in files):
+            files = [{"split": "train", "path": files}]
+        found = {str(one["split"]): one["path"] for one in files}
+        if self.split not in found:
+            raise self._missing(f"has the splits {_listed(found)}")
+        patterns = found[self.split]
+        return [patterns] if isinstance(patterns, str) else list(patterns)
+
+    def _by_name(self, paths: list[str]) -> list[str]:
+        """Return the paths whose folders or names have the name of the split.
+
+        Without any split in any path all files are those of the split ``train``.
+        """
+        if self.config is not None:
+            paths = [path for path in paths if self.config in path.split("/")]
+        named = [path for path in paths if _names(path, self.split)]
+        if named or self.split != "train":
+            return named
+        return paths if not any(_names(path, one) for path in paths for one in _OTHER_NAMES) else []
+
+    def _unreachable(self, error: Exception) -> StreamSourceError:
+        """Return the error of a failed call, with its remedy."""
+        status = 0
+        with suppress(AttributeError):
+            status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
+        if status in _DENIED or type(error).__name__ in {
+            "GatedRepoError",
+            "RepositoryNotFoundError",
+        }:
+            reason = (
+                "is private, gated or missing, and no folder here: check the name, accept the "
+                "terms of the dataset on the Hub, and set HF_TOKEN to a token that may read it"
+            )
+        elif type(error).__name__ == "RevisionNotFoundError":
+            reason = f"has no revision {self.revision!r}"
+        else:
+            reason = (
+                f"cannot be listed: {type(error).__name__}: {str(error)[:300]}; check the network"
+            )
+        return self._missing(reason)
+
+    def _missing(self, reason: str) -> StreamSourceError:
+        where = f"{self.repo}, split {self.split}"
+        config = "" if self.config is None else f", config {self.config}"
+        return StreamSourceError(f"hf://datasets/{where}{config}", reason)
+
+
+def _file_of(entry: RepoFile) -> HubFile:
+    digest = entry.lfs.sha256 if entry.lfs else entry.blob_id
+    return HubFile(entry.path, entry.size, digest)
+
+
+def _matching(patterns: Iterable[str], paths: Sequence[str]) -> list[str]:
+    """Return the paths that match a pattern, in the order of the patterns."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        match = re.compile(glob_translate(pattern)).fullmatch
+        found |= dict.fromkeys(path for path in paths if match(path))
+    return list(found)
+
+
+def _names(path: str, split: str) -> bool:
+    """Return whether a part of a path has the name of a split, as a word of its own."""
+    return any(
+        re.search(rf"(?<![a-zA-Z0-9]){re.escape(name)}(?![a-zA-Z0-9])", path)
+        for name in _OTHER_NAMES.get(split, (split,))
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    known = list(names)
+    return ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+
+
+class _HubCursor(ParquetCursor):
+    """Read row groups; columns of JSON become what they say."""
+
+    @override
+    def columns(self, schema: pa.Schema) -> RecordColumns:
+        stage = self.stage
+        return RecordColumns(
+            self.location.path, schema, stage.columns, stage.missing, parse_json=True
+        )
+
+
+@dataclass(eq=False)
+class HubRows(ParquetFiles):
+    """Yield the rows of the Parquet files of a split."""
+
+    name: ClassVar[str] = "read_huggingface"
+    file_cursor: ClassVar[type[FileCursor]] = _HubCursor

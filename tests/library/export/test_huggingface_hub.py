@@ -1,0 +1,269 @@
+"""Tests of ``export.HuggingFaceHub`` against a Hub on this machine."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from dagster_dataops import data, pipeline, readers
+from dagster_dataops.errors import DataOpsError, DefinitionError, MissingExtraError
+from tests.datasets.exporters.folders import names_in
+from tests.hub_server import Hub, running, use
+
+pq = pytest.importorskip("pyarrow.parquet")
+DatasetCard = pytest.importorskip("huggingface_hub").DatasetCard
+push = pytest.importorskip("dagster_dataops.library.export.hub_push")
+
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of its upload
+RECORDS = [{"text": f"text {n}", "n": n, "label": ["no", "yes"][n % 2]} for n in range(3000)]
+
+
+@pytest.fixture(autouse=True)
+def hub(monkeypatch):
+    with running() as found:
+        use(found, monkeypatch)
+        monkeypatch.setattr(push, "_PAUSES", (0.0, 0.0))
+        yield found
+
+
+def exported(place: Path, records=RECORDS, **options: Any) -> Path:
+    options = {"repo": "org/name", "shard_bytes": 20_000, **options}
+    return Path(data.export.HuggingFaceHub(place / "pushed", **options)(records))
+
+
+def pushed_rows(hub: Hub, split: str = "train") -> list[dict[str, Any]]:
+    files = hub.files("org/name")
+    shards = [files[name] for name in sorted(files) if name.startswith(f"data/{split}-")]
+    return [row for one in shards for row in pq.read_table(io.BytesIO(one)).to_pylist()]
+
+
+def uploads(hub: Hub) -> list[str]:
+    return [path for method, path in hub.calls if method == "PUT"]
+
+
+def commits(hub: Hub) -> int:
+    return len(hub.repos["org/name"]) - 1  # without the one that made the dataset
+
+
+def test_shards_and_a_card_are_pushed_in_one_commit_and_read_back(hub, tmp_path):
+    folder = exported(tmp_path, features={"label": ["no", "yes"]})
+
+    assert commits(hub) == 1
+    assert "org/name" in hub.private
+    names = [f"train-{n:05d}-of-00003.parquet" for n in range(3)]
+    assert names_in(folder / "data") == names
+    facts = json.loads((folder / "commit.json").read_bytes())
+    assert facts == {"repo": "org/name", "revision": "main", "commit": hub.sha("org/name")}
+    assert sorted(hub.files("org/name")) == [
+        ".gitattributes",
+        "README.md",
+        *(f"data/{name}" for name in names),
+    ]
+    expected = [{**one, "label": n % 2} for n, one in enumerate(RECORDS)]
+    assert pushed_rows(hub) == expected
+    assert list(readers.read_huggingface("org/name")) == expected
+    features = datasets.Dataset.from_parquet(str(folder / "data" / names[0])).features
+    assert features["label"] == datasets.ClassLabel(names=["no", "yes"])
+
+
+def test_a_second_push_sends_only_what_differs(hub, tmp_path):
+    exported(tmp_path)
+    sent = len(uploads(hub))
+    exported(tmp_path / "other")
+    assert (commits(hub), len(uploads(hub))) == (1, sent)
+
+    exported(tmp_path, RECORDS[:1000])
+    assert commits(hub) == 2
+    assert pushed_rows(hub) == RECORDS[:1000]
+    exported(tmp_path / "test", RECORDS[:5], split="test")
+    assert pushed_rows(hub) == RECORDS[:1000]
+    assert pushed_rows(hub, "test") == RECORDS[:5]
+
+
+def test_files_of_others_and_their_card_stay(hub, tmp_path):
+    card = "---\ntags:\n- mine\nlicense: mit\n---\n# My data\n\nWords.\n"
+    hub.commit("org/name", {"README.md": card.encode(), "data/train-notes.txt": b"a", "x.py": b""})
+    exported(tmp_path, RECORDS[:3], languages=["en"])
+    files = hub.files("org/name")
+    text = files["README.md"].decode()
+
+    assert {"data/train-notes.txt", "x.py"} <= files.keys()
+    assert "- mine" in text
+    assert "license: mit" in text
+    assert "# My data\n\nWords.\n" in text
+    exported(tmp_path, RECORDS[:2], license="cc0-1.0")
+    again = hub.files("org/name")["README.md"].decode()
+    assert "license: cc0-1.0" in again
+    assert again.count("dataops:begin train") == 1
+    assert "2 records, made by" in again
+    assert "3 records" not in again
+    assert "- en" in again
+
+
+def test_the_card_says_how_the_records_were_made(hub, tmp_path):
+    with pipeline("corpus") as ppl:
+        ppl.long = data.filters.TextLength(min_chars=7, input_key="text")
+        ppl.named = data.shape.Add(values={"source": "a|b"})
+        ppl.hub = data.export.HuggingFaceHub(tmp_path / "pushed", "org/name", license="mit")
+    ppl.materialize(RECORDS[:200])
+
+    text = hub.files("org/name")["README.md"].decode()
+    assert "| long | filters.TextLength | 200 | 190 | 10 | 0 |" in text
+    assert "| named | shape.Add | 190 | 190 | 0 | 0 |" in text
+    assert "- long: low_text_len 10" in text or "- long: " in text
+    assert "190 records, made by dagster-dataops" in text
+    assert "- split: train\n    path: data/train-*.parquet" in text
+    assert "size_categories:\n- n<1K" in text
+    assert str(tmp_path) not in text
+    assert hub.token not in text
+
+
+@pytest.mark.parametrize("files", ["x.csv", ["x.csv"], [{"split": "train", "path": "x.csv"}]])
+def test_files_of_other_splits_stay_in_the_card(hub, tmp_path, files):
+    configs = [{"config_name": "default", "data_files": files}, {"config_name": "b"}]
+    hub.commit("org/name", {"README.md": f"---\nconfigs: {json.dumps(configs)}\n---\n".encode()})
+    exported(tmp_path, RECORDS[:3], split="test")
+    card = DatasetCard(hub.files("org/name")["README.md"].decode())
+    default, other = card.data.configs
+    assert other == {"config_name": "b"}
+    assert [one["split"] for one in default["data_files"]] == ["test", "train"]
+    assert default["data_files"][1]["path"] in ("x.csv", ["x.csv"])
+    assert card.data.size_categories is None
+
+
+def test_signatures_in_addresses_are_not_told():
+    error = ValueError("403 for https://store/a?X-Signature=abc: denied")
+    told = push.HubDataset("org/name", "main", private=True)._refused(error)
+    assert "abc" not in str(told)
+    assert "https://store/a?..." in str(told)
+
+
+def test_another_commit_that_comes_first_is_kept(hub, tmp_path):
+    hub.commit("org/name", {"README.md": b""})
+    others = iter([b"1", b"2"])
+
+    def moved(method: str, path: str) -> None:
+        other = next(others, None) if "/commit/" in path else None
+        if other:
+            hub.commit("org/name", {**hub.files("org/name"), "other": other})
+
+    hub.fault = moved
+    exported(tmp_path)
+    assert hub.files("org/name")["other"] == b"2"
+    assert pushed_rows(hub) == RECORDS
+
+
+@pytest.mark.parametrize("call", ["/preupload/", "/batch", "/lfs/", "/commit/", "/tree/"])
+def test_a_passing_outage_is_outlasted_and_a_long_one_keeps_the_earlier_data(hub, tmp_path, call):
+    exported(tmp_path, RECORDS[:10])
+    hub.fault = lambda _, path: 403 if call in path else None
+    with pytest.raises(DataOpsError, match="HF_TOKEN"):
+        exported(tmp_path)
+    assert pushed_rows(hub) == RECORDS[:10]
+    assert pq.read_table(tmp_path / "pushed" / "data").num_rows == 10
+    failures = iter([503])
+    hub.fault = lambda _, path: next(failures, None) if call in path else None
+    exported(tmp_path)
+    assert pushed_rows(hub) == RECORDS
+
+
+def test_a_wrong_token_is_told_without_the_token(hub, tmp_path, monkeypatch):
+    for token in ("hf_wrong", ""):
+        monkeypatch.setenv("HF_TOKEN", token)
+        with pytest.raises(DataOpsError, match="set HF_TOKEN to a token that may write") as caught:
+            exported(tmp_path)
+        assert "hf_wrong" not in str(caught.value)
+    assert "org/name" not in hub.repos
+    assert names_in(tmp_path) == ["results"]
+
+
+CODE = """
+import sys
+from pathlib import Path
+from dagster_dataops import JsonlDataset, config, data, pipeline
+
+config.data_process_path = sys.argv[1]
+with pipeline("corpus") as ppl:
+    ppl.clean = data.text.Normalize()
+    ppl.hub = data.export.HuggingFaceHub("pushed", "org/name", shard_bytes=20_000)
+ppl.materialize(Path(sys.argv[1]) / "input.jsonl")
+"""
+
+
+def killing(
+    call: str, number: int, hub: Hub, process: list[subprocess.Popen], *, done: bool
+) -> Callable[[str, str], Any]:
+    """Return a fault that kills the process in a call, before it gets the answer.
+
+    Args:
+        call: Part of the path.
+        number: Which of these calls, from 1.
+        hub: The Hub.
+        process: The process.
+        done: Whether the Hub does what the call asks for before the process ends.
+    """
+    calls = iter(range(1, 1000))
+
+    def killed(handler: Any) -> None:
+        hub.fault = lambda *_: None
+        if done:
+            handler.reply = handler.raw = lambda *_: None  # nobody hears of it
+            handler.again()
+        process[0].send_signal(signal.SIGKILL)
+        process[0].wait()
+
+    def fault(_: str, path: str) -> Any:
+        return killed if call in path and next(calls) == number else None
+
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("call", "number", "done"),
+    [
+        ("/commit/", 1, True),
+        pytest.param("/repos/create", 1, True, marks=pytest.mark.slow),
+        pytest.param("/preupload/", 2, True, marks=pytest.mark.slow),
+        pytest.param("/lfs/", 1, False, marks=pytest.mark.slow),
+        pytest.param("/lfs/", 3, True, marks=pytest.mark.slow),
+        pytest.param("/commit/", 1, False, marks=pytest.mark.slow),
+    ],
+)
+def test_a_push_that_is_killed_is_finished_by_the_next(hub, tmp_path, call, number, done):
+    lines = [json.dumps(one) + "\n" for one in RECORDS]
+    (tmp_path / "input.jsonl").write_text("".join(lines))
+    environment = {**os.environ, "HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_XET": "1"}
+    process: list[subprocess.Popen] = []
+    hub.fault = killing(call, number, hub, process, done=done)
+    command = [sys.executable, "-c", CODE, str(tmp_path)]
+    process.append(subprocess.Popen(command, env=environment))
+    assert process[0].wait() == -signal.SIGKILL
+    subprocess.run(command, env=environment, check=True)
+
+    assert pushed_rows(hub) == RECORDS
+    assert commits(hub) == 1
+    assert len(uploads(hub)) <= 4  # three shards, and the one in progress
+    assert pq.read_table(tmp_path / "pushed" / "data").num_rows == len(RECORDS)
+    assert not [name for name in names_in(tmp_path) if name.startswith(".dataops-export")]
+
+
+@pytest.mark.parametrize(
+    "options", [{"repo": "name"}, {"repo": "a/b/c"}, {"split": "a b"}, {"features": {"a": []}}]
+)
+def test_other_options_are_refused(options):
+    with pytest.raises(DefinitionError):
+        data.export.HuggingFaceHub("x", **{"repo": "org/name", **options})
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[hub\]"):
+        data.export.HuggingFaceHub("x", "org/name")
