@@ -40,7 +40,7 @@ from dagster_dataops.foundation.places.bucket import (
     LocalFile,
     Location,
     StoreBucket,
-    published_path,
+    published_file,
 )
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.opening import state_at
@@ -530,11 +530,8 @@ def is_published(folder: NodeFolder) -> bool:
 
 def published_uri(location: Location) -> str:
     """Return the URI of a published result or an input; that of an object is in its store."""
-    path = published_path(location)
-    if path is None:
-        return str(location)
-    bucket = None if isinstance(location, Path) else location.bucket
-    return place_of_file(Root(path, bucket)).uri(path)
+    file = published_file(location)
+    return str(location) if file is None else place_of_file(file).uri(Path(file))
 
 
 def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:

@@ -1,8 +1,11 @@
 """Choose the place of a node by its folder: the only decision between folders and buckets."""
 
+from pathlib import Path
+
 from dagster_dataops.checkpoints.places.folder_place import FolderPlace
 from dagster_dataops.checkpoints.places.node_place import NodePlace
 from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.foundation.places.bucket import LocalFile
 from dagster_dataops.foundation.places.root import Root
 
 
@@ -20,9 +23,10 @@ def place_of(folder: Root, name: str) -> NodePlace:
     return BucketPlace(folder.bucket, folder.path, name)
 
 
-def place_of_file(file: Root) -> NodePlace:
+def place_of_file(file: LocalFile) -> NodePlace:
     """Return the place of the node whose result is a file; that of other files is a folder."""
-    return place_of(Root(file.path.parent, file.bucket), file.path.name.removesuffix(RESULT))
+    bucket = None if isinstance(file, Path) else file.bucket
+    return place_of(Root(Path(file).parent, bucket), file.name.removesuffix(RESULT))
 
 
 def refresh_below(place: Root) -> None:
@@ -37,7 +41,7 @@ def refresh_below(place: Root) -> None:
     if place.bucket is None:
         return
     if place.path.name.endswith(RESULT):
-        place_of_file(place).refresh()
+        place_of_file(place.located(place.path)).refresh()
         return
     from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 

@@ -128,6 +128,8 @@ class PublishedObjects:
         Raises:
             StorageError: The store cannot be read.
         """
+        if not self._mirrored.exists():  # then no folder is made for the lock
+            return self.head()
         with self.locked():
             return None if self._is_current(self._known()) else self.head()
 

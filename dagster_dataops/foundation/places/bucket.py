@@ -71,10 +71,11 @@ class BucketFile:
         return self.key.rpartition("/")[2]
 
     @property
-    def published(self) -> Path | None:
-        """The path of a published file in the working copy of its node; of others ``None``."""
+    def published(self) -> "CopiedFile | None":
+        """The copy of a published file in the working copy of its node; of others ``None``."""
         found = _VERSION.fullmatch(self.key)
-        return None if found is None else self.bucket.folder / found[1] / found[2]
+        folder = self.bucket.folder
+        return None if found is None else CopiedFile(self.bucket, folder / found[1] / found[2])
 
     @property
     def copy(self) -> Path:
@@ -124,13 +125,13 @@ def local_path(location: Location) -> Path | None:
     return location.path if isinstance(location, CopiedFile) else location
 
 
-def published_path(location: Location) -> Path | None:
-    """Return the path of a file in its folder, or in the working copy of its node.
+def published_file(location: Location) -> LocalFile | None:
+    """Return where a file is in its folder, or in the working copy of its node.
 
     Returns:
-        The path; the file need not be there. ``None`` for an object that is of no node.
+        Where it is; it need not be there. ``None`` for an object that is of no node.
     """
-    return location.published if isinstance(location, BucketFile) else local_path(location)
+    return location.published if isinstance(location, BucketFile) else location
 
 
 class BucketPrefix(NamedTuple):

@@ -24,16 +24,17 @@ class Root(NamedTuple):
         """Return a folder below."""
         return Root(self.path / name, self.bucket)
 
+    def at(self, path: Path) -> "Root":
+        """Return the folder at a path; it is in the bucket if the path is in its working copy."""
+        bucket = self.bucket
+        return Root(path, bucket if bucket and path.is_relative_to(bucket.folder) else None)
+
     def located(self, path: Path) -> LocalFile:
-        """Return where a file or folder below is; its text is what users know it by."""
-        return path if self.bucket is None else CopiedFile(self.bucket, path)
+        """Return where a path is, with the bucket if it is in the working copy of the bucket."""
+        bucket = self.at(path).bucket
+        return path if bucket is None else CopiedFile(bucket, path)
 
     @override
     def __str__(self) -> str:
-        """Return the path or the URL."""
+        """Return the path or the URL, as users know it."""
         return str(self.located(self.path))
-
-    def at(self, path: Path) -> "Root":
-        """Return the folder at a path; it is in the bucket if the path is in its working copy."""
-        inside = self.bucket is not None and path.is_relative_to(self.bucket.folder)
-        return Root(path, self.bucket if inside else None)

@@ -149,7 +149,7 @@ def _at_hand(location: Location, node: NodeFolder) -> Location:
         StorageError: The store cannot be read.
     """
     if isinstance(location, Path):
-        place_of_file(node.root.at(location)).refresh()
+        place_of_file(node.located(location)).refresh()
     return location
 
 

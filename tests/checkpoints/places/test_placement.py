@@ -84,7 +84,7 @@ def test_only_files_that_this_machine_lacks_are_read_where_they_are(machines, tm
         return
     assert remote.manifest == here.manifest.read_bytes()
     assert remote.files[here.result.name].size == here.result.stat().st_size
-    assert not there.result.exists()
+    assert not there.path.exists()
     with pytest.raises(InputError, match="has no path"):
         _ = found.path
 
@@ -128,7 +128,7 @@ def test_the_folder_decides_which_place_a_node_has(tmp_path):
     for claim in claims:
         claim.release()
     for folder in (local, remote):
-        found: NodePlace = place_of_file(Root(folder.result, folder.bucket))
+        found: NodePlace = place_of_file(folder.located(folder.result))
         assert (type(found), found.folder, found.name) == (
             type(place_of(folder.root, folder.name)),
             folder.path,

@@ -26,7 +26,7 @@ from dagster_dataops.foundation.places.bucket import (
     facts_of_location,
     local_path,
     location_of,
-    published_path,
+    published_file,
 )
 from dagster_dataops.foundation.places.confined_names import below, confined, is_plain
 from dagster_dataops.foundation.places.open_stores import reading, writing
@@ -51,9 +51,10 @@ def test_the_text_of_an_object_is_its_url_without_the_version_of_a_published_fil
     assert str(BucketFile(bucket, "a/b.jsonl")) == "s3://docs/a/b.jsonl"
     published = BucketFile(bucket, "node/.versions/00000001-ab/node_results.jsonl")
     assert str(published) == "s3://docs/node/node_results.jsonl"
-    assert published_path(published) == bucket.folder / "node" / "node_results.jsonl"
-    assert published_path(BucketFile(bucket, "a/b.jsonl")) is None
-    assert published_path(bucket.folder / "x") == bucket.folder / "x"
+    copy = CopiedFile(bucket, bucket.folder / "node" / "node_results.jsonl")
+    assert published_file(published) == copy
+    assert published_file(BucketFile(bucket, "a/b.jsonl")) is None
+    assert published_file(bucket.folder / "x") == bucket.folder / "x"
 
 
 def test_neither_text_nor_pickle_of_an_object_holds_a_secret(bucket):
@@ -96,7 +97,7 @@ def test_a_copy_is_known_by_its_url_and_read_by_its_path(tmp_path):
     assert (str(file), file.name, Path(file)) == ("s3://docs/node/a.jsonl", "a.jsonl", path)
     assert str(CopiedFile(bucket, BucketFile(bucket, "in/b.jsonl").copy)) == "s3://docs/in/b.jsonl"
     assert (dataset.path, dataset.read(), dataset.download()) == (path, [{"n": 1}], dataset)
-    assert local_path(file) == published_path(file) == path
+    assert (local_path(file), published_file(file)) == (path, file)
     assert location_of(*facts_of_location(file)) == path  # for a process of the same run
     assert b"hunter2" not in pickle.dumps(dataset)
     assert pickle.loads(pickle.dumps(dataset)).path == path
