@@ -16,6 +16,7 @@ from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import FolderLockedError, InputError
 from dagster_dataops.foundation.places import open_stores
 from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.library.export.dataset_card import steps_to
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.nodes import NodeFolder
 from tests.object_stores import FakeStore, machine
@@ -98,6 +99,7 @@ def test_a_result_is_named_by_its_place_and_read_by_its_path(machines, tmp_path)
     assert NodeFolder.of_result(found) == here
     assert published_uri(found.location) == here.place.uri(here.result)
     assert pickle.loads(pickle.dumps(found)).read() == found.read()
+    assert [one.name for one in steps_to(found.location)] == ["in.jsonl", "node"]
 
 
 def test_a_user_names_the_folder_of_a_node_by_its_path(tmp_path):
