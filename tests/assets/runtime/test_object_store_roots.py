@@ -16,6 +16,8 @@ from dagster_dataops import (
     assets,
     build_definitions,
     config,
+    load_result,
+    pipeline,
     trace,
 )
 from dagster_dataops.checkpoints.folder.manifest import Manifest, result_by_range, write_result
@@ -79,9 +81,9 @@ def test_assets_and_io_manager_read_what_another_machine_has_published(
 
     assert got == [[{"n": 1}, {"n": 2}]]
     uri = metadata_of(first, "made")["dagster/uri"]
-    assert uri.startswith("fake://bucket/results/own/made/.versions/")
+    assert uri.startswith(f"{ROOT}/own/made/.versions/")
     assert uri.endswith("/made_results.jsonl")
-    assert store.objects[uri.removeprefix("fake://bucket/")][0] == b'{"n":1}\n{"n":2}\n'
+    assert store.objects[uri.removeprefix("memory://assets/")][0] == b'{"n":1}\n{"n":2}\n'
     assert metadata_of(second, "used")["dagster/row_count"] == 3
 
 
@@ -103,8 +105,6 @@ def test_a_value_that_is_stored_again_replaces_the_earlier_one(
 
     assert [len(keys) for keys in kept] == [1, 1, 1]
     machines()
-    from dagster_dataops import load_result
-
     assert load_result(f"{ROOT}/made").read() == [{"n": 2}]
 
 
@@ -172,6 +172,46 @@ def test_an_operator_reads_the_result_of_another_machine_by_ranges(
     assert manifest.inputs[0]["path"].endswith("/docs/upper/upper_results.jsonl")
     with config.temporary(data_process_scratch=scratch):  # on the machine of the last step
         assert "text 8" in str(trace(folder.path, 15))
+
+
+def test_the_options_of_a_store_may_be_known_to_the_resource_alone(
+    address: str,
+    registry: OperatorRegistry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    instance: dg.DagsterInstance,
+) -> None:
+    """Results, artefacts, the report and the preview are found by the bucket of the resource."""
+    monkeypatch.setattr(config, "data_process_scratch", tmp_path / "scratch")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    group = registry.new_group("seen")
+
+    class Known(group):
+        def build(self, records, folder):
+            (folder / "size").write_text(str(len(list(records))))
+
+    class Sized(group):
+        def __init__(self, known, **settings):
+            super().__init__(**settings)
+            self.known = known
+
+        def forward(self, record: dict) -> dict:
+            return {**record, "size": (self.known / "size").read_text()}
+
+    with pipeline("docs") as ppl:
+        ppl.known = Known()
+        ppl.sized = Sized(known=ppl.known, _concurrency_mode="single")
+    options = {name.lower(): value for name, value in SECRETS.items()} | {"endpoint": address}
+    resource = DataOpsResource(root="s3://results/secret", storage_options=options)
+    source = write_jsonl(tmp_path / "texts.jsonl", list(numbered(5)))
+    definitions = build_definitions(
+        ppl, source=source, resource=resource, report=True, jobs=["pipeline", "preview"]
+    )
+    jobs = list(definitions.jobs or ())
+    assert len(jobs) == 2
+    for job in jobs:
+        assert definitions.resolve_job_def(job.name).execute_in_process(instance=instance).success
+    assert load_result(resource.folder(["docs", "sized"])).read()[0]["size"] == "5"
 
 
 def test_a_result_by_range_is_the_same_input_as_its_copy_until_it_is_replaced(
