@@ -287,6 +287,11 @@ class Manifest:
         return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     @classmethod
+    def of(cls, folder: NodeFolder) -> "Manifest | None":
+        """Return the manifest of a node, as `load`."""
+        return cls.load(folder.located(folder.manifest))
+
+    @classmethod
     def load(cls, path: LocalFile) -> "Manifest | None":
         """Return the manifest at ``path``; ``None`` if it is missing or malformed.
 
@@ -486,7 +491,7 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     Args:
         folder: Of the node, with the folders of its outputs if it has several.
     """
-    manifest = Manifest.load(folder.located(folder.manifest))
+    manifest = Manifest.of(folder)
     if manifest is None:
         return None
     places = [(name, output_place(folder, place)) for name, place in folder.outputs.items()]
@@ -517,7 +522,7 @@ def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
 
 def published_here(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's local result and manifest; a working copy is not refreshed first."""
-    manifest = Manifest.load(folder.located(folder.manifest))
+    manifest = Manifest.of(folder)
     if manifest is None or not _is_intact(folder, manifest):
         return None
     return manifest.dataset(folder), manifest
@@ -616,7 +621,7 @@ def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:
 
 def _current_version(folder: NodeFolder) -> Path:
     folder.place.refresh()
-    manifest = Manifest.load(folder.manifest)
+    manifest = Manifest.of(folder)
     if manifest is None:
         raise ResultMissingError(str(folder.artefact), "nothing was published there yet")
     if not manifest.artefact:
