@@ -25,6 +25,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.hashing.file_digests import content_digest
 from dagster_dataops.foundation.places.bucket import Location, local_path
+from dagster_dataops.foundation.places.url_forms import ObjectUrl
 
 VERSION: Final = "dagster/data_version"
 INPUT_VERSION: Final = "dagster/input_data_version"
@@ -47,7 +48,9 @@ class ExternalFiles:
     ) -> None:
         self._texts = texts
         self._files = {
-            key: dataops.location(path) for key, path in inputs if isinstance(path, Path)
+            key: dataops.location(file)
+            for key, file in inputs
+            if isinstance(file, (Path, ObjectUrl))
         }
         self._alone = len(inputs) == 1
         # `None` for a missing file: the step raises a better error.

@@ -21,7 +21,7 @@ from dagster_dataops.assets.checks.error_rate import (
     error_rates_of,
 )
 from dagster_dataops.assets.checks.missing_columns import missing_columns_spec, needs_columns
-from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.path_pattern import SourceFile
 from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.metadata.metadata_keys import IO_MANAGER_KEY
 from dagster_dataops.assets.planning.asset_options import (
@@ -39,12 +39,13 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.exporters.endings import names_file
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.foundation.places.url_forms import ObjectUrl
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 
 PARTITION: Final = "{partition}"  # in the path of an export
 
-_Input: TypeAlias = tuple[dg.AssetKey, str | Path | PathPattern]
+_Input: TypeAlias = tuple[dg.AssetKey, str | SourceFile]
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ class SourceAsset:
 
     key: dg.AssetKey
     definition: dg.AssetsDefinition | dg.AssetSpec | None
-    path: Path | PathPattern | None = None
+    path: SourceFile | None = None
     function: Callable[..., Any] | None = None
     plan: AssetPlan | None = None
     files: tuple[dg.AssetSpec, ...] = ()
@@ -327,7 +328,8 @@ def _check_own_key(
     """Check that no result of a node has the asset key of the source."""
     for spec in results:
         if spec.key == origin.key:
-            file = f", the file {origin.path}," if isinstance(origin.path, Path) else ""
+            named = isinstance(origin.path, (Path, ObjectUrl))
+            file = f", the file {origin.path}," if named else ""
             reason = (
                 f"node {node.name!r} and its source{file} would be one asset, "
                 f"{spec.key.to_user_string()}; give the node another name"

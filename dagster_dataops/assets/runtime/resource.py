@@ -33,7 +33,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.foundation.places.url_forms import is_url
+from dagster_dataops.foundation.places.url_forms import ObjectUrl
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
@@ -132,9 +132,9 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         found = {name: from_environment(f"storage_options.{name}", one) for name, one in given}
         return {**config.storage_options, **found}
 
-    def location(self, path: Path) -> Location:
-        """Return where a file is that a path or a URL names."""
-        return input_object(str(path), self._store_options) if is_url(path) else path
+    def location(self, file: Path | ObjectUrl) -> Location:
+        """Return where a file is."""
+        return file if isinstance(file, Path) else input_object(file.url, self._store_options)
 
     @property
     def defined_root(self) -> Root | None:

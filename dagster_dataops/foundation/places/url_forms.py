@@ -2,14 +2,28 @@
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from typing_extensions import override
 
 from dagster_dataops.errors import ConfigurationError
 
 # One letter is a drive of Windows. pathlib makes one slash of two.
 _URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 _OBJECT: Final = r"(?i)(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectUrl:
+    """The URL of an object whose bucket is known when it is read: its options are of that run."""
+
+    url: str
+
+    @override
+    def __str__(self) -> str:
+        return self.url
 
 
 def is_url(path: object) -> bool:
