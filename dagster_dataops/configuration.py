@@ -5,7 +5,7 @@ to ``config`` > the environment > the default. Under Dagster, `DataOpsResource` 
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import folder_setting
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
+_SCRATCH: Final = "dagster-dataops"
 Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
 
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -90,8 +91,7 @@ class Configuration:
     def root(self) -> Root:
         """The folder `data_process_path`, and the bucket of which it is a working copy."""
         name = "data_process_path"
-        copies = lambda: self.data_process_scratch  # noqa: E731 - few roots need it
-        return root_setting(name, self._read(name), self.storage_options, copies)
+        return root_setting(name, self._read(name), self.storage_options, self)
 
     @property
     def data_process_scratch(self) -> Path:
@@ -101,8 +101,7 @@ class Configuration:
             ConfigurationError: The default folder is another user's, or others can write to it; or
                 no folder can have the path that was set.
         """
-        value = self._read("data_process_scratch")
-        return folder_setting("data_process_scratch", str(value)) if value else _default_scratch()
+        return self._assigned_scratch() or _default_scratch()
 
     @data_process_scratch.setter
     def data_process_scratch(self, value: str | Path | None) -> None:
@@ -154,6 +153,16 @@ class Configuration:
             self._assigned.clear()
             self._assigned.update(before)
 
+    def scratch_path(self) -> Path:
+        """Return the path of `data_process_scratch`, which is not created or checked."""
+        from dagster_dataops.foundation.places.private_folders import private_path
+
+        return self._assigned_scratch() or private_path(_SCRATCH)
+
+    def _assigned_scratch(self) -> Path | None:
+        value = self._read("data_process_scratch")
+        return folder_setting("data_process_scratch", str(value)) if value else None
+
     def _read(self, setting: str) -> object:
         assigned = self._assigned.get(setting)
         return os.environ.get(f"DATAOPS_{setting.upper()}") if assigned is None else assigned
@@ -175,7 +184,7 @@ def _default_scratch() -> Path:
     )
 
     try:
-        return private_folder("dagster-dataops")
+        return private_folder(_SCRATCH)
     except ForeignFolderError as error:
         allowed = f"a folder of this user; {error.strerror}, or set DATAOPS_DATA_PROCESS_SCRATCH"
         raise ConfigurationError("data_process_scratch", error.filename, allowed) from None
@@ -188,7 +197,7 @@ def root_setting(
     setting: str,
     value: object,
     options: Mapping[str, str] = _NO_OPTIONS,
-    copies: Callable[[], Path] | None = None,
+    settings: Configuration | None = None,
 ) -> Root:
     """Return the folder of all results. For a URL of an object store it is a working copy.
 
@@ -198,18 +207,18 @@ def root_setting(
         setting: Name of the setting, for errors.
         value: A path or a URL, such as ``s3://bucket/prefix``; an empty value is the default.
         options: Options of the object store.
-        copies: Returns the folder for working copies; by default that of ``config``.
+        settings: They name the folder for working copies; by default ``config``.
 
     Raises:
         ConfigurationError: No folder can have that path, or the URL is not that of an object store.
     """
-    copies = copies or (lambda: config.data_process_scratch)
-    found = prefix_of(setting, value, options, copies)
+    known = settings or config
+    found = prefix_of(setting, value, options, lambda: known.data_process_scratch)
     if found is not None:
         return Root(found.folder, found.bucket)
     folder = folder_setting(setting, str(value) if value else _DEFAULT_ROOT)
-    url = url_of_copy(folder, copies)
-    found = prefix_of(setting, url, options, copies)
+    url = url_of_copy(folder, known.scratch_path)
+    found = prefix_of(setting, url, options, lambda: known.data_process_scratch)
     if found is None:
         return Root(folder)
     if not folder.is_relative_to(found.bucket.folder):

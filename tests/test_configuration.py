@@ -189,6 +189,16 @@ def test_a_root_that_was_read_can_be_set_again(fresh, tmp_path, place):
     assert root.bucket is not None
 
 
+def test_a_folder_with_the_name_of_a_kind_of_store_needs_no_scratch_folder(
+    fresh, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    fresh.data_process_path = "/srv/s3/results"
+
+    assert fresh.root == Root(Path("/srv/s3/results"))
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("part", ["", "elsewhere/s3", "s3", "s3/bucket/.copies/in", "other/bucket"])
 def test_any_other_folder_below_the_working_copies_is_a_folder(fresh, tmp_path, part):
     fresh.data_process_scratch = tmp_path / "scratch"

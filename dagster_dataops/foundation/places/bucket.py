@@ -179,7 +179,7 @@ def url_of_copy(path: Path, scratch: Callable[[], Path]) -> str | None:
 
     Args:
         path: An absolute path.
-        scratch: Returns the folder for copies of objects.
+        scratch: Returns the path of the folder for copies of objects.
 
     Returns:
         The URL; ``None`` for a path that is not in a working copy, or in a copy of an input.
