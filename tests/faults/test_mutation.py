@@ -29,13 +29,13 @@ def test_the_command_distinguishes_killed_mutations_from_survivors(tmp_path: Pat
     listed.write_text(
         """
 [[mutation]]
-file = "quantities.py"
+file = "foundation/quantities.py"
 old = "if number == 1 else"
 new = "if number == 2 else"
 tests = ["tests/foundation/test_parts.py"]
 
 [[mutation]]
-file = "quantities.py"
+file = "foundation/quantities.py"
 old = "def counted("
 new = "def  counted("
 tests = ["tests/foundation/test_parts.py"]
