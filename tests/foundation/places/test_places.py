@@ -106,6 +106,20 @@ def test_a_copy_is_known_by_its_url_and_read_by_its_path(tmp_path):
         dataset.read()
 
 
+def test_a_copy_counts_as_its_path_in_the_options_of_an_operator(bucket, registry):
+    @registry("data.text")
+    def joined(record: dict, other: object = None) -> dict:
+        return record
+
+    path = bucket.folder / "node" / "a.jsonl"
+    digests = {
+        joined(other=wrapped(JsonlDataset(location, 3))).__dataops__.options_digest
+        for location in (path, CopiedFile(bucket, path))
+        for wrapped in (lambda one: one, lambda one: [one])
+    }
+    assert len(digests) == 2
+
+
 def test_objects_of_two_servers_differ(tmp_path):
     one, other = (
         input_object("s3://docs/a.jsonl", {"endpoint": f"http://{name}"}) for name in ("x", "y")
