@@ -197,7 +197,9 @@ def test_a_run_resumes_the_checkpoint_of_another_host(tmp_path: Path) -> None:
     """The checkpoint knows no host: another name of the machine changes nothing."""
     dataset = write_input(tmp_path / "input.jsonl", _RECORDS)
     operator = alone(place=str(tmp_path / "inside"))
+    system, _, *rest = os.uname()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "uname", lambda: os.uname_result((system, "another", *rest)))
         patch.setattr(socket, "gethostname", lambda: "another")
         stop = iter([None, "told to"])
         with pytest.raises(RunStoppedError):

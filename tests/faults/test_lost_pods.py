@@ -23,6 +23,8 @@ RECORDS = 400
 POD = """
 import os, socket, sys, time
 
+system, _, *rest = os.uname()
+os.uname = lambda: os.uname_result((system, os.environ["HOST"], *rest))
 socket.gethostname = lambda: os.environ["HOST"]
 
 import dagster as dg
