@@ -12,11 +12,12 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.foundation.places.bucket import BucketFile, prefix_of
-from dagster_dataops.foundation.places.mounted_buckets import working_copy
-from dagster_dataops.foundation.places.url_forms import folder_setting, is_url
+from dagster_dataops.foundation.places.bucket import BucketFile, prefix_of, url_of_copy
+from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.foundation.places.url_forms import folder_setting
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
+_SCRATCH: Final = "dagster-dataops"
 Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
 
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -80,13 +81,17 @@ class Configuration:
         Raises:
             ConfigurationError: No folder can have that path.
         """
-        value = self._read("data_process_path")
-        scratch = self.data_process_scratch if value and is_url(value) else None
-        return root_setting("data_process_path", value, self.storage_options, scratch)
+        return self.root.path
 
     @data_process_path.setter
     def data_process_path(self, value: str | Path | None) -> None:
         self._assigned["data_process_path"] = value
+
+    @property
+    def root(self) -> Root:
+        """The folder `data_process_path`, and the bucket of which it is a working copy."""
+        name = "data_process_path"
+        return root_setting(name, self._read(name), self.storage_options, self)
 
     @property
     def data_process_scratch(self) -> Path:
@@ -96,8 +101,7 @@ class Configuration:
             ConfigurationError: The default folder is another user's, or others can write to it; or
                 no folder can have the path that was set.
         """
-        value = self._read("data_process_scratch")
-        return folder_setting("data_process_scratch", str(value)) if value else _default_scratch()
+        return self._assigned_scratch() or _default_scratch()
 
     @data_process_scratch.setter
     def data_process_scratch(self, value: str | Path | None) -> None:
@@ -149,6 +153,16 @@ class Configuration:
             self._assigned.clear()
             self._assigned.update(before)
 
+    def scratch_path(self) -> Path:
+        """Return the path of `data_process_scratch`, which is not created or checked."""
+        from dagster_dataops.foundation.places.private_folders import private_path
+
+        return self._assigned_scratch() or private_path(_SCRATCH)
+
+    def _assigned_scratch(self) -> Path | None:
+        value = self._read("data_process_scratch")
+        return folder_setting("data_process_scratch", str(value)) if value else None
+
     def _read(self, setting: str) -> object:
         assigned = self._assigned.get(setting)
         return os.environ.get(f"DATAOPS_{setting.upper()}") if assigned is None else assigned
@@ -170,7 +184,7 @@ def _default_scratch() -> Path:
     )
 
     try:
-        return private_folder("dagster-dataops")
+        return private_folder(_SCRATCH)
     except ForeignFolderError as error:
         allowed = f"a folder of this user; {error.strerror}, or set DATAOPS_DATA_PROCESS_SCRATCH"
         raise ConfigurationError("data_process_scratch", error.filename, allowed) from None
@@ -183,23 +197,43 @@ def root_setting(
     setting: str,
     value: object,
     options: Mapping[str, str] = _NO_OPTIONS,
-    scratch: Path | None = None,
-) -> Path:
+    settings: Configuration | None = None,
+) -> Root:
     """Return the folder of all results. For a URL of an object store it is a working copy.
+
+    The path of a working copy stands for its URL, so that a setting can be read and set again.
 
     Args:
         setting: Name of the setting, for errors.
         value: A path or a URL, such as ``s3://bucket/prefix``; an empty value is the default.
         options: Options of the object store.
-        scratch: Folder for working copies; by default that of ``config``.
+        settings: They name the folder for working copies; by default ``config``.
 
     Raises:
         ConfigurationError: No folder can have that path, or the URL is not that of an object store.
     """
-    found = prefix_of(setting, value, options, lambda: scratch or config.data_process_scratch)
+    known = settings or config
+    found = prefix_of(setting, value, options, lambda: known.data_process_scratch)
+    if found is not None:
+        return Root(found.folder, found.bucket)
+    folder = folder_setting(setting, str(value) if value else _DEFAULT_ROOT)
+    url = url_of_copy(folder, known.scratch_path)
+    found = prefix_of(setting, url, options, lambda: known.data_process_scratch)
     if found is None:
-        return folder_setting(setting, str(value) if value else _DEFAULT_ROOT)
-    return working_copy(found)
+        return Root(folder)
+    if not folder.is_relative_to(found.bucket.folder):
+        allowed = f"the URL {url}: the path is that of a copy from a server with another endpoint"
+        raise ConfigurationError(setting, str(folder), allowed)
+    return Root(folder, found.bucket)
+
+
+def folder_at(path: str | os.PathLike[str]) -> Root:
+    """Return the folder that a user names by a URL or a path, such as one in a working copy.
+
+    Raises:
+        ConfigurationError: No folder can have that path, or the URL is not that of an object store.
+    """
+    return root_setting("folder", path, config.storage_options)
 
 
 def input_object(url: str, options: Mapping[str, str]) -> BucketFile:

@@ -21,13 +21,13 @@ from typing_extensions import override
 
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.foundation.places import open_stores
-from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
     ResultStore,
     Status,
     Version,
 )
+from dagster_dataops.foundation.places.root import Root
 
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "tester",
@@ -218,11 +218,10 @@ class FakeStore(ResultStore):
                     self.objects.pop(key, None)
 
 
-def machine(scratch: Path, store: ResultStore, prefix: str = "root") -> Path:
+def machine(scratch: Path, store: ResultStore, prefix: str = "root") -> Root:
     """Return the root, on a machine of its own, of results that ``store`` holds."""
     with config.temporary(data_process_scratch=scratch):
         root = root_setting("root", f"memory://bucket/{prefix}")
-    found = bucket_of(root)
-    assert found is not None
-    open_stores.use(found[0], store)
+    assert root.bucket is not None
+    open_stores.use(root.bucket, store)
     return root

@@ -7,7 +7,7 @@ import pytest
 from dagster_dataops import DataOpsResource, JsonlDataset, data, load_result, read_sequence
 from dagster_dataops.configuration import Configuration, config
 from dagster_dataops.errors import ConfigurationError, InputError
-from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.places.root import Root
 
 
 @pytest.fixture
@@ -173,8 +173,51 @@ def test_the_url_of_an_object_store_is_a_root_with_a_working_copy(fresh, tmp_pat
 
     prefix = place.replace("//", "/").strip("/")
     assert fresh.data_process_path == tmp_path / "s3" / prefix
-    assert shown_place(fresh.data_process_path / "a") == f"s3://{prefix}/a"
+    assert str(fresh.root / "a") == f"s3://{prefix}/a"
     assert not (tmp_path / "s3").exists()
+
+
+@pytest.mark.parametrize("place", ["s3://bucket", "memory://bucket/a/b"])
+def test_a_root_that_was_read_can_be_set_again(fresh, tmp_path, place):
+    fresh.data_process_scratch = tmp_path
+    fresh.data_process_path = place
+    root = fresh.root
+
+    fresh.data_process_path = fresh.data_process_path
+
+    assert fresh.root == root
+    assert root.bucket is not None
+
+
+def test_a_folder_with_the_name_of_a_kind_of_store_needs_no_scratch_folder(
+    fresh, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    fresh.data_process_path = "/srv/s3/results"
+
+    assert fresh.root == Root(Path("/srv/s3/results"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("part", ["", "elsewhere/s3", "s3", "s3/bucket/.copies/in", "other/bucket"])
+def test_any_other_folder_below_the_working_copies_is_a_folder(fresh, tmp_path, part):
+    fresh.data_process_scratch = tmp_path / "scratch"
+    fresh.data_process_path = tmp_path / "scratch" / part
+
+    assert fresh.root == Root(tmp_path / "scratch" / part)
+
+
+def test_a_working_copy_from_another_server_is_not_taken_for_one_of_this_server(fresh, tmp_path):
+    fresh.data_process_scratch = tmp_path
+    fresh.storage_options["endpoint"] = "http://one"
+    fresh.data_process_path = "s3://bucket/results"
+    fresh.data_process_path = fresh.data_process_path
+    fresh.storage_options["endpoint"] = "http://other"
+
+    with pytest.raises(
+        ConfigurationError, match=r"the URL s3://bucket/results: .*another endpoint"
+    ):
+        _ = fresh.root
 
 
 @pytest.mark.parametrize("path", ["C:/data", "/srv/s3:/x", "a:b/c", "results", "./s3:/x", "x::y"])

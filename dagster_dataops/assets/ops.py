@@ -26,6 +26,7 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.execution.runners.given_stream import Streamed
+from dagster_dataops.foundation.places.url_forms import ObjectUrl
 from dagster_dataops.pipelines.combined_inputs import Combined
 from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 from dagster_dataops.pipelines.graph.source_check import with_source
@@ -114,7 +115,8 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
     ) -> Iterator[dg.Output[JsonlDataset]]:
         config = context.op_config
         listings = {name: inputs[f"artefact_{name}"] for name in node.artefacts}
-        folders = {name: NodeFolder.at(listing.path) for name, listing in listings.items()}
+        root = dataops.results_root
+        folders = {name: NodeFolder.at(root.at(one.path)) for name, one in listings.items()}
         operator = with_loaded(node.name, checked(node.name, node.operator, config), folders)
         given = [inputs[argument_of(upstream)] for upstream in node.inputs]
         folder = dataops.folder(key_of(pipeline, node.name)).with_outputs(spec.outputs)
@@ -161,7 +163,8 @@ def _stream_op(plan: AssetPlan) -> dg.OpDefinition:
 
     @dg.op(name=f"{SOURCE}_records", description=plan.spec.description)
     def _source(context: dg.OpExecutionContext, dataops: DataOpsResource) -> JsonlDataset:
-        given = [JsonlDataset.of_file(path) for _, path in plan.inputs if isinstance(path, Path)]
+        files = [one for _, one in plan.inputs if isinstance(one, (Path, ObjectUrl))]
+        given = [JsonlDataset.at(dataops.location(one)) for one in files]
         folder = dataops.folder(plan.spec.key.path)
         report = dataops.run_operator(context, plan.node.operator, given, folder)
         columns = column_metadata(plan.node.operator, [], report.dataset)

@@ -13,8 +13,9 @@ from dagster_dataops.assets.loaded_definitions import loaded_definitions
 from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.configuration import folder_at
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import folder_setting, is_url
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.reporting.html_report import FILE_NAME
@@ -61,7 +62,7 @@ class _Known:
 
     def add(self, root: Path, key: dg.AssetKey, partitions: Collection[str]) -> None:
         """Add the folder of an asset, and those above it."""
-        folder = folder_of(root, key.path).path
+        folder = folder_of(Root(root), key.path).path
         for each in (folder, *folder.parents):
             if each == root:
                 break
@@ -104,7 +105,7 @@ def prune(
 
 def _root(root: str) -> Path:
     place = None if is_url(root) else folder_setting("ROOT", root)
-    if place is None or is_url(shown_place(place)) or not place.is_dir():
+    if place is None or folder_at(place).bucket or not place.is_dir():
         raise ConfigurationError("ROOT", root, "a folder of this machine that exists")
     return place.absolute()
 

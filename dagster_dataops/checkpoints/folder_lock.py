@@ -59,6 +59,11 @@ class FolderLock:
             self.release()
             raise
 
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """The descriptor of the lock file."""
+        return (self.descriptor,)
+
     def check(self) -> None:
         """Check that no other run holds the lock, of this folder or of a new one in its place.
 

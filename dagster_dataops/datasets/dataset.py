@@ -17,10 +17,9 @@ from dagster_dataops.datasets.lines import (
 )
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest, content_digest
-from dagster_dataops.foundation.places.bucket import BucketFile, Location
+from dagster_dataops.foundation.places.bucket import BucketFile, CopiedFile, Location, local_path
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.opening import state_at
-from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.records import Record, decode, decode_own
 
@@ -35,7 +34,8 @@ class JsonlDataset:
     """Records in a fixed order, one JSON object per line.
 
     Attributes:
-        location: The absolute path of the file, or the object in a bucket that it is.
+        location: The absolute path of the file, or the object in a bucket that it is; of a result
+            in a bucket that this machine has a copy of, both.
         size_bytes: The size of the file.
         rows: The number of records; ``None`` if the file was written elsewhere and not counted.
         fingerprint: The digest of all bytes, ``xxh3:...``; ``None`` if it was not computed. Of an
@@ -77,7 +77,9 @@ class JsonlDataset:
     @classmethod
     def at(cls, location: Location) -> "JsonlDataset":
         """Return a handle of an existing file of this machine, or of an object; as `of_file`."""
-        return cls.of_file(location) if isinstance(location, Path) else cls._of_object(location)
+        if isinstance(location, BucketFile):
+            return cls._of_object(location)
+        return replace(cls.of_file(location), location=location)
 
     @classmethod
     def _of_object(cls, file: BucketFile) -> "JsonlDataset":
@@ -97,13 +99,13 @@ class JsonlDataset:
         Raises:
             InputError: It is an object on a store, which has no path; `download` makes a file.
         """
-        if isinstance(self.location, BucketFile):
+        if (path := local_path(self.location)) is None:
             reason = (
                 "is an object on a store and no file of this machine, so it has no path; iterate "
                 "over the dataset, or use its download() to get a dataset with a path"
             )
             raise InputError(str(self.location), reason)
-        return self.location
+        return path
 
     def download(self) -> "JsonlDataset":
         """Copy an object on a store to this machine, and return the copy; return a file as it is.
@@ -112,14 +114,15 @@ class JsonlDataset:
             InputError: There is no such object, or it was replaced.
             StorageError: It cannot be read.
         """
-        if isinstance(self.location, Path):
+        if not isinstance(self.location, BucketFile):
             return self
         from dagster_dataops.datasets.remote_input import fetched  # threads
 
         self.check_content()
         path, digest = fetched(self.location, self.fingerprint)
         state = state_at(path)
-        return replace(self, location=path, fingerprint=digest, state=state)
+        copy = CopiedFile(self.location.bucket, path)
+        return replace(self, location=copy, fingerprint=digest, state=state)
 
     @property
     def identity(self) -> str:
@@ -160,7 +163,7 @@ class JsonlDataset:
             f"was changed after its handle was made: it has {found} it was written with; run the "
             "step that writes it again, or use JsonlDataset.of_file(path) for the present content"
         )
-        raise InputError(shown_place(self.location), reason)
+        raise InputError(str(self.location), reason)
 
     def stamp(self) -> FileState:
         """Return the present state of the file. Another state may mean another content.
@@ -190,10 +193,10 @@ class JsonlDataset:
         if now == since:
             hidden = read_ns and since.coarse and since.hides_changes(read_ns)
             if hidden and self.fingerprint not in {None, content_digest(self.location)}:
-                raise InputError(shown_place(self.location), CHANGED)
+                raise InputError(str(self.location), CHANGED)
             return
         if self.fingerprint is None or not now.resembles(since):
-            raise InputError(shown_place(self.location), CHANGED)
+            raise InputError(str(self.location), CHANGED)
         self.check_content()
 
     @property
@@ -214,7 +217,7 @@ class JsonlDataset:
                     yield read(line.text)
                 except ValueError as error:
                     number = LineCounter(source).line_at(line.start)
-                    place = f"{shown_place(self.location)}, line {number}"
+                    place = f"{self.location!s}, line {number}"
                     raise InputError(place, str(error)) from None
 
     def read(self) -> list[Record]:

@@ -7,7 +7,6 @@ import orjson
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.range_source import Readable, read_range
-from dagster_dataops.foundation.places.shown_places import shown_place
 
 _HEAD_BYTES: Final = 64 << 10
 _MOST_LINES: Final = 100
@@ -56,9 +55,7 @@ def check_json_lines(location: Location, source: Readable) -> None:
     kind, advice = binary or _text(lines)
     start = lines[0][:_SHOWN].decode(errors="backslashreplace")
     shown = "" if binary else f", and starts with {start!r}"
-    raise InputError(
-        shown_place(location), f"looks like {kind}, not like JSON Lines{shown}; {advice}"
-    )
+    raise InputError(str(location), f"looks like {kind}, not like JSON Lines{shown}; {advice}")
 
 
 def _lines(head: bytes) -> list[bytes]:

@@ -20,7 +20,6 @@ from dagster_dataops.foundation.places.range_source import (
     read_range,
     size_of,
 )
-from dagster_dataops.foundation.places.shown_places import shown_place
 
 BLOCK_BYTES = 1 << 20
 _FIRST_BYTES = 16 << 10
@@ -107,7 +106,7 @@ def interval_of(source: Readable, location: Location) -> Interval:
     except OSError as error:
         raise InputError(str(location), f"cannot be read: {error.strerror}") from error
     if head.startswith(_UTF16):
-        raise InputError(shown_place(location), "is UTF-16; convert it to UTF-8")
+        raise InputError(str(location), "is UTF-16; convert it to UTF-8")
     return Interval(len(_BOM) if head == _BOM else 0, size_of(source))
 
 

@@ -24,7 +24,6 @@ from dagster_dataops.execution.records.record_failures import Failure, failure_t
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.foundation.places.opening import opened
-from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.signature import nearest
@@ -97,7 +96,7 @@ class CheckpointSink(Sink):
         if compared and (now != stamp or stamp.hides_changes(read_ns)):
             if holds_settled(self.work.dataset, self.checkpoint.table):
                 return
-            raise InputError(shown_place(self.work.dataset.location), CHANGED)
+            raise InputError(str(self.work.dataset.location), CHANGED)
         self.work.dataset.check_unchanged(stamp, read_ns)
 
     def check_complete(self) -> None:
@@ -134,7 +133,7 @@ class CheckpointSink(Sink):
         first = first_failure(self.checkpoint.folder, table)
         if first is not None:
             index, line = self._place_of(first.offset)
-            place = shown_place(self.work.dataset.location)
+            place = str(self.work.dataset.location)
             example = (
                 f"The first, record {index} ({place}, line {line}): "
                 + failure_text(first.row["exception"], first.row["message"], first.row["traceback"])
@@ -150,7 +149,7 @@ class CheckpointSink(Sink):
         return RecordError(
             self.attempt.name,
             index,
-            shown_place(self.work.dataset.location),
+            str(self.work.dataset.location),
             line,
             failure.exception,
             failure.message,
@@ -162,7 +161,7 @@ class CheckpointSink(Sink):
         settings = self.attempt.settings
         mode = mode_named(settings.concurrency_mode)
         where = " in one worker process" if mode.separate_processes else ""
-        place = shown_place(self.work.dataset.location)
+        place = str(self.work.dataset.location)
         found = (
             f"{settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
             f"and none succeeded in between; other records of {place} were not tried"

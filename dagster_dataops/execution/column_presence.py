@@ -17,7 +17,6 @@ from dagster_dataops.errors import AbsentColumnError, RunStoppedError
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.foundation.places.opening import opened
-from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.spec import Invocation
 from dagster_dataops.operators.options.read_columns import ReadKey, texts_in
@@ -96,7 +95,7 @@ def _check_input(
     for key in look.absent:
         records = f"its {counted(look.records, 'input records')}"
         if len(attempt.inputs) > 1:
-            records = f"the {counted(look.records, 'records')} of {shown_place(dataset.location)}"
+            records = f"the {counted(look.records, 'records')} of {dataset.location!s}"
         if key in needed:
             raise absent_column(use, attempt.name, key, records, look.columns)
         attempt.warn(f"none of {records} has column {key.name!r}. {look.columns.near(key)}")

@@ -30,6 +30,7 @@ from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
 from dagster_dataops.execution.unchanged_result import note_if_unchanged
+from dagster_dataops.foundation.places.bucket import local_path
 from dagster_dataops.operators.definition.operator import Operator, in_run, with_present_files
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
@@ -147,10 +148,15 @@ def _link(attempt: NodeAttempt) -> RunLink:
         root=str(context.root or folder.path),
         run=context.run,
         node=folder.name,
-        input=str(attempt.inputs[0].location) if attempt.inputs else "",
+        input=_name_of(attempt.inputs),
         retries_failed=context.resume is ResumePolicy.FAILED_RECORDS,
     )
     return RunLink(facts, context.clients)
+
+
+def _name_of(inputs: Sequence[JsonlDataset]) -> str:
+    """Return the path of the first input, or its URL if it is an object."""
+    return "" if not inputs else str(local_path(inputs[0].location) or inputs[0].location)
 
 
 def _start_request(
@@ -260,7 +266,7 @@ def _report_of(
 ) -> RunReport:
     return RunReport(
         node=node,
-        dataset=manifest.dataset(folder.result),
+        dataset=manifest.dataset(folder),
         manifest=manifest,
         error_path=manifest.error_file(folder),
         reused=attempt.start.published is not None,

@@ -1,5 +1,6 @@
 """Facts about the given inputs of a run, by which later runs recognize them."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,13 +8,16 @@ from typing import Any
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
-from dagster_dataops.foundation.places.bucket import published_path
+from dagster_dataops.foundation.places.bucket import published_file
 
 
 def facts_of(dataset: JsonlDataset) -> dict[str, Any]:
     """Return the facts about an input; see `Manifest.inputs`."""
-    location, published = dataset.location, published_path(dataset.location)
-    facts = {"path": str(published or location), "fingerprint": dataset.fingerprint or ""}
+    location, published = dataset.location, published_file(dataset.location)
+    facts = {
+        "path": os.fspath(published or str(location)),
+        "fingerprint": dataset.fingerprint or "",
+    }
     if published is None:
         facts["url"] = str(location)
     if dataset.fingerprint is not None:

@@ -60,7 +60,7 @@ class NodeAttempt(Attempt):
     @property
     @override
     def unshared(self) -> tuple[int, ...]:
-        return (self.lock.descriptor,)
+        return self.lock.descriptors
 
     @override
     def log(self, text: str) -> None:

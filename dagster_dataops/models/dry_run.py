@@ -74,9 +74,9 @@ def dry_run(ppl: Pipeline, data: object, *, sample: int = _SAMPLE) -> dict[str, 
     Returns:
         The estimates by the name of each node that calls models.
     """
-    saved = config.data_process_path / ppl.graph.name
+    saved = config.root / ppl.graph.name
     return estimates_of(
-        ppl.graph, data, sample, config.clients, lambda name: NodeFolder(saved / name, name)
+        ppl.graph, data, sample, config.clients, lambda name: NodeFolder.of(saved / name)
     )
 
 
@@ -139,7 +139,7 @@ def _estimate(dry: Manifest, scale: float, folder: NodeFolder, price: Price | No
     """
     counts = {name: float(number) * scale for name, number in dry.counts.items()}
     tokens_in, most = round(counts.get("tokens_in", 0.0)), counts.get("tokens_out", 0.0)
-    expected = most * _share_of_longest(Manifest.load(folder.manifest), counts)
+    expected = most * _share_of_longest(Manifest.of(folder), counts)
     high = counts.get("cost", 0.0)
     saved = 0.0 if price is None else price.cost(Usage(tokens_out=round(most - expected)))
     return Estimate(

@@ -21,6 +21,7 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.foundation.concurrency.background import deleting
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
@@ -77,7 +78,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     graph = with_source(graph, data)
     _take_versions(graph)
     context = plain_context()
-    saved = config.data_process_path / graph.name
+    saved = config.root / graph.name
     source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
     makers = graph.results
@@ -85,7 +86,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     for given in graph.ordered():
         built = {name: reports[name].artefact for name in given.artefacts}
         node = replace(given, operator=with_artefacts(given.operator, built))
-        folder = NodeFolder((saved if _saves(node) else scratch) / node.name, node.name)
+        folder = NodeFolder.of((saved if _saves(node) else Root(scratch)) / node.name)
         inputs = [results[name] for name in node.inputs]
         remade = any(not reports[makers[name]].reused for name in node.inputs if name != SOURCE)
         whole = bool(node.operator.__dataops__.spec.kind.as_a_whole) and len(graph.nodes) > 1
@@ -105,7 +106,7 @@ def _take_versions(graph: OperatorGraph) -> None:
         _ = invocation.spec.code_version, invocation.options_digest
 
 
-def _without_streams(context: RunContext, data: object, saved: Path) -> object:
+def _without_streams(context: RunContext, data: object, saved: Root) -> object:
     """Return ``data``. A stream is written to a dataset, and the dataset is returned."""
     if isinstance(data, (list, dict, str, os.PathLike, JsonlDataset)):
         return data
@@ -114,12 +115,12 @@ def _without_streams(context: RunContext, data: object, saved: Path) -> object:
     return _written(context, data, saved) if is_stream(data) else data
 
 
-def _written(context: RunContext, stream: object, saved: Path) -> JsonlDataset:
+def _written(context: RunContext, stream: object, saved: Root) -> JsonlDataset:
     """Write a stream to a folder beside the folders of the nodes. It resumes if runs resume."""
     from dagster_dataops.execution.runners.given_stream import given_stream, name_of_stream
 
     name = name_of_stream(stream)
-    folder = NodeFolder(saved / SOURCE / name, name)
+    folder = NodeFolder.of(saved / SOURCE / name)
     operator = given_stream(name, lambda: stream)
     afresh = context.resume is ResumePolicy.FAILED_RECORDS
     chosen = replace(context, resume=ResumePolicy.AUTO) if afresh else context

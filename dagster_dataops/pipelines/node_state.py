@@ -1,17 +1,17 @@
 """node_states: the progress of each node, read from its folder."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import OperatorNode
 
 
-def node_states(graph: OperatorGraph, root: Path) -> dict[str, str]:
+def node_states(graph: OperatorGraph, root: Root) -> dict[str, str]:
     """Return the state of each node in words, by name.
 
     A state is ``not run``, ``done, 3 rows, 1 failed`` or ``unfinished, 2 of 3 records``.
@@ -23,7 +23,7 @@ def node_states(graph: OperatorGraph, root: Path) -> dict[str, str]:
     manifests: dict[str, Manifest | None] = {}
     states = {}
     for node in graph.ordered():
-        folder = NodeFolder(root / node.name, node.name)
+        folder = NodeFolder.of(root / node.name)
         try:
             folder = folder.with_outputs(node.operator.__dataops__.spec.outputs)
             manifests[node.name] = published_manifest(folder)

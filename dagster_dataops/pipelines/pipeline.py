@@ -230,8 +230,9 @@ class Pipeline:
             title = f"<pipeline {self.name!r}, {counted(len(nodes), 'nodes')}, incomplete>"
             states = dict.fromkeys(self._nodes, "not complete")
         else:
-            root = config.data_process_path / self.name
-            title = f"<pipeline {self.name!r}, {counted(len(nodes), 'nodes')}, results in {root}>"
+            root = config.root / self.name
+            count = counted(len(nodes), "nodes")
+            title = f"<pipeline {self.name!r}, {count}, results in {root.path}>"
             states = node_states(self._graph, root)
         rows = [
             (f"{', '.join(node.inputs)} -> {node.name}", states[node.name], repr(node.operator))

@@ -27,6 +27,7 @@ from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.workers import scheduler
 from dagster_dataops.execution.workplaces import collector, range_worker, single
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.workplaces import WorkList
 from tests.execution.engine import CallEach, Outcome, Tally
 from tests.journals import Checkpoint, Line, RunFingerprint, fresh
@@ -173,9 +174,9 @@ def write_input(path: Path, records: Iterable[object]) -> JsonlDataset:
     return JsonlDataset.of_file(path)
 
 
-def node(path: Path, name: str = "node") -> NodeFolder:
+def node(path: Path | Root, name: str = "node") -> NodeFolder:
     """Return the node folder ``name`` below ``path``."""
-    return NodeFolder(path / name, name)
+    return NodeFolder.of((path if isinstance(path, Root) else Root(path)) / name)
 
 
 def run(

@@ -9,6 +9,7 @@ from typing import Any
 from dagster_dataops import Drop, To
 from dagster_dataops.data import data_register
 from dagster_dataops.foundation.hashing.file_digests import has_content
+from dagster_dataops.foundation.places.root import Root
 from tests.execution.helpers import lines, node
 from tests.nodes import NodeFolder, published
 
@@ -72,7 +73,7 @@ def operator_for(mode: str, workers: int = 2, **given: Any) -> Any:
     return chosen(_concurrency_mode=mode, _max_workers=workers, **given)
 
 
-def splits(path: Path, name: str = "node") -> NodeFolder:
+def splits(path: Path | Root, name: str = "node") -> NodeFolder:
     """Return the folder of the operator with the folders of its outputs."""
     return node(path, name).with_outputs(OUTPUTS)
 

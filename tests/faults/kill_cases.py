@@ -11,7 +11,6 @@ import orjson
 from dagster_dataops import config, data, load_artefact, load_result
 from dagster_dataops.checkpoints.folder import manifest
 from dagster_dataops.checkpoints.journal.stored_outcomes import outcomes_in
-from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.open_stores import writing
 from tests.execution.helpers import MODES, lines
 from tests.execution.splitting import OUTPUTS, check_manifests, splits, written
@@ -497,7 +496,7 @@ if __name__ == "__main__":
     config.data_process_scratch = HOME / scratch
     config.data_process_path = HOME / root if root == "local" else root
     context = RunContext(run=scratch, resume=ResumePolicy.AUTO, flush_seconds=0.5)
-    folder = NodeFolder(config.data_process_path / "work", "work")
+    folder = NodeFolder.of(config.root / "work")
     dataset = JsonlDataset.of_file(HOME / "input.jsonl")
     found = OperatorExecutor(context).run(work(_concurrency_mode=mode), [dataset], folder).manifest
     log("resumed", f"{found.resumed} {len(found.attempts)}")
@@ -553,8 +552,9 @@ class OtherMachines(Stores):
 
     def is_due(self, moment: tuple[str, int]) -> bool:
         config.data_process_scratch, config.data_process_path = self.folder / "watch", self.root
-        bucket, key = bucket_of(config.data_process_path)
-        return bool(_entries_with_outputs(writing(bucket).names(f"{key}/work/.journal")))
+        root = config.root
+        names = writing(root.bucket).names(f"{root.bucket.key_of(root.path)}/work/.journal")
+        return bool(_entries_with_outputs(names))
 
     def check(self) -> None:
         _, resumed, attempts = self.script.log("resumed")[-1]

@@ -20,6 +20,7 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     StorageError,
 )
+from dagster_dataops.foundation.places.root import Root
 from tests.examples import at_most
 from tests.execution.helpers import (
     expected_results,
@@ -64,7 +65,7 @@ def test_files_of_assets_and_partitions_of_any_name_are_below_the_root(
 ) -> None:
     with tempfile.TemporaryDirectory() as place:
         root = Path(place) / "outer" / "root"
-        folder = folder_of(root, key, partition)
+        folder = folder_of(Root(root), key, partition)
         FolderLock(folder.path, "run", 0).release()
         for path in (folder.result, folder.errors, folder.input, folder.manifest):
             write_records(path, [{"n": 1}], "test")

@@ -14,6 +14,7 @@ import pytest
 
 from dagster_dataops import DataLoader2, config, data, load_artefact, load_replies, load_result
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
+from dagster_dataops.configuration import folder_at
 from dagster_dataops.datasets.exporters.delivery import Exported
 from dagster_dataops.errors import NewerVersionError, StreamStateError
 from dagster_dataops.models.batches.batch_delivery import BatchState
@@ -52,7 +53,7 @@ def finished(case: str) -> Any:
 
 
 def node_of(root: Path, case: str) -> NodeFolder:
-    return NodeFolder(root / case / "node", "node")
+    return NodeFolder.of(folder_at(root / case / "node"))
 
 
 def lines_in(folder: NodeFolder) -> dict[str, bytes]:
@@ -275,7 +276,8 @@ def stored(version: str, tmp_path: Path) -> Path:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             store.put(str(path.relative_to(folder)), path.read_bytes())
-    return machine(tmp_path / "copies", store)
+    config.data_process_scratch = tmp_path / "copies"
+    return machine(tmp_path / "copies", store).path
 
 
 def test_results_on_a_store_are_read_and_retried(thaw: Thaw, tmp_path: Path, version: str) -> None:

@@ -24,6 +24,7 @@ from dagster_dataops.errors import (
     RetryRefusedError,
 )
 from dagster_dataops.foundation.concurrency.background import deleting
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.pipelines import local_run
 from dagster_dataops.pipelines.node_state import node_states
 from tests.faults.crashing import wait_until
@@ -578,12 +579,12 @@ def test_a_node_is_not_run_done_or_unfinished(docs_root):
         ppl.second = data.node_state_tests.keep(stop_at=2)
         ppl.third = data.node_state_tests.keep()
         ppl.fourth = data.node_state_tests.keep(_save_data=False)
-    assert set(node_states(ppl.graph, docs_root).values()) == {"not run", "not saved"}
+    assert set(node_states(ppl.graph, Root(docs_root)).values()) == {"not run", "not saved"}
 
     with pytest.raises(RecordError):
         ppl(ROWS)
 
-    assert node_states(ppl.graph, docs_root) == {
+    assert node_states(ppl.graph, Root(docs_root)) == {
         "first": "done, 4 rows, 1 failed",
         "second": "unfinished, 2 of 4 records",
         "third": "not run",
@@ -597,4 +598,4 @@ def test_an_unreadable_folder_is_reported(docs_root):
     ppl(ROWS)
     (docs_root / "first" / "checkpoints" / "1" / "journal").mkdir(parents=True)
 
-    assert node_states(ppl.graph, docs_root)["first"].startswith("unreadable: ")
+    assert node_states(ppl.graph, Root(docs_root))["first"].startswith("unreadable: ")

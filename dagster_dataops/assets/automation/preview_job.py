@@ -96,7 +96,7 @@ def preview_job(
                 part = None if plan.spec.partitions_def is None else partition
                 folder = plan.folder(dataops, part)
                 inputs = [dataset for name in plan.node.inputs for dataset in results[name]]
-                folders = {each: NodeFolder.at(results[each][0].path) for each in plan.artefacts}
+                folders = {each: NodeFolder.of_result(results[each][0]) for each in plan.artefacts}
                 operator = with_loaded(plan.node.name, operators[plan.node.name], folders)
                 asked = prompt_metadata(operator, inputs, PREVIEW_PROMPT)
                 report = run_preview(context, dataops, operator, inputs, folder, limit)

@@ -14,7 +14,7 @@ from typing import Final, Self
 import dagster as dg
 
 from dagster_dataops.assets.inputs.partitions import named, ordered
-from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.path_pattern import PathPattern, SourceFile
 from dagster_dataops.assets.inputs.source_files import exists, source_file
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset
@@ -134,7 +134,7 @@ class _Current:
         Results of `DataOpsIOManager` are read from their folders: Dagster cannot load them here,
         because it does not provide the resource that the IO manager needs.
         """
-        if isinstance(path, (Path, PathPattern)):
+        if isinstance(path, SourceFile):
             file = source_file(path, self.partition, self.dataops)
             return file if isinstance(file, Path) else JsonlDataset.at(file)
         folder = self.dataops.folder(key.path, self.partition)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import dagster as dg
 
@@ -10,7 +9,7 @@ from dagster_dataops.assets.checks.declared_check import DeclaredCheck
 from dagster_dataops.assets.checks.findings import Finding, check_result
 from dagster_dataops.assets.checks.inspectors import inspect
 from dagster_dataops.assets.inputs.partitions import ordered
-from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.path_pattern import PathPattern, SourceFile
 from dagster_dataops.assets.inputs.source_files import exists, source_file
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
@@ -33,7 +32,7 @@ class CheckedAsset:
     key: dg.AssetKey
     checks: Sequence[DeclaredCheck]
     partitions: dg.PartitionsDefinition[str] | None = None
-    path: Path | PathPattern | None = None
+    path: SourceFile | None = None
 
 
 def declared_results(

@@ -9,7 +9,6 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.exporters.arrow_types import ArrowTable, batches, write_batches
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, UnfitValueError
 from dagster_dataops.errors import InputError
-from dagster_dataops.foundation.places.shown_places import shown_place
 
 _INSTEAD = "annotate the input as list[dict] or JsonlDataset"
 
@@ -73,5 +72,5 @@ def _refused(datasets: Sequence[JsonlDataset], error: UnfitValueError) -> InputE
             index -= sum(1 for _ in dataset)
             continue
         reason = f"column {error.column!r} cannot be one of Arrow: {error.found}; {_INSTEAD}"
-        return InputError(f"{shown_place(path)}, line {line}", reason)
+        return InputError(f"{path}, line {line}", reason)
     return InputError(f"record {error.index}", f"{error.found}; {_INSTEAD}")

@@ -24,8 +24,8 @@ from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.hashing.file_digests import content_digest
-from dagster_dataops.foundation.places.bucket import Location
-from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.places.bucket import Location, local_path
+from dagster_dataops.foundation.places.url_forms import ObjectUrl
 
 VERSION: Final = "dagster/data_version"
 INPUT_VERSION: Final = "dagster/input_data_version"
@@ -48,7 +48,9 @@ class ExternalFiles:
     ) -> None:
         self._texts = texts
         self._files = {
-            key: dataops.location(path) for key, path in inputs if isinstance(path, Path)
+            key: dataops.location(file)
+            for key, file in inputs
+            if isinstance(file, (Path, ObjectUrl))
         }
         self._alone = len(inputs) == 1
         # `None` for a missing file: the step raises a better error.
@@ -73,7 +75,7 @@ class ExternalFiles:
             try:
                 version = self._version(context, key, rows_in if self._alone else None)
             except (DataOpsError, OSError) as error:  # the result is valid without the version
-                context.log.warning("%s has no data version: %s", shown_place(path), error)
+                context.log.warning("%s has no data version: %s", path, error)
                 continue
             if version is not None:
                 tags[f"{INPUT_VERSION}/{key.to_user_string()}"] = version
@@ -98,8 +100,8 @@ def _event(
     from dagster_dataops.assets.metadata.materialization import dataset_metadata
 
     times = {}
-    if isinstance(dataset.location, Path):
-        modified = dataset.location.stat().st_mtime
+    if (path := local_path(dataset.location)) is not None:
+        modified = path.stat().st_mtime
         times[LAST_UPDATED] = dg.MetadataValue.timestamp(modified)
     return dg.AssetMaterialization(
         asset_key=key,

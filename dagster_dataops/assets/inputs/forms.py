@@ -17,7 +17,6 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.exporters.packages import require
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
 from dagster_dataops.foundation.places.parted_file import PartedFile
-from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.quantities import counted
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def _path(datasets: Datasets) -> Path:
     """Return the folder of an artefact, or the file of a result."""
     dataset = _only(datasets, "Path", "list[Path] or dict[str, Path]").download()
     try:
-        return load_artefact(NodeFolder.at(dataset.path)).path
+        return load_artefact(NodeFolder.of_result(dataset)).path
     except ResultMissingError:
         return dataset.path
 
@@ -217,7 +216,7 @@ def _polars_frame(datasets: Datasets) -> Any:
 
 def _places(datasets: Datasets) -> str:
     more = f" and {len(datasets) - 1:,} more" if len(datasets) > 1 else ""
-    return f"{shown_place(datasets[0].location)}{more}" if datasets else "of no partitions"
+    return f"{datasets[0].location!s}{more}" if datasets else "of no partitions"
 
 
 def _table(datasets: Datasets) -> "pa.Table":

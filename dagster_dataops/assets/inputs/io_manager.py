@@ -21,6 +21,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, ResultMissingError
+from dagster_dataops.foundation.places.bucket import local_path
 from dagster_dataops.foundation.quantities import counted
 
 OPERATOR_INPUT: Final = dg.DagsterType(
@@ -73,7 +74,9 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
 
     def _store(self, context: dg.OutputContext, partition: str | None, value: Any) -> None:
         folder = self.dataops.folder(context.asset_key.path, partition)
-        if isinstance(value, JsonlDataset) and value.location == folder.result.absolute():
+        if isinstance(value, JsonlDataset) and (
+            local_path(value.location) == folder.result.absolute()
+        ):
             return  # the step adds the metadata
         dataset = write_result(folder, records_of(value), context.run_id)
         if partition is None or context.has_partition_key:

@@ -7,7 +7,7 @@ from dagster_dataops.assets.inputs.path_pattern import key_finder, matching
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError
 from dagster_dataops.foundation.places.open_stores import reading
-from dagster_dataops.foundation.places.url_forms import is_url
+from dagster_dataops.foundation.places.url_forms import ObjectUrl, is_url
 
 _SAMPLE: Final = "partition"
 
@@ -37,7 +37,7 @@ def _files(pattern: str) -> list[str]:
 
 def _objects(pattern: str, dataops: DataOpsResource) -> list[str]:
     key_finder(pattern)  # its errors come first
-    sample = dataops.location(Path(pattern.format(partition=_SAMPLE)))
+    sample = dataops.location(ObjectUrl(pattern.format(partition=_SAMPLE)))
     if isinstance(sample, Path):
         raise ConfigurationError("source", pattern, "the URL of objects on an object store")
     bucket = sample.bucket

@@ -16,7 +16,6 @@ from dagster_dataops.assets.runtime.step_context import StepContext, is_direct
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location
-from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.quantities import counted
 
 
@@ -171,7 +170,7 @@ def pattern_paths(
     if missing and not pattern.allow_missing:
         reason = (
             f"{len(missing):,} of {counted(len(paths), 'partitions')} have no file: "
-            f"{named([shown_place(path) for path in missing])}. Put them there, or build the "
+            f"{named([str(path) for path in missing])}. Put them there, or build the "
             "assets with allow_missing_partitions=True"
         )
         raise InputError(str(pattern), reason)

@@ -5,7 +5,7 @@ import re
 import string
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import quote, unquote
 
 import dagster as dg
@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from dagster_dataops.assets.inputs.window_formats import WindowFormats
 from dagster_dataops.errors import ConfigurationError, InputError
-from dagster_dataops.foundation.places.url_forms import is_url
+from dagster_dataops.foundation.places.url_forms import ObjectUrl, is_url
 
 PLACEHOLDER: Final = "partition"
 # Characters that Dagster refuses in a key or a database cannot store, and the escape character.
@@ -80,8 +80,8 @@ class PathPattern:
                 return re.sub(r"[^A-Za-z0-9_]", "_", name)
         return "files"
 
-    def path(self, key: str) -> Path:
-        """Return the file of a partition; of a URL a path that `DataOpsResource.place` takes.
+    def path(self, key: str) -> Path | ObjectUrl:
+        """Return the file of a partition.
 
         Raises:
             InputError: The key leads to another folder, or its file is that of another partition.
@@ -94,7 +94,12 @@ class PathPattern:
                     f"write {{{name}}}, or a date format that tells them apart, such as one with %z"
                 )
                 raise InputError(f"of partition {key!r}", reason)
-        return Path(self.text.format(**_values(key, self.partitions)))
+        text = self.text.format(**_values(key, self.partitions))
+        return ObjectUrl(text) if is_url(text) else Path(text)
+
+
+SourceFile: TypeAlias = Path | ObjectUrl | PathPattern
+"""The file of a source, or one for each partition."""
 
 
 def is_pattern(text: str) -> bool:

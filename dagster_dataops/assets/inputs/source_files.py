@@ -2,19 +2,17 @@
 
 from pathlib import Path
 
-from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.path_pattern import PathPattern, SourceFile
 from dagster_dataops.assets.runtime.resource import DataOpsResource
-from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.object_file import object_exists
 
 
-def source_file(
-    given: Path | PathPattern, partition: str | None, dataops: DataOpsResource
-) -> Location:
+def source_file(given: SourceFile, partition: str | None, dataops: DataOpsResource) -> Location:
     """Return where the file of a source is.
 
     Args:
-        given: The path or URL of the file, or the pattern of one file for each partition.
+        given: The file, or the pattern of one file for each partition.
         partition: The partition of a pattern.
         dataops: The resource; its ``storage_options`` are those of the object store.
 
@@ -31,4 +29,6 @@ def exists(location: Location) -> bool:
     Raises:
         InputError: The object store cannot be read.
     """
-    return location.exists() if isinstance(location, Path) else object_exists(location)
+    if isinstance(location, BucketFile):
+        return object_exists(location)
+    return Path(location).exists()

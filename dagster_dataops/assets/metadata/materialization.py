@@ -72,7 +72,7 @@ def _place_of(dataset: JsonlDataset, partition: str | None) -> dict[str, Any]:
     uri = published_uri(dataset.location)
     if partition is None:
         return {URI: uri}
-    local = isinstance(dataset.location, Path) and uri.startswith("file:")
+    local = isinstance(dataset.location, Path)
     shown = dg.MetadataValue.path(dataset.path) if local else dg.MetadataValue.text(uri)
     return {PATH: shown}
 

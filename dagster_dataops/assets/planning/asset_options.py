@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from keyword import iskeyword
-from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, TypedDict, cast
 
 import dagster as dg
@@ -15,6 +14,7 @@ from dagster_dataops.assets.planning.run_tags import step_tags
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.places.root import Root
 
 DATAOPS: Final = "dataops"  # the default key of the resource
 Condition: TypeAlias = dg.AutomationCondition[dg.AssetKey]
@@ -126,7 +126,7 @@ class AssetOptions(TypedDict, total=False):
     ]
 
 
-def root_of(options: AssetOptions) -> Path | None:
+def root_of(options: AssetOptions) -> Root | None:
     """Return the folder of all results if the definitions name it, else ``None``."""
     resource = options.get("resource")
     return None if resource is None else resource.defined_root

@@ -21,7 +21,7 @@ from dagster_dataops.assets.checks.error_rate import (
     error_rates_of,
 )
 from dagster_dataops.assets.checks.missing_columns import missing_columns_spec, needs_columns
-from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.path_pattern import SourceFile
 from dagster_dataops.assets.launchpad.config_schema import config_schema
 from dagster_dataops.assets.metadata.metadata_keys import IO_MANAGER_KEY
 from dagster_dataops.assets.planning.asset_options import (
@@ -38,12 +38,14 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource, io_manager_
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.exporters.endings import names_file
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.foundation.places.url_forms import ObjectUrl
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 
 PARTITION: Final = "{partition}"  # in the path of an export
 
-_Input: TypeAlias = tuple[dg.AssetKey, str | Path | PathPattern]
+_Input: TypeAlias = tuple[dg.AssetKey, str | SourceFile]
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,7 @@ class SourceAsset:
 
     key: dg.AssetKey
     definition: dg.AssetsDefinition | dg.AssetSpec | None
-    path: Path | PathPattern | None = None
+    path: SourceFile | None = None
     function: Callable[..., Any] | None = None
     plan: AssetPlan | None = None
     files: tuple[dg.AssetSpec, ...] = ()
@@ -326,7 +328,8 @@ def _check_own_key(
     """Check that no result of a node has the asset key of the source."""
     for spec in results:
         if spec.key == origin.key:
-            file = f", the file {origin.path}," if isinstance(origin.path, Path) else ""
+            named = isinstance(origin.path, (Path, ObjectUrl))
+            file = f", the file {origin.path}," if named else ""
             reason = (
                 f"node {node.name!r} and its source{file} would be one asset, "
                 f"{spec.key.to_user_string()}; give the node another name"
@@ -351,7 +354,7 @@ def _check_partitions(
 
 
 def _completed(
-    spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Path | None, manager: str
+    spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Root | None, manager: str
 ) -> dg.AssetSpec:
     """Return ``spec`` with the dependencies of its node.
 
@@ -368,7 +371,7 @@ def _completed(
     )
 
 
-def _address(spec: dg.AssetSpec, node: OperatorNode, root: Path | None) -> dict[str, str]:
+def _address(spec: dg.AssetSpec, node: OperatorNode, root: Root | None) -> dict[str, str]:
     """Return the metadata with the URI of a result, if its materializations do not have it.
 
     They have it without partitions. That of an export is known when it is made.

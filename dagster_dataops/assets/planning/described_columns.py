@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.checks.error_rate import check_nodes
-from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.path_pattern import SourceFile
 from dagster_dataops.assets.metadata.columns.column_texts import texts_of
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.definition.operator import Operator
@@ -34,7 +33,7 @@ class DescribedColumns:
     common: Mapping[str, str] = field(default_factory=dict)
     by_node: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     keys: Mapping[str, dg.AssetKey] = field(default_factory=dict)
-    source: Path | PathPattern | None = None
+    source: SourceFile | None = None
 
     @classmethod
     def of(
@@ -42,7 +41,7 @@ class DescribedColumns:
         graph: OperatorGraph,
         given: ColumnOption | None,
         keys: Mapping[str, dg.AssetKey],
-        source: Path | PathPattern | None = None,
+        source: SourceFile | None = None,
     ) -> "DescribedColumns":
         """Return the columns that the option describes.
 

@@ -1,7 +1,6 @@
 """Map asset keys and partitions to folders below the root."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
@@ -10,6 +9,7 @@ import xxhash
 
 from dagster_dataops.assets.metadata.metadata_keys import URI
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.operators.kinds.kind_table import RECORD
 
@@ -20,25 +20,25 @@ _FILES: Final = (".jsonl", ".jsonl.json")  # suffixes of an asset's own files
 _LONGEST: Final = 150  # of 255 bytes: file names begin with the name of their folder
 
 
-def folder_of(root: Path, key: Sequence[str], partition: str | None = None) -> NodeFolder:
+def folder_of(root: Root, key: Sequence[str], partition: str | None = None) -> NodeFolder:
     """Return the node folder of an asset or partition, always inside ``root``.
 
     Different keys and partitions have different folders. No folder is inside the checkpoints, the
     artefact or the parts of another.
     """
     first, *others = map(safe_part, key)
-    folder = NodeFolder(root / first, first)
+    folder = NodeFolder.of(root / first)
     for name in others:
         if folder.path / name in {folder.artefact, folder.parts}:
             name = f"{name[:-1]}%{ord(name[-1]):02X}"  # noqa: PLW2901 - escaped
-        folder = NodeFolder(folder.path / name, name)
+        folder = NodeFolder.of(folder.root / name)
     if partition is not None:
-        folder = NodeFolder(folder.path / PARTITIONS / safe_part(partition), folder.name)
+        folder = NodeFolder.of(folder.root / PARTITIONS / safe_part(partition), folder.name)
     return folder
 
 
 def address_of(
-    spec: dg.AssetSpec, root: Path | None, kind: OperatorKind = RECORD
+    spec: dg.AssetSpec, root: Root | None, kind: OperatorKind = RECORD
 ) -> dict[str, str]:
     """Return the metadata with the URI of an asset's result, which Dagster shows as its storage.
 
@@ -55,7 +55,7 @@ def address_of(
     return {URI: folder.place.address(place)}
 
 
-def located(spec: dg.AssetSpec, root: Path | None) -> dg.AssetSpec:
+def located(spec: dg.AssetSpec, root: Root | None) -> dg.AssetSpec:
     """Return ``spec`` with the metadata of `address_of`, unless it has a URI already."""
     address = {} if URI in spec.metadata else address_of(spec, root)
     return spec.merge_attributes(metadata=address) if address else spec

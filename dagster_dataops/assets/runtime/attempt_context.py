@@ -34,7 +34,7 @@ def attempt_context(
         resume: Whether finished records of an unfinished attempt are reused.
         folder: The folder of the result.
     """
-    root = dataops.root_path
+    root = dataops.results_root
     messenger = Messenger()
     observations = observations_of(context, root, folder)
     continued, unreported = (
@@ -55,7 +55,7 @@ def attempt_context(
         progress=DagsterProgress(context.log, observations, messenger),
         should_stop=RunMonitor(context, messenger),
         interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
-        root=root,
+        root=root.path,
         clients=dataops.clients,
         cluster=config.cluster if dataops.cluster is None else _cluster_of(dataops.cluster),
     )

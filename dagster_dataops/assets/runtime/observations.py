@@ -1,7 +1,6 @@
 """Observations: the progress of a running step on the asset page."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
@@ -12,6 +11,7 @@ from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.errors import RunWaitingError
 from dagster_dataops.execution.progress import LogPace, ProgressState
+from dagster_dataops.foundation.places.root import Root
 
 _MOST: Final = 20  # each is a row in the asset's events
 _FIRST_SECONDS: Final = 5.0
@@ -77,7 +77,7 @@ def progress_metadata(state: ProgressState, seconds: float) -> dict[str, Any]:
     return {PROGRESS: text}
 
 
-def observations_of(context: StepContext, root: Path, folder: NodeFolder) -> Observations | None:
+def observations_of(context: StepContext, root: Root, folder: NodeFolder) -> Observations | None:
     """Return the observations for the asset of a folder; ``None`` if the step has none there.
 
     Of several results of one operator the first has the observations.

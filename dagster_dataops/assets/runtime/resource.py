@@ -32,8 +32,8 @@ from dagster_dataops.configuration import config, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import Location
-from dagster_dataops.foundation.places.shown_places import shown_place
-from dagster_dataops.foundation.places.url_forms import is_url
+from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.foundation.places.url_forms import ObjectUrl
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
@@ -119,9 +119,12 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     @property
     def root_path(self) -> Path:
         """The root as an absolute path; of an object store the folder of the working copy."""
-        if not self.root:
-            return config.data_process_path
-        return root_setting("root", self.root, self._store_options)
+        return self.results_root.path
+
+    @property
+    def results_root(self) -> Root:
+        """The folder `root_path`, and the bucket of which it is a working copy."""
+        return root_setting("root", self.root, self._store_options) if self.root else config.root
 
     @property
     def _store_options(self) -> dict[str, str]:
@@ -129,12 +132,12 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         found = {name: from_environment(f"storage_options.{name}", one) for name, one in given}
         return {**config.storage_options, **found}
 
-    def location(self, path: Path) -> Location:
-        """Return where a file is that a path or a URL names."""
-        return input_object(str(path), self._store_options) if is_url(path) else path
+    def location(self, file: Path | ObjectUrl) -> Location:
+        """Return where a file is."""
+        return file if isinstance(file, Path) else input_object(file.url, self._store_options)
 
     @property
-    def defined_root(self) -> Path | None:
+    def defined_root(self) -> Root | None:
         """The root if it is set in the definitions; a launch may still change it.
 
         ``None`` if every process reads it from its environment.
@@ -156,7 +159,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
         """Return the folder of an asset, a partition or an op node."""
-        return folder_of(self.root_path, key, partition)
+        return folder_of(self.results_root, key, partition)
 
     def run(
         self, context: StepContext, work: Work | None = None
@@ -172,7 +175,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         events = chosen.run(context, self)
         call = external_call()
         return DataOpsEventIterator(
-            call.checked(events, self.root_path) if call else events, context
+            call.checked(events, self.results_root) if call else events, context
         )
 
     def run_by_pipes(
@@ -205,7 +208,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             yield from self.run(context)
             return
         with ended_by_interrupts(context):
-            call = ExternalCall.of(context, self.root_path, continued_runs(context))
+            call = ExternalCall.of(context, self.results_root, continued_runs(context))
             given = {**arguments, "extras": {**arguments.get("extras", {}), **call.extras}}
             yield from reported_results(context, client.run(context=context, **given))
 
@@ -238,7 +241,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
-            where = f"they are in {shown_place(report.error_path)}"
+            where = f"they are in {folder.located(report.error_path)}"
             text = f"{folder.name}: {failed:,} of {counted(rows_in, 'records')} failed; {where}"
             context.log.warning(text)
         return report

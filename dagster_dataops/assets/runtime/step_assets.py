@@ -1,7 +1,6 @@
 """Find the asset of a step by the folder of its files."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -10,10 +9,11 @@ import dagster as dg
 from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.foundation.places.root import Root
 
 
 def assets_in(
-    context: StepContext, root: Path, folder: NodeFolder
+    context: StepContext, root: Root, folder: NodeFolder
 ) -> list[tuple[dg.AssetKey, str | None]]:
     """Return key and partition of each selected asset of the step whose files are in ``folder``.
 
@@ -35,11 +35,9 @@ def assets_in(
 class _StepAssets:
     """The folders of one step's assets, computed once: a run may have thousands of partitions."""
 
-    def __init__(self, context: dg.AssetExecutionContext, root: Path) -> None:
+    def __init__(self, context: dg.AssetExecutionContext, root: Root) -> None:
         self.root = root
-        self._keys: Mapping[Path, dg.AssetKey] = {
-            folder_of(root, key.path).path: key for key in context.selected_asset_keys
-        }
+        self._keys = {folder_of(root, key.path).path: key for key in context.selected_asset_keys}
         partitioned = context.has_partition_key or context.has_partition_key_range
         names = context.partition_keys if partitioned else ()
         self._partitions: Mapping[str, str] = {safe_part(name): name for name in names}

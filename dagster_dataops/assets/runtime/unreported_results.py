@@ -7,7 +7,6 @@ the same moment, so a kill between them would make the note wrong.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import dagster as dg
@@ -15,6 +14,7 @@ import dagster as dg
 from dagster_dataops.assets.runtime.step_assets import assets_in
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.foundation.places.root import Root
 
 _LATEST: Final = 20  # newer events than the searched one can only be manual reports
 _REMEMBERED: Final = 256
@@ -22,7 +22,7 @@ _REMEMBERED: Final = 256
 _succeeded: Final[OrderedDict[str, None]] = OrderedDict()  # ids of successful runs
 
 
-def unreported_in(context: StepContext, root: Path, folder: NodeFolder) -> Callable[[str], bool]:
+def unreported_in(context: StepContext, root: Root, folder: NodeFolder) -> Callable[[str], bool]:
     """Return a predicate of run ids: did the run publish in ``folder`` without a Dagster event?
 
     For a run that succeeded, a process queries the database once; for any other run, twice per

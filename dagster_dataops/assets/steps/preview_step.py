@@ -7,7 +7,7 @@ and checkpoint are unchanged. The operator is really called, at the full cost of
 
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ from dagster_dataops.datasets.writer import first_lines
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_first
+from dagster_dataops.foundation.places.bucket import local_path
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.dry_run import calls_models, estimates_of
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
@@ -65,7 +66,7 @@ _LOGGED_CHARACTERS: Final = 500
 def preview_folder(folder: NodeFolder) -> NodeFolder:
     """Return the folder for previews of an asset."""
     outputs = {name: preview_folder(output) for name, output in folder.outputs.items()}
-    return NodeFolder(folder.path / _FOLDER, folder.name, outputs)
+    return replace(folder, path=folder.path / _FOLDER, outputs=outputs)
 
 
 def earlier_preview(
@@ -83,8 +84,8 @@ def earlier_preview(
 
 
 def _is_preview(dataset: JsonlDataset) -> bool:
-    place = dataset.location
-    return isinstance(place, Path) and place.parent.name == _FOLDER
+    path = local_path(dataset.location)
+    return path is not None and path.parent.name == _FOLDER
 
 
 def limit_over(inputs: Sequence[JsonlDataset], limit: int | None) -> int:

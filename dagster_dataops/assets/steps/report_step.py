@@ -1,7 +1,6 @@
 """report_step: an asset after all others of a pipeline, with its report as one HTML file."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
@@ -11,6 +10,7 @@ from dagster_dataops.assets.metadata.metadata_keys import PATH, REPORT, SIZE_BYT
 from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.pipelines.reporting.html_report import FILE_NAME, WrittenReport, write_report
 
 _NAME: Final = "report"
@@ -52,11 +52,11 @@ def report_step(planned: PlannedPipeline) -> dg.AssetsDefinition:
     return report
 
 
-def _places(planned: PlannedPipeline, dataops: DataOpsResource) -> list[Path]:
+def _places(planned: PlannedPipeline, dataops: DataOpsResource) -> list[Root]:
     """Return the folders of the nodes, and before them that of a source that is written."""
-    folders = [plan.folder(dataops, None).path for plan in planned.plans]
+    folders = [plan.folder(dataops, None).root for plan in planned.plans]
     if isinstance(planned.origin.definition, dg.AssetsDefinition):
-        folders.insert(0, dataops.folder(planned.origin.key.path).path)
+        folders.insert(0, dataops.folder(planned.origin.key.path).root)
     return folders
 
 

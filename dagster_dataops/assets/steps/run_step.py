@@ -12,7 +12,7 @@ from dagster_dataops.assets.inputs.external_datasets import report_datasets
 from dagster_dataops.assets.inputs.external_files import ExternalFiles
 from dagster_dataops.assets.inputs.multi_partition import PartitionResult, materialize_all
 from dagster_dataops.assets.inputs.partitions import loaded_parts, partitions_of, pattern_paths
-from dagster_dataops.assets.inputs.path_pattern import PathPattern
+from dagster_dataops.assets.inputs.path_pattern import PathPattern, SourceFile
 from dagster_dataops.assets.inputs.source_files import source_file
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.operator_config import (
@@ -116,11 +116,11 @@ class _OperatorRun:
     def _inputs(self, folder: NodeFolder) -> StepInputs:
         return StepInputs(folder, len(self.plan.inputs), run_of(self.context).run_id)
 
-    def _parts(self, given: str | Path | PathPattern, partition: str | None) -> Sequence[object]:
+    def _parts(self, given: str | SourceFile, partition: str | None) -> Sequence[object]:
         """Return the parts of an input for one partition, as `StepInputs.add` takes them."""
         if isinstance(given, PathPattern) and partition is None:
             return pattern_paths(self.context, given, self.dataops)
-        if isinstance(given, (Path, PathPattern)):
+        if not isinstance(given, str):
             return [source_file(given, partition, self.dataops)]
         spec = self.plan.spec
         return loaded_parts(self.context, spec, given, self.loaded[given], partition)
@@ -148,7 +148,7 @@ class _OperatorRun:
         for name, spec in self.plan.artefacts.items():
             folder = folder_of_artefact(self.dataops, spec, partition)
             earlier = earlier_preview(self.context, self.dataops, spec.key, partition)
-            folders[name] = folder if earlier is None else NodeFolder.at(earlier.path)
+            folders[name] = folder if earlier is None else NodeFolder.of_result(earlier)
         return self._with(folders)
 
     def _with(self, folders: Mapping[str, NodeFolder]) -> Operator:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.inputs.external_datasets import dataset_keys, dataset_specs
-from dagster_dataops.assets.inputs.path_pattern import PathPattern, is_pattern
+from dagster_dataops.assets.inputs.path_pattern import PathPattern, SourceFile, is_pattern
 from dagster_dataops.assets.inputs.source_results import SourceWork
 from dagster_dataops.assets.metadata.code_references import code_references
 from dagster_dataops.assets.metadata.leaf_metadata import planned_leaves
@@ -59,7 +59,7 @@ from dagster_dataops.execution.runners.given_stream import (
     stem_of,
 )
 from dagster_dataops.foundation.hashing.values import digest
-from dagster_dataops.foundation.places.url_forms import is_object_url
+from dagster_dataops.foundation.places.url_forms import ObjectUrl, is_object_url
 from dagster_dataops.operators.definition.reader_base import Readable, returns_stream
 from dagster_dataops.operators.definition.spec_builder import checked_name
 from dagster_dataops.pipelines.combined_inputs import Combined
@@ -159,11 +159,12 @@ def _of_path(text: str, pipeline: str, options: AssetOptions) -> SourceAsset:
         raise ConfigurationError("source", text, allowed)
     if _is_streamed(text):
         return _streamed(_of_file(text, options), None, pipeline, options)
-    path: Path | PathPattern
+    path: SourceFile
     if partitions_def is None:
-        path = Path(text) if is_object_url(text) else Path(text).expanduser().absolute()
-        name = _named_after(Path(file_name(text)).stem or path.stem)
-        said, uri = path.name, text if is_object_url(text) else path.as_uri()
+        here = Path(text).expanduser().absolute()
+        path = ObjectUrl(text) if is_object_url(text) else here
+        name = _named_after(Path(file_name(text)).stem or here.stem)
+        said, uri = here.name, text if is_object_url(text) else here.as_uri()
     else:
         skip = options.get("allow_missing_partitions", False)
         path = PathPattern(text, partitions_def, allow_missing=skip)
@@ -354,7 +355,7 @@ def _planned(
 def _combined(source: Combined, pipeline: str, options: AssetOptions) -> SourceAsset:
     taken = [_taken(one, pipeline, options) for one in source.inputs]
     ins: dict[str, dg.AssetIn] = {}
-    inputs: list[tuple[dg.AssetKey, str | Path | PathPattern]] = []
+    inputs: list[tuple[dg.AssetKey, str | SourceFile]] = []
     for number, origin in enumerate(taken, 1):
         if origin.path is None:
             ins[f"input_{number}"] = dg.AssetIn(key=origin.key)

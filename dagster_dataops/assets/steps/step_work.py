@@ -149,7 +149,7 @@ def _blocks(plan: AssetPlan, event: StepEvent) -> bool:
 
 
 def _result_in(folder: NodeFolder) -> RunResult:
-    manifest = Manifest.load(folder.manifest)
+    manifest = Manifest.of(folder)
     if manifest is None:
         raise ResultMissingError(str(folder.result), "nothing was published there yet")
     return manifest, manifest.error_file(folder)

@@ -7,11 +7,11 @@ others in place.
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
+from dagster_dataops.foundation.places.bucket import local_path
 
 
 def check_together(inputs: Sequence[JsonlDataset]) -> None:
@@ -21,8 +21,8 @@ def check_together(inputs: Sequence[JsonlDataset]) -> None:
         InputError: Two of the inputs are of different runs.
     """
     known: dict[str, tuple[str, Manifest]] = {}
-    paths = [one.location for one in inputs if isinstance(one.location, Path)]
-    for path in paths if len(inputs) > 1 else ():
+    paths = map(local_path, (one.location for one in inputs))
+    for path in filter(None, paths) if len(inputs) > 1 else ():
         manifest = Manifest.load(path.with_name(f"{path.name}.json"))
         if manifest is None or not manifest.part_of:
             continue

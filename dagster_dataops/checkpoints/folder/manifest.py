@@ -17,7 +17,7 @@ from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import is_newer, is_read
 from dagster_dataops.checkpoints.places.node_place import NodePlace
 from dagster_dataops.checkpoints.places.placement import place_of, place_of_file, refresh_below
-from dagster_dataops.configuration import config, root_setting
+from dagster_dataops.configuration import folder_at
 from dagster_dataops.datasets.artefact import (
     SUFFIX,
     Artefact,
@@ -36,10 +36,15 @@ from dagster_dataops.datasets.published_files import (
 )
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
-from dagster_dataops.foundation.places.bucket import Location, published_path
+from dagster_dataops.foundation.places.bucket import (
+    LocalFile,
+    Location,
+    StoreBucket,
+    published_file,
+)
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.opening import state_at
-from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 
 OutputFacts: TypeAlias = dict[str, Any]  # the keys of `_OUTPUT_KINDS`
@@ -54,22 +59,36 @@ class NodeFolder:
         name: The node's name. All file names begin with it.
         outputs: The folders of the results of a node with named outputs, by name; else empty. The
             node's own folder then has checkpoints, error file and manifest.
+        bucket: The bucket that has the files; the folder is then a working copy. ``None`` if the
+            folder has them.
     """
 
     path: Path
     name: str
     outputs: Mapping[str, "NodeFolder"] = field(default_factory=dict, hash=False)
+    bucket: StoreBucket | None = None
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> "NodeFolder":
+    def of(cls, folder: Root, name: str = "") -> "NodeFolder":
+        """Return the folder of a node.
+
+        Args:
+            folder: The folder, such as ``root / "name"``.
+            name: The name of the node; by default that of the folder.
+        """
+        return cls(folder.path, name or folder.path.name, bucket=folder.bucket)
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str] | Root) -> "NodeFolder":
         """Return the folder at ``path``, or the folder of the result at ``path``.
 
         Raises:
             ResultMissingError: The folder contains no result.
             ConfigurationError: The path is a URL.
         """
-        given = root_setting("folder", path, config.storage_options)
-        refresh_below(given)
+        root = path if isinstance(path, Root) else folder_at(path)
+        refresh_below(root)
+        given = root.path
         found = [given] if given.name.endswith(RESULT) else sorted(given.glob(f"*{RESULT}"))
         if not found:
             reason = (
@@ -77,18 +96,38 @@ class NodeFolder:
                 "node with several results the folder of one of them"
             )
             raise ResultMissingError(str(given), reason)
-        return cls(found[0].parent, found[0].name.removesuffix(RESULT))
+        folder = Root(found[0].parent, root.bucket)
+        return cls.of(folder, found[0].name.removesuffix(RESULT))
+
+    @classmethod
+    def of_result(cls, dataset: JsonlDataset) -> "NodeFolder":
+        """Return the folder of a result that this machine has.
+
+        Raises:
+            ResultMissingError: It is gone.
+        """
+        location = dataset.location
+        return cls.at(Root(dataset.path, None if isinstance(location, Path) else location.bucket))
 
     def with_outputs(self, names: Iterable[str]) -> "NodeFolder":
         """Return the folder with a folder in it for each named output, unless it has them."""
         if tuple(self.outputs) == tuple(names):
             return self
-        return replace(self, outputs={name: NodeFolder(self.path / name, name) for name in names})
+        return replace(self, outputs={name: NodeFolder.of(self.root / name) for name in names})
+
+    def located(self, path: Path) -> LocalFile:
+        """Return where a file or folder of the node is; its text is what users know it by."""
+        return self.root.located(path)
+
+    @property
+    def root(self) -> Root:
+        """The folder, for those of other nodes below."""
+        return Root(self.path, self.bucket)
 
     @property
     def place(self) -> NodePlace:
         """Where the files are: in this folder, or in the bucket of which it is a working copy."""
-        return place_of(self.path, self.name)
+        return place_of(self.root, self.name)
 
     @property
     def result(self) -> Path:
@@ -248,20 +287,25 @@ class Manifest:
         return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     @classmethod
-    def load(cls, path: Path) -> "Manifest | None":
+    def of(cls, folder: NodeFolder) -> "Manifest | None":
+        """Return the manifest of a node, as `load`."""
+        return cls.load(folder.located(folder.manifest))
+
+    @classmethod
+    def load(cls, path: LocalFile) -> "Manifest | None":
         """Return the manifest at ``path``; ``None`` if it is missing or malformed.
 
         Raises:
             NewerVersionError: It has the format of a newer version.
         """
         try:
-            data = path.read_bytes()
+            data = Path(path).read_bytes()
         except OSError:
             return None
         return cls.parse(data, path)
 
     @classmethod
-    def parse(cls, data: bytes, path: Path) -> "Manifest | None":
+    def parse(cls, data: bytes, path: LocalFile) -> "Manifest | None":
         """Return the manifest in ``data``; ``None`` if it is malformed.
 
         Args:
@@ -298,7 +342,8 @@ class Manifest:
             return {"": (folder, self)}
         found = {}
         for name, facts in self.outputs.items():
-            place = NodeFolder(Path(os.path.normpath(folder.path / facts["folder"])), facts["name"])
+            path = Path(os.path.normpath(folder.path / facts["folder"]))
+            place = NodeFolder.of(folder.root.at(path), facts["name"])
             own = {key: facts[key] for key in _OWN_FACTS}
             part_of = os.path.relpath(folder.manifest, place.path)
             found[name] = (
@@ -319,14 +364,16 @@ class Manifest:
             path = NodeFolder(node.parent, node.name.removesuffix(MANIFEST)).errors
         return path if self.failed and path.exists() else None
 
-    def dataset(self, path: Path) -> JsonlDataset:
-        """Return the handle of the result at ``path``.
+    def dataset(self, folder: NodeFolder) -> JsonlDataset:
+        """Return the handle of the result in a folder.
 
         The manifest is put in place last. A file that was changed later may be another file with
         its modification time set back. The handle of such a changed file has no state, so that its
         digest is checked before it is used.
         """
-        made = JsonlDataset(path.absolute(), self.size_bytes, self.rows_out, self.fingerprint)
+        path = folder.result.absolute()
+        location = folder.located(path)
+        made = JsonlDataset(location, self.size_bytes, self.rows_out, self.fingerprint)
         try:
             state = state_at(path)
             published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
@@ -389,7 +436,7 @@ def _outputs_in(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def other_format(path: Path) -> str:
+def other_format(path: LocalFile) -> str:
     """Return the format of a manifest that this version does not read; else an empty text.
 
     Args:
@@ -399,16 +446,16 @@ def other_format(path: Path) -> str:
         NewerVersionError: It has the format of a newer version.
     """
     try:
-        found = _format_in(orjson.loads(path.read_bytes()))
+        found = _format_in(orjson.loads(Path(path).read_bytes()))
     except (OSError, AttributeError, orjson.JSONDecodeError):
         return ""
     _check_not_newer(found, path)
     return "" if is_read(found) else found  # empty for that of a source
 
 
-def _check_not_newer(format_: str, path: Path) -> None:
+def _check_not_newer(format_: str, path: LocalFile) -> None:
     if is_newer(format_):
-        raise NewerVersionError(shown_place(path), format_, FORMAT)
+        raise NewerVersionError(str(path), format_, FORMAT)
 
 
 def _is_output(facts: object) -> bool:
@@ -444,7 +491,7 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     Args:
         folder: Of the node, with the folders of its outputs if it has several.
     """
-    manifest = Manifest.load(folder.manifest)
+    manifest = Manifest.of(folder)
     if manifest is None:
         return None
     places = [(name, output_place(folder, place)) for name, place in folder.outputs.items()]
@@ -475,10 +522,10 @@ def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
 
 def published_here(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's local result and manifest; a working copy is not refreshed first."""
-    manifest = Manifest.load(folder.manifest)
+    manifest = Manifest.of(folder)
     if manifest is None or not _is_intact(folder, manifest):
         return None
-    return manifest.dataset(folder.result), manifest
+    return manifest.dataset(folder), manifest
 
 
 def is_published(folder: NodeFolder) -> bool:
@@ -488,8 +535,8 @@ def is_published(folder: NodeFolder) -> bool:
 
 def published_uri(location: Location) -> str:
     """Return the URI of a published result or an input; that of an object is in its store."""
-    path = published_path(location)
-    return str(location) if path is None else place_of_file(path).uri(path)
+    file = published_file(location)
+    return str(location) if file is None else place_of_file(file).uri(Path(file))
 
 
 def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
@@ -508,8 +555,9 @@ def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
     if found:
         return found[0]
     if not folder.result.exists():
-        raise ResultMissingError(str(folder.result), "nothing was published there yet")
-    return JsonlDataset.of_file(folder.result)
+        place = folder.located(folder.result)
+        raise ResultMissingError(str(place), "nothing was published there yet")
+    return JsonlDataset.at(folder.located(folder.result.absolute()))
 
 
 def result_by_range(folder: NodeFolder) -> JsonlDataset:
@@ -534,7 +582,8 @@ def _remote_result(folder: NodeFolder) -> JsonlDataset | None:
         InputError: It was replaced.
     """
     remote = folder.place.remote()
-    manifest = None if remote is None else Manifest.parse(remote.manifest, folder.manifest)
+    place = folder.located(folder.manifest)
+    manifest = None if remote is None else Manifest.parse(remote.manifest, place)
     if remote is None or manifest is None or manifest.parted or manifest.artefact:
         return None
     file = remote.files.get(folder.result.name)
@@ -572,7 +621,7 @@ def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:
 
 def _current_version(folder: NodeFolder) -> Path:
     folder.place.refresh()
-    manifest = Manifest.load(folder.manifest)
+    manifest = Manifest.of(folder)
     if manifest is None:
         raise ResultMissingError(str(folder.artefact), "nothing was published there yet")
     if not manifest.artefact:
@@ -621,4 +670,4 @@ def write_result(
     with storage(folder.path, "remove the parts of an earlier result"):
         remove_parts(folder.parts)
     folder.place.publish({folder.result: folder.result}, manifest.to_bytes())
-    return dataset
+    return replace(dataset, location=folder.located(dataset.path))

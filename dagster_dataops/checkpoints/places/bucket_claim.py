@@ -7,6 +7,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
@@ -17,8 +18,8 @@ from dagster_dataops.datasets.published_files import CHECKPOINTS, MANIFEST, OTHE
 from dagster_dataops.errors import StorageError
 
 
-class BucketClaim(Claim):
-    """A claim on a node in a bucket. The folder becomes a working copy of it.
+class BucketClaim(FolderLock, Claim):
+    """A claim on a node in a bucket. The folder becomes a working copy of it, and is locked.
 
     Args:
         place: The published files of the node.

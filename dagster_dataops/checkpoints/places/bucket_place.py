@@ -8,8 +8,7 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace, StoredFile, StoredFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
-from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket
-from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.places.bucket import BucketFile, CopiedFile, StoreBucket
 
 
 class BucketPlace(NodePlace):
@@ -17,17 +16,16 @@ class BucketPlace(NodePlace):
 
     Args:
         bucket: The bucket.
-        key: The key of the node's folder.
         folder: The working copy.
         name: The name of the node.
     """
 
     at_once = True
 
-    def __init__(self, bucket: StoreBucket, key: str, folder: Path, name: str) -> None:
+    def __init__(self, bucket: StoreBucket, folder: Path, name: str) -> None:
         super().__init__(folder, name)
         self._bucket = bucket
-        self._objects = PublishedObjects(bucket, key, folder, name)
+        self._objects = PublishedObjects(bucket, folder, name)
 
     @override
     def claim(self, run: str, wait_seconds: float) -> BucketClaim:
@@ -64,4 +62,5 @@ class BucketPlace(NodePlace):
 
     @override
     def address(self, path: Path) -> str:
-        return shown_place(self.folder)  # a file has another key after every publication
+        folder = CopiedFile(self._bucket, self.folder)
+        return str(folder)  # a file has another key after every publication

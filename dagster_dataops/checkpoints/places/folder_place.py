@@ -6,12 +6,13 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.places.node_place import Claim, NodePlace, StoredFiles
 from dagster_dataops.datasets.published_files import RESULT
 
 
-class FolderClaim(Claim):
+class FolderClaim(FolderLock, Claim):
     """A claim on a folder: the lock."""
 
     @override

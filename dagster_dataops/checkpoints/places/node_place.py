@@ -6,17 +6,33 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
-from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.foundation.places.bucket import BucketFile
 
 
-class Claim(FolderLock, ABC):
+class Claim(ABC):
     """The right of one run to change the results of a node, held until `release`.
 
     In a folder it is a lock. In a bucket it is the next number of the journal; no lock with a
     time-out is trusted. A run that was overtaken finds out at its next entry.
     """
+
+    @property
+    @abstractmethod
+    def descriptors(self) -> tuple[int, ...]:
+        """The descriptors of the files that hold the claim, which no other process may hold."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Check that no other run has taken over, as far as that is known on this machine.
+
+        Raises:
+            StorageError: Another run has, or that cannot be told.
+        """
+
+    @abstractmethod
+    def release(self) -> None:
+        """Let other runs have the node; safe to call twice."""
 
     @abstractmethod
     def journal(self, path: Path) -> JournalWriter:

@@ -67,14 +67,13 @@ class PublishedObjects:
 
     Args:
         bucket: The bucket.
-        key: The key of the node's folder.
         folder: The working copy.
         name: The node's name.
     """
 
-    def __init__(self, bucket: StoreBucket, key: str, folder: Path, name: str) -> None:
+    def __init__(self, bucket: StoreBucket, folder: Path, name: str) -> None:
         self.bucket = bucket
-        self.key = key
+        self.key = bucket.key_of(folder)
         self.folder = folder
         self.name = name
 
@@ -100,7 +99,7 @@ class PublishedObjects:
         """Return the URL of the object that a published file of the working copy is of."""
         known = self._known()
         file = known.files.get(path.relative_to(self.folder).as_posix()) if known else None
-        return f"{self.store.url}/{file['key'] if file else self._head_key}"
+        return f"{self.bucket.url}/{file['key'] if file else self._head_key}"
 
     def head(self) -> NodeHead | None:
         """Return the head; ``None`` if nothing was published.
@@ -129,6 +128,8 @@ class PublishedObjects:
         Raises:
             StorageError: The store cannot be read.
         """
+        if not self._mirrored.exists():  # then no folder is made for the lock
+            return self.head()
         with self.locked():
             return None if self._is_current(self._known()) else self.head()
 
@@ -167,9 +168,8 @@ class PublishedObjects:
             raise ResultMissingError(f"{self.store.url}/{self._head_key}", reason)
         place = f"{self.store.url}/{self._head_key}"
         node = node_of(head.content["part_of"], self.folder, self.key, place)
-        folder, name = node.parent, node.name.removesuffix(MANIFEST)
-        key = folder.relative_to(self.bucket.folder).as_posix()
-        return PublishedObjects(self.bucket, "" if key == "." else key, folder, name).fetch()
+        name = node.name.removesuffix(MANIFEST)
+        return PublishedObjects(self.bucket, node.parent, name).fetch()
 
     def _intact(self, head: NodeHead) -> bool:
         return (self.folder / f"{self.name}{MANIFEST}").exists() and all(

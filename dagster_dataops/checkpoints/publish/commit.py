@@ -176,7 +176,7 @@ def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
     """
     parts = {folder.parts, *(place.parts for place, _ in manifest.parts(folder).values())}
     parts = {path for path in parts if path.exists()}
-    before = Manifest.load(folder.manifest) if parts else None  # it is replaced last
+    before = Manifest.of(folder) if parts else None  # it is replaced last
     if before is None:
         return
     for one in (manifest, before):

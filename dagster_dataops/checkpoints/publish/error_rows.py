@@ -11,7 +11,6 @@ from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
-from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.records import encode_anything
 
 
@@ -28,7 +27,7 @@ def error_row(
     """
     row = {
         "index": records_before + record.position,
-        "path": shown_place(location),
+        "path": str(location),
         "line": counter.line_at(record.offset),
         **record.row,
     }

@@ -18,7 +18,6 @@ from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_newer, is_read
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import NewerVersionError
-from dagster_dataops.foundation.places.shown_places import shown_place
 
 
 def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator[str]:
@@ -33,15 +32,16 @@ def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator
     """
     for content in found:
         if is_newer(content.format):
-            raise NewerVersionError(shown_place(content.folder), content.format, FORMAT)
+            place = str(folder.located(content.folder))
+            raise NewerVersionError(place, content.format, FORMAT)
         runs = f" of run {content.attempts[-1]}" if content.attempts else ""
         yield _note(f"the checkpoint {content.folder}{runs}", content.format, folder)
-    if format_ := other_format(folder.manifest):
-        yield _note(f"the published result {shown_place(folder.result)}", format_, folder)
+    if format_ := other_format(folder.located(folder.manifest)):
+        yield _note(f"the published result {folder.located(folder.result)}", format_, folder)
 
 
 def _note(what: str, format_: str, folder: NodeFolder) -> str:
-    place = shown_place(_place(folder, format_))
+    place = folder.located(_place(folder, format_))
     return (
         f"{what} has format {format_}; this version reads {FORMAT}, and does not use it. It is "
         f"kept in {place} when this run's result is published; delete that folder when no other "
@@ -63,7 +63,7 @@ def keep_other_versions(folder: NodeFolder) -> None:
             if format_ and not is_read(format_):
                 place = _made(folder, format_)
                 checkpoint.rename(_free(place / f"checkpoint-{checkpoint.name}"))
-        format_ = other_format(folder.manifest)
+        format_ = other_format(folder.located(folder.manifest))
         if format_:
             _link_result(folder, _made(folder, format_))
 

@@ -24,7 +24,7 @@ def put_result(folder: NodeFolder, target: Path) -> None:
         folder: Of the node; its results are intact.
         target: The file to make.
     """
-    manifest = Manifest.load(folder.manifest)
+    manifest = Manifest.of(folder)
     if manifest is None or not (manifest.outputs or manifest.parted):
         link_or_copy(folder.result.resolve(), target)
         return

@@ -108,7 +108,7 @@ def _published(
     if not (folder.result.exists() or any(one.result.exists() for one in folder.outputs.values())):
         return None
     refuse_whole(folder, request.kind)
-    if found := other_format(folder.manifest):
+    if found := other_format(folder.located(folder.manifest)):
         what = "the kept journal" if folder.kept.exists() else "the manifest"
         raise RetryRefusedError(place, _of_format(what, found))
     manifest = published_manifest(folder)

@@ -19,7 +19,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
 )
 from dagster_dataops.checkpoints.stream_checkpoint import cut_quarantine, intact_positions
 from dagster_dataops.errors import NewerVersionError
-from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.places.bucket import LocalFile
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.identity.stream_identity import VERSION, difference
 
@@ -35,7 +35,7 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
         known = read_positions(content.folder / "journal")
         if not known.positions:
             continue
-        _check_not_newer(content, known.positions[-1])
+        _check_not_newer(request.folder.located(content.folder), known.positions[-1])
         reason = _why_not(
             request, content, difference(stream.as_present(known.stages), stream.parts)
         )
@@ -49,10 +49,10 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
     return start_afresh(request, note)
 
 
-def _check_not_newer(content: CheckpointContent, last: Position) -> None:
+def _check_not_newer(checkpoint: LocalFile, last: Position) -> None:
     version = json.loads(last.state).get("version")
     if isinstance(version, int) and version > VERSION:
-        place = f"the positions of the stream in {shown_place(content.folder)}"
+        place = f"the positions of the stream in {checkpoint}"
         raise NewerVersionError(place, str(version), str(VERSION))
 
 

@@ -5,7 +5,6 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -18,6 +17,7 @@ from dagster_dataops.datasets.exporters.quick_batches import (
     reads_exactly,
 )
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.foundation.places.bucket import local_path
 from dagster_dataops.records import Record
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def write_batches(
     table = ArrowTable(given, records.columns)
     with suppress(GuessError, UnfitValueError):
         table.infer(records.sample(BATCH_RECORDS))
-        if table.reads_exactly and isinstance(records.location, Path):
+        if table.reads_exactly and local_path(records.location):
             quick = quick_batches(records.path, table.schema, BATCH_RECORDS)
             return write(table.schema, _counted(records, quick))
     table = ArrowTable(given, records.columns)

@@ -32,7 +32,7 @@ from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.errors import ExportError, StorageError
 from dagster_dataops.foundation.concurrency.file_lock import lock_at_once, unused
 from dagster_dataops.foundation.hashing.file_digests import has_content
-from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import Location, local_path
 from dagster_dataops.foundation.places.confined_names import confined
 from dagster_dataops.records import Record
 
@@ -229,7 +229,8 @@ class Delivery:
         target = self._target
         manifest = target.with_name(f"{target.name}.json")
         reason = ""
-        if isinstance(source, Path) and target.exists() and target.samefile(source):
+        path = local_path(source)
+        if path is not None and target.exists() and target.samefile(path):
             reason = "it is the file that is to be exported; name another"
         elif target.name.endswith(RESULT) and manifest.exists():
             reason = "it is the result of a node; name another file"

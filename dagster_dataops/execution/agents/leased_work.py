@@ -25,7 +25,6 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import Orders, WorkList
-from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.operators.definition.operator import Operator
 
 
@@ -209,7 +208,7 @@ class LeaseSink(Sink):
                 f"machine {socket.gethostname()} sees another file there than the run, or it was "
                 "changed meanwhile; every machine must reach the same file at this path"
             )
-            raise InputError(shown_place(self.work.dataset.location), reason)
+            raise InputError(str(self.work.dataset.location), reason)
 
     @override
     def error_of(self, failure: Failure) -> DataOpsError:

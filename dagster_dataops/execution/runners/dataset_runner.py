@@ -38,7 +38,6 @@ from dagster_dataops.execution.records.record_failures import (
     text_and_traceback,
 )
 from dagster_dataops.execution.runners.runner import Runner
-from dagster_dataops.foundation.places.shown_places import shown_place
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
@@ -219,7 +218,7 @@ class _Call:
     def _refuse(
         self, dataset: JsonlDataset, index: int, number: int, line: Line, found: Failure
     ) -> None:
-        place, reason = shown_place(dataset.location), found.message
+        place, reason = str(dataset.location), found.message
         self._first_refused = self._first_refused or f"{place}, line {number}: {reason}"
         if not self._attempt.settings.ignore_errors:
             raise RecordError(self._name, index, place, number, found.exception, reason, "")

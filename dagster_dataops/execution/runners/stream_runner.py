@@ -4,6 +4,7 @@ Positions are at most a second apart. A killed run continues at the last one: th
 are neither read nor written again.
 """
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -32,7 +33,7 @@ from dagster_dataops.execution.runners.given_stream import GivenStream, as_readi
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.foundation.hashing.values import digest, end_of_rules
-from dagster_dataops.foundation.places.bucket import published_path
+from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
@@ -173,7 +174,9 @@ class StreamRunner(Runner):
                 if attempt.settings.stop_after_failures:
                     writer.check_any_item()
             attempt.check_inputs_unchanged()
-        paths = [str(published_path(one.location) or one.location) for one in attempt.inputs]
+        paths = [
+            os.fspath(published_file(one.location) or str(one.location)) for one in attempt.inputs
+        ]
         combined = describe(stream.stage, paths, stream.seeds)
         traced = combined if attempt.settings.trace else None
         hide = attempt.operator.__dataops__.secrets.hide

@@ -46,6 +46,7 @@ from dagster_dataops.foundation.hashing.values import (
     type_name,
     unordered_digest,
 )
+from dagster_dataops.foundation.places.bucket import CopiedFile
 
 Hidden: TypeAlias = Callable[[str, Any], bool]
 _EMPTIABLE: Final = (str, bytes, list, tuple, dict, set, frozenset)
@@ -152,6 +153,8 @@ class ExactForms(FormBuilder):
         kind = type(value)
         if kind is str or kind is int:
             return self.atom(value)
+        if kind is CopiedFile:  # its bucket does not count: the same file without one is no other
+            return self.form(value.path, depth)
         return self._form_once(value, depth) if kind in _BUILT_IN else super().form(value, depth)
 
     # ------------------------------------------------------------ plain values

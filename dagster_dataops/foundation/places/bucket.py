@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import ConfigurationError
 
+_SCHEMES: Final = frozenset({"s3", "gs", "az", "abfs", "memory"})
 _STORE: Final = re.compile(r"(s3|gs|az|abfs|memory):/{1,3}([^/@]+)/*(.*)", re.IGNORECASE)
 _VERSION: Final = re.compile(r"(.*)/\.versions/[^/]+/(.+)")  # the key of a published file
 COPIES: Final = ".copies"  # in the folder of a bucket: copies of inputs
@@ -34,6 +35,11 @@ class StoreBucket:
     folder: Path
     options: Mapping[str, str] = field(hash=False, repr=False)
     reached: bool = field(default=False, compare=False)
+
+    def key_of(self, path: Path) -> str:
+        """Return the key of a file or folder in the folder of this bucket; that of it is empty."""
+        key = path.relative_to(self.folder).as_posix()
+        return "" if key == "." else key
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
@@ -65,10 +71,11 @@ class BucketFile:
         return self.key.rpartition("/")[2]
 
     @property
-    def published(self) -> Path | None:
-        """The path of a published file in the working copy of its node; of others ``None``."""
+    def published(self) -> "CopiedFile | None":
+        """The copy of a published file in the working copy of its node; of others ``None``."""
         found = _VERSION.fullmatch(self.key)
-        return None if found is None else self.bucket.folder / found[1] / found[2]
+        folder = self.bucket.folder
+        return None if found is None else CopiedFile(self.bucket, folder / found[1] / found[2])
 
     @property
     def copy(self) -> Path:
@@ -76,15 +83,53 @@ class BucketFile:
         return self.bucket.folder / COPIES / self.key
 
 
-Location: TypeAlias = Path | BucketFile
-"""Where a file is: its path on this machine, or an object in a bucket."""
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """A file or folder of this machine that a bucket has, too. Its text is its URL.
+
+    Attributes:
+        bucket: The bucket.
+        path: The path of the copy; the file need not be there.
+    """
+
+    bucket: StoreBucket
+    path: Path
+
+    @override
+    def __str__(self) -> str:
+        """Return the URL, as users know it."""
+        key = self.bucket.key_of(self.path).removeprefix(f"{COPIES}/")
+        return f"{self.bucket.url}/{key}"
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.path.name
+
+    def __fspath__(self) -> str:
+        """Return the path of the copy."""
+        return str(self.path)
 
 
-def published_path(location: Location) -> Path | None:
-    """Return the path of a file in its folder, or in the working copy of its node.
+LocalFile: TypeAlias = Path | CopiedFile
+"""Where a file of this machine is."""
+
+Location: TypeAlias = LocalFile | BucketFile
+"""Where a file is: on this machine, or an object in a bucket."""
+
+
+def local_path(location: Location) -> Path | None:
+    """Return the path of a file of this machine; ``None`` for an object."""
+    if isinstance(location, BucketFile):
+        return None
+    return location.path if isinstance(location, CopiedFile) else location
+
+
+def published_file(location: Location) -> LocalFile | None:
+    """Return where a file is in its folder, or in the working copy of its node.
 
     Returns:
-        The path; the file need not be there. ``None`` for an object that is of no node.
+        Where it is; it need not be there. ``None`` for an object that is of no node.
     """
     return location.published if isinstance(location, BucketFile) else location
 
@@ -94,6 +139,11 @@ class BucketPrefix(NamedTuple):
 
     bucket: StoreBucket
     prefix: str
+
+    @property
+    def folder(self) -> Path:
+        """The folder with the working copies of the nodes below the prefix."""
+        return self.bucket.folder / self.prefix if self.prefix else self.bucket.folder
 
 
 def prefix_of(
@@ -124,14 +174,32 @@ def prefix_of(
     return BucketPrefix(StoreBucket(f"{scheme}://{name}", folder, dict(options)), prefix)
 
 
+def url_of_copy(path: Path, scratch: Callable[[], Path]) -> str | None:
+    """Return the URL of a folder of results whose working copy has a path.
+
+    Args:
+        path: An absolute path.
+        scratch: Returns the path of the folder for copies of objects.
+
+    Returns:
+        The URL; ``None`` for a path that is not in a working copy, or in a copy of an input.
+    """
+    if _SCHEMES.isdisjoint(path.parts) or not path.is_relative_to(folder := scratch()):
+        return None
+    scheme, *names = path.relative_to(folder).parts or ("",)
+    if scheme not in _SCHEMES or not names or COPIES in names:
+        return None
+    return f"{scheme}://{'/'.join([names[0].partition('@')[0], *names[1:]])}"
+
+
 def facts_of_location(location: Location) -> tuple[str, tuple[Any, ...]]:
     """Return what a process of the same run needs to open a file.
 
     Returns:
         A path or a key, and the facts about the bucket, which JSON can hold; none for a path.
     """
-    if isinstance(location, Path):
-        return str(location), ()
+    if not isinstance(location, BucketFile):
+        return os.fspath(location), ()
     bucket = location.bucket
     return location.key, (bucket.url, str(bucket.folder), dict(bucket.options))
 

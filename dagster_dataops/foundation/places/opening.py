@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
@@ -36,7 +37,7 @@ def open_readable(location: Location) -> Readable:
         raise InputError(str(location), "is a pipe or a device; write it to a file first")
     from dagster_dataops.foundation.places.parted_file import PartedFile  # a folder is rare
 
-    return PartedFile(location)
+    return PartedFile(Path(location))
 
 
 @contextmanager
@@ -62,12 +63,12 @@ def state_at(location: Location) -> FileState:
     """
     if isinstance(location, BucketFile):
         return _object(location).state()
-    status = location.stat()
+    status = os.stat(location)  # noqa: PTH116 - a path, or the copy of an object
     if not stat.S_ISDIR(status.st_mode):
         return FileState.of(status)
     from dagster_dataops.foundation.places.parted_file import state_of_parts
 
-    return state_of_parts(location)
+    return state_of_parts(Path(location))
 
 
 def exists(location: Location) -> bool:

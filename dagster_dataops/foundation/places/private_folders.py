@@ -22,6 +22,11 @@ class ForeignFolderError(PermissionError):
     """
 
 
+def private_path(prefix: str) -> Path:
+    """Return the path of the folder ``<prefix>-<user id>`` in the temporary folder."""
+    return Path(tempfile.gettempdir()) / f"{prefix}-{os.getuid()}"
+
+
 def private_folder(prefix: str) -> Path:
     """Return the folder ``<prefix>-<user id>`` in the temporary folder; create it if missing.
 
@@ -35,7 +40,7 @@ def private_folder(prefix: str) -> Path:
         ForeignFolderError: It is a link or a file, another user's, or others can write to it.
         OSError: It cannot be created.
     """
-    folder = Path(tempfile.gettempdir()) / f"{prefix}-{os.getuid()}"
+    folder = private_path(prefix)
     with suppress(FileExistsError):
         folder.mkdir(mode=_PRIVATE)
     descriptor = _opened(folder)

@@ -1,8 +1,12 @@
 """URLs in place of paths: which texts are URLs, and the settings that may not be one."""
 
+import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from typing_extensions import override
 
 from dagster_dataops.errors import ConfigurationError
 
@@ -11,9 +15,21 @@ _URL: Final = re.compile(r"([a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 _OBJECT: Final = r"(?i)(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl"
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectUrl:
+    """The URL of an object whose bucket is known when it is read: its options are of that run."""
+
+    url: str
+
+    @override
+    def __str__(self) -> str:
+        return self.url
+
+
 def is_url(path: object) -> bool:
     """Whether a path is a URL, such as ``s3://bucket/x``, also as `pathlib` shortens it."""
-    return _URL.match(str(path)) is not None
+    text = os.fspath(path) if isinstance(path, os.PathLike) else str(path)
+    return _URL.match(text) is not None
 
 
 def is_object_url(text: str) -> bool:

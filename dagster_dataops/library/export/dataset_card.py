@@ -9,7 +9,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import DataOpsError
-from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import Location, local_path
 
 _SIZES: Final = (
     (1_000, "n<1K"),
@@ -155,7 +155,7 @@ def steps_to(location: Location) -> list[Step]:
         location: The file. If it is no result of a node, it is the only step.
     """
     found: dict[str, Step] = {}
-    _add(location, "", found)
+    _add(local_path(location) or location, "", found)
     return list(found.values())
 
 

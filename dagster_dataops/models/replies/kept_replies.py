@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.configuration import config, root_setting
+from dagster_dataops.configuration import folder_at
 from dagster_dataops.datasets.durable_files import make_folder
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.models.replies.reply_store import StoredReply, stored_replies
@@ -40,7 +40,7 @@ def load_replies(folder: str | os.PathLike[str]) -> Iterator[StoredReply]:
     Raises:
         ResultMissingError: The node keeps no replies.
     """
-    place = root_setting("folder", folder, config.storage_options)
+    place = folder_at(folder).path
     for path in _places(place):
         if path.exists():
             return stored_replies(path)

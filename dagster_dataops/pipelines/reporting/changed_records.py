@@ -53,7 +53,7 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
         return _nothing(_STREAM)
     if not all(exists(one.path) for one in node.inputs):
         return _nothing(_GONE)
-    with unchanged(node.results.values(), nodes_before=False):
+    with unchanged(node.results.values(), node.folder.bucket, nodes_before=False):
         for one in node.inputs:
             node.check_input(one.path)
         for result in node.results.values():

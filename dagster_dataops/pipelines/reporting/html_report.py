@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import orjson
 
-from dagster_dataops.configuration import config
+from dagster_dataops.configuration import config, folder_at
 from dagster_dataops.datasets.durable_files import make_folder, write_durably
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.pipelines.reporting.failed_rows import RowBudget
@@ -55,16 +56,16 @@ def report(
         StorageError: The file cannot be written.
     """
     if isinstance(of, Pipeline):
-        root = config.data_process_path / of.name
+        root = config.root / of.name
         places, title = [root / name for name in of.graph.nodes], of.name or "pipeline"
     else:
         check_local("folder", of)
-        root = Path(of).expanduser().absolute()
-        places, title = [root], root.name
+        root = folder_at(of)
+        places, title = [root], root.path.name
     if path is not None:
         check_local("path", path)
-    target = root / FILE_NAME if path is None else Path(path).expanduser().absolute()
-    return write_report(title, root, places, target).path
+    target = root.path / FILE_NAME if path is None else Path(path).expanduser().absolute()
+    return write_report(title, root.path, places, target).path
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class WrittenReport:
     nodes: list[dict[str, Any]]
 
 
-def write_report(title: str, root: Path, places: Iterable[Path], path: Path) -> WrittenReport:
+def write_report(title: str, root: Path, places: Iterable[Root], path: Path) -> WrittenReport:
     """Write a report.
 
     Args:

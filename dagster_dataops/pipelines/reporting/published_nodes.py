@@ -15,6 +15,7 @@ from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 
 MOST_NODES: Final = 1000
@@ -51,7 +52,7 @@ class PublishedNode:
         )
 
 
-def published_nodes(places: Iterable[Path]) -> list[PublishedNode]:
+def published_nodes(places: Iterable[Root]) -> list[PublishedNode]:
     """Return the nodes in or below folders, the first thousand.
 
     Args:
@@ -62,28 +63,27 @@ def published_nodes(places: Iterable[Path]) -> list[PublishedNode]:
     return _in_order(list(islice(reversed(unique.values()), MOST_NODES)))
 
 
-def _in(place: Path) -> list[PublishedNode]:
+def _in(place: Root) -> list[PublishedNode]:
     """Return the nodes in a folder; a node without a result if it has none."""
     nodes = list(_walked(place))
-    if nodes or not place.parent.exists():
+    if nodes or not place.path.parent.exists():
         return nodes
-    return [PublishedNode(place.name, NodeFolder(place, place.name), None, "not run")]
+    return [PublishedNode(place.path.name, NodeFolder.of(place), None, "not run")]
 
 
-def _walked(place: Path) -> Iterator[PublishedNode]:
-    for where, folders, files in os.walk(place):
-        path = Path(where)
+def _walked(place: Root) -> Iterator[PublishedNode]:
+    for where, folders, files in os.walk(place.path):
+        path, folder = Path(where), Root(Path(where), place.bucket)
         names = [name.removesuffix(MANIFEST) for name in sorted(files) if name.endswith(MANIFEST)]
         unfinished = _unfinished(path) if "checkpoints" in folders else ""
         for name in names:
             manifest = Manifest.load(path / f"{name}{MANIFEST}")
             if manifest is not None and not manifest.part_of:
-                shown = _name(place, path, name)
-                yield PublishedNode(shown, NodeFolder(path, name), manifest, unfinished)
+                shown = _name(place.path, path, name)
+                yield PublishedNode(shown, NodeFolder.of(folder, name), manifest, unfinished)
         if unfinished and not names:
-            yield PublishedNode(
-                _name(place, path, path.name), NodeFolder(path, path.name), None, unfinished
-            )
+            shown = _name(place.path, path, path.name)
+            yield PublishedNode(shown, NodeFolder.of(folder), None, unfinished)
         folders[:] = sorted(one for one in folders if not _has_no_nodes(one))
 
 

@@ -19,9 +19,10 @@ from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import InputError, NewerVersionError, TraceError, TraceOutdatedError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
-from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import Location, StoreBucket
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.opening import exists, state_at
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
@@ -141,14 +142,14 @@ def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, Found
     return found
 
 
-def _at_hand(location: Location) -> Location:
-    """Return where an input is; of a result on an object store, the copy is brought up to date.
+def _at_hand(location: Location, node: NodeFolder) -> Location:
+    """Return where an input is; the copy of a result in the bucket of the node is refreshed.
 
     Raises:
         StorageError: The store cannot be read.
     """
     if isinstance(location, Path):
-        place_of_file(location).refresh()
+        place_of_file(node.located(location)).refresh()
     return location
 
 
@@ -187,13 +188,15 @@ class TracedNode:
         self.folder = folder
         self.name = folder.name
         self.operator = manifest.operator
-        self.inputs = [TracedInput(_at_hand(input_location(one)), one) for one in manifest.inputs]
+        self.inputs = [
+            TracedInput(_at_hand(input_location(one), folder), one) for one in manifest.inputs
+        ]
         self._manifest = manifest
         self._parts = manifest.parts(folder)
         self.results = {name: place.result for name, (place, _) in self._parts.items()}
 
     @classmethod
-    def of_result(cls, result: Location) -> "TracedNode | None":
+    def of_result(cls, result: Location, bucket: StoreBucket | None) -> "TracedNode | None":
         """Return the node that published a result; ``None`` if its file has no inputs to trace.
 
         That is so for a file that this package did not write, and for a source: a function, or a
@@ -207,11 +210,11 @@ class TracedNode:
             return None
         if manifest.part_of:
             path = Path(os.path.normpath(result.parent / manifest.part_of))
-        return cls.of_manifest(path)
+        return cls.of_manifest(path, bucket)
 
     @classmethod
-    def of_manifest(cls, path: Path) -> "TracedNode":
-        """Return the node with this manifest.
+    def of_manifest(cls, path: Path, bucket: StoreBucket | None) -> "TracedNode":
+        """Return the node with this manifest, which may be in the working copy of a bucket.
 
         Raises:
             TraceError: It is missing or malformed.
@@ -219,7 +222,8 @@ class TracedNode:
         manifest = _loaded(path)
         if manifest is None:
             raise TraceError(str(path), "the manifest is missing or damaged; run the node again")
-        return cls(NodeFolder(path.parent, path.name.removesuffix(MANIFEST)), manifest)
+        folder = Root(path.parent, bucket).at(path.parent)
+        return cls(NodeFolder.of(folder, path.name.removesuffix(MANIFEST)), manifest)
 
     @property
     def files(self) -> set[Path]:

@@ -7,13 +7,14 @@ record. At the end the texts of all lines are read, file by file.
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.configuration import folder_at
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ResultMissingError, TraceError
-from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import BucketFile, Location, StoreBucket
 from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.pipelines.tracing.crude_origins import crude_files, packed_keys, restore_key_of
@@ -71,32 +72,34 @@ def trace(
     if (line is None) == (source_line is None):
         reason = "give either a line of the result, or source_line, a line of a source"
         raise TraceError(str(folder), reason)
-    results = _results_in(folder)
+    results, bucket = _results_in(folder)
     if line is not None and len(results) > 1:
         names = ", ".join(str(result.parent) for result in results)
         reason = f"the node has several results; give the folder of one of them: {names}"
         raise TraceError(str(folder), reason)
-    with unchanged(results):
+    with unchanged(results, bucket):
         if line is not None:
-            return _Backward(results[0]).trace(line)
-        return _Forward(results).trace(source_line or 0, source)
+            return _Backward(results[0], bucket).trace(line)
+        return _Forward(results, bucket).trace(source_line or 0, source)
 
 
-def _results_in(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return the result in a folder, or the results of a node with several.
+def _results_in(folder: str | os.PathLike[str]) -> tuple[list[Path], StoreBucket | None]:
+    """Return the result in a folder, or the results of a node with several, and their bucket.
 
     Links to the folder are followed, since named outputs know their node by a relative path.
     """
     check_local("folder", folder)
     given = Path(folder).expanduser().absolute()
     place = given.parent.resolve() / given.name if given.is_file() else given.resolve()
+    root = folder_at(place)
     try:
-        return [NodeFolder.at(place).result]
+        return [NodeFolder.at(root).result], root.bucket
     except ResultMissingError:
         for path in sorted(place.glob(f"*{MANIFEST}")):
             manifest = Manifest.load(path)
             if manifest is not None and manifest.outputs:
-                return list(TracedNode.of_manifest(path).results.values())
+                node = TracedNode.of_manifest(path, root.bucket)
+                return list(node.results.values()), root.bucket
         raise
 
 
@@ -158,8 +161,9 @@ def _step(node: TracedNode, entry: NodeEntry, found: Mapping[Ref, FoundLine]) ->
 class _Backward:
     """Follows a line of a result back to the sources."""
 
-    def __init__(self, result: Path) -> None:
+    def __init__(self, result: Path, bucket: StoreBucket | None) -> None:
         self._result = result
+        self._bucket = bucket
         self._nodes: dict[Location, TracedNode | None] = {}
         self._seen: set[Ref] = set()
         self._walk = _Walk()
@@ -211,7 +215,7 @@ class _Backward:
 
     def _node(self, result: Location) -> TracedNode | None:
         if result not in self._nodes:
-            node = TracedNode.of_result(result)
+            node = TracedNode.of_result(result, self._bucket)
             self._nodes[result] = node
             for path in () if node is None else node.results.values():
                 self._nodes[path] = node
@@ -292,7 +296,9 @@ def _ref_of(path: Location, line: int) -> Ref:
 
 def _is_named(location: Location, name: str) -> bool:
     """Return whether a user means a file by its path or URL, by its folder, or by its name."""
-    path = location if isinstance(location, Path) else PurePosixPath(location.key)
+    path: PurePath = (
+        PurePosixPath(location.key) if isinstance(location, BucketFile) else Path(location)
+    )
     if name in {path.name, path.parent.name, str(location)}:
         return True
     return Path(name).expanduser().absolute() in {location, path.parent}
@@ -301,8 +307,9 @@ def _is_named(location: Location, name: str) -> bool:
 class _Forward:
     """Follows a line of a source to the results of a node."""
 
-    def __init__(self, results: Sequence[Path]) -> None:
+    def __init__(self, results: Sequence[Path], bucket: StoreBucket | None) -> None:
         self._results = results
+        self._bucket = bucket
         self._nodes: list[TracedNode] = []  # each after those before it
         self._sources: dict[Location, None] = {}
         self._known: set[Location] = set()
@@ -313,7 +320,7 @@ class _Forward:
         """Find the nodes and sources before a result."""
         if result in self._known:
             return
-        node = TracedNode.of_result(result)
+        node = TracedNode.of_result(result, self._bucket)
         if node is None:
             self._known.add(result)
             self._sources[result] = None

@@ -5,35 +5,40 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dagster_dataops.errors import InputError, TraceOutdatedError
-from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import Location, StoreBucket
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.opening import state_at
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
 
 
 @contextmanager
-def unchanged(results: Iterable[Path], *, nodes_before: bool = True) -> Iterator[None]:
+def unchanged(
+    results: Iterable[Path], bucket: StoreBucket | None, *, nodes_before: bool = True
+) -> Iterator[None]:
     """Check that all files behind results stay as they are inside the block.
 
     Args:
         results: The results.
+        bucket: The bucket of whose working copy they are.
         nodes_before: Whether the files of all nodes before them count, not only their inputs.
 
     Raises:
         TraceOutdatedError: One was published or changed meanwhile, even if the block has failed.
     """
     given = list(results)
-    before = _states_behind(given, nodes_before=nodes_before)
+    before = _states_behind(given, bucket, nodes_before=nodes_before)
     try:
         yield
     finally:
-        now = _states_behind(given, nodes_before=nodes_before)
+        now = _states_behind(given, bucket, nodes_before=nodes_before)
         for path in [one for one in before | now if before.get(one) != now.get(one)]:
             reason = "it was published or changed while it was read; try again"
             raise TraceOutdatedError(str(path), reason)
 
 
-def _states_behind(results: list[Path], *, nodes_before: bool) -> dict[Location, FileState | None]:
+def _states_behind(
+    results: list[Path], bucket: StoreBucket | None, *, nodes_before: bool
+) -> dict[Location, FileState | None]:
     """Return the states of all files behind results, those of nodes and of sources.
 
     ``None`` stands for a missing file. The time of the last link or permission is left out.
@@ -45,7 +50,7 @@ def _states_behind(results: list[Path], *, nodes_before: bool) -> dict[Location,
         if result in states:
             continue
         traced = nodes_before or result in results
-        node = TracedNode.of_result(result) if traced else None
+        node = TracedNode.of_result(result, bucket) if traced else None
         states |= {one: _state_of(one) for one in {result, *(node.files if node else ())}}
         waiting += [one.path for one in node.inputs] if node else []
     return states

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagster_dataops import DataOpsResource
 from dagster_dataops.assets.inputs.path_pattern import (
     PathPattern,
     is_pattern,
@@ -17,6 +18,7 @@ from dagster_dataops.assets.inputs.path_pattern import (
     name_of_key,
 )
 from dagster_dataops.errors import ConfigurationError, InputError
+from dagster_dataops.foundation.places.url_forms import ObjectUrl
 
 STATIC = dg.StaticPartitionsDefinition(["a"])
 FORBIDDEN = ("...", "\a", "\b", "\f", "\n", "\r", "\t", "\v", "\0")  # as Dagster has it
@@ -56,6 +58,13 @@ def test_a_key_cannot_lead_to_another_folder(key: str) -> None:
 def test_a_key_may_name_a_folder_below() -> None:
     pattern = PathPattern("/inbox/{partition}.jsonl", STATIC)
     assert pattern.path("2024/a") == Path("/inbox/2024/a.jsonl")
+
+
+def test_the_key_of_an_object_is_the_text_of_its_url() -> None:
+    file = PathPattern("s3://inbox/a//{partition}.jsonl", STATIC).path("2024/a")
+
+    assert file == ObjectUrl("s3://inbox/a//2024/a.jsonl")
+    assert DataOpsResource().location(file).key == "a//2024/a.jsonl"
 
 
 def test_a_relative_path_is_below_a_working_directory_of_any_name(

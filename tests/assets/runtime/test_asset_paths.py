@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from dagster_dataops import assets
 from dagster_dataops.assets.runtime.asset_paths import folder_of, safe_part
 from dagster_dataops.assets.runtime.step_assets import assets_in
+from dagster_dataops.foundation.places.root import Root
 
-ROOT = Path("/results")
+RESULTS = Path("/results")
+ROOT = Root(RESULTS)
 HOSTILE = ["..", ".", "", "/", "../../etc", "a/b", ".hidden", "checkpoints", "partitions", "%2E"]
 HOSTILE += ["CON", "\0", "a_results.jsonl", "a_results.jsonl.json", "%2Ejsonl", "a" * 300]
 characters = st.characters() | st.sampled_from("/.\0\udcff")  # lone surrogates as well
@@ -22,19 +24,19 @@ places = st.tuples(keys, st.none() | parts)
 
 def test_the_folder_of_an_asset_is_its_key_below_the_root() -> None:
     folder = folder_of(ROOT, ["corpus", "unique"])
-    assert folder == assets.NodeFolder(ROOT / "corpus" / "unique", "unique")
-    assert folder.result == ROOT / "corpus" / "unique" / "unique_results.jsonl"
+    assert folder == assets.NodeFolder(RESULTS / "corpus" / "unique", "unique")
+    assert folder.result == RESULTS / "corpus" / "unique" / "unique_results.jsonl"
 
 
 def test_a_partition_is_a_folder_below_its_asset() -> None:
     folder = folder_of(ROOT, ["corpus", "unique"], "2024-01-01")
-    assert folder == assets.NodeFolder(ROOT / "corpus/unique/partitions/2024-01-01", "unique")
+    assert folder == assets.NodeFolder(RESULTS / "corpus/unique/partitions/2024-01-01", "unique")
 
 
 @pytest.mark.parametrize("part", HOSTILE)
 def test_no_part_leads_out_of_the_root(part: str) -> None:
     for folder in (folder_of(ROOT, [part]), folder_of(ROOT, ["a"], part)):
-        assert folder.path.parts[:2] == ROOT.parts
+        assert folder.path.parts[:2] == RESULTS.parts
         assert ".." not in folder.path.parts
         assert "/" not in folder.name
 
@@ -43,7 +45,7 @@ def test_no_part_leads_out_of_the_root(part: str) -> None:
 def test_every_folder_can_be_made(key: list[str], partition: str | None) -> None:
     folder = folder_of(ROOT, key, partition)
     depth = len(key) + (2 if partition is not None else 0)
-    assert len(folder.path.relative_to(ROOT).parts) == depth
+    assert len(folder.path.relative_to(RESULTS).parts) == depth
     longest = f".{folder.name}_results.jsonl.json.draft-123456"
     assert all(len(part.encode()) < 256 for part in (*folder.path.parts, longest))
 
@@ -93,6 +95,7 @@ def test_every_folder_of_a_step_leads_to_its_asset_and_no_other_to_any(
 ) -> None:
     partitions = ("a", "b/c", ".d") if partitioned else (None,)
     found: list[object] = []
+    root = Root(tmp_path)
 
     @dg.multi_asset(
         specs=[dg.AssetSpec(["docs", name]) for name in ("one", "partitions", "left")],
@@ -103,15 +106,15 @@ def test_every_folder_of_a_step_leads_to_its_asset_and_no_other_to_any(
     def docs(context: dg.AssetExecutionContext):
         for key in sorted(context.selected_asset_keys):
             for partition in partitions:
-                folder = folder_of(tmp_path, key.path, partition)
-                assert assets_in(context, tmp_path, folder) == [(key, partition)]
+                folder = folder_of(root, key.path, partition)
+                assert assets_in(context, root, folder) == [(key, partition)]
                 others = [
                     assets.NodeFolder(folder.path / ".preview", folder.name),
-                    folder_of(tmp_path / "elsewhere", key.path, partition),
-                    folder_of(tmp_path, key.path, "e"),
-                    folder_of(tmp_path, ["docs", "left"], partition),
+                    folder_of(root / "elsewhere", key.path, partition),
+                    folder_of(root, key.path, "e"),
+                    folder_of(root, ["docs", "left"], partition),
                 ]
-                found.extend(assets_in(context, tmp_path, other) for other in others)
+                found.extend(assets_in(context, root, other) for other in others)
             yield dg.MaterializeResult(asset_key=key)
 
     job = dg.define_asset_job("two", selection=["docs/one", "docs/partitions"])
@@ -122,8 +125,10 @@ def test_every_folder_of_a_step_leads_to_its_asset_and_no_other_to_any(
 
 
 def test_a_folder_has_no_asset_in_an_op(tmp_path: Path) -> None:
+    root = Root(tmp_path)
+
     @dg.op
     def plain(context: dg.OpExecutionContext) -> None:
-        assert assets_in(context, tmp_path, folder_of(tmp_path, ["docs"])) == []
+        assert assets_in(context, root, folder_of(root, ["docs"])) == []
 
     assert dg.GraphDefinition("all", node_defs=[plain]).to_job().execute_in_process().success

@@ -16,12 +16,13 @@ from dagster_dataops import (
     assets,
     build_definitions,
     config,
+    load_result,
+    pipeline,
     trace,
 )
 from dagster_dataops.checkpoints.folder.manifest import Manifest, result_by_range, write_result
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import InputError
-from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.open_stores import use
 from tests.assets.helpers import execute, numbered, pipeline_of, read_jsonl, write_jsonl
 from tests.execution.helpers import node, operator_for, run, second_thread
@@ -38,9 +39,9 @@ def machines(tmp_path: Path) -> Any:
 
     def go_on() -> FakeStore:
         config.data_process_scratch = tmp_path / f"machine{next(numbers)}"
-        found = bucket_of(root_setting("root", ROOT))
-        assert found is not None
-        use(found[0], store)
+        bucket = root_setting("root", ROOT).bucket
+        assert bucket is not None
+        use(bucket, store)
         return store
 
     return go_on
@@ -80,9 +81,9 @@ def test_assets_and_io_manager_read_what_another_machine_has_published(
 
     assert got == [[{"n": 1}, {"n": 2}]]
     uri = metadata_of(first, "made")["dagster/uri"]
-    assert uri.startswith("fake://bucket/results/own/made/.versions/")
+    assert uri.startswith(f"{ROOT}/own/made/.versions/")
     assert uri.endswith("/made_results.jsonl")
-    assert store.objects[uri.removeprefix("fake://bucket/")][0] == b'{"n":1}\n{"n":2}\n'
+    assert store.objects[uri.removeprefix("memory://assets/")][0] == b'{"n":1}\n{"n":2}\n'
     assert metadata_of(second, "used")["dagster/row_count"] == 3
 
 
@@ -104,8 +105,6 @@ def test_a_value_that_is_stored_again_replaces_the_earlier_one(
 
     assert [len(keys) for keys in kept] == [1, 1, 1]
     machines()
-    from dagster_dataops import load_result
-
     assert load_result(f"{ROOT}/made").read() == [{"n": 2}]
 
 
@@ -171,7 +170,48 @@ def test_an_operator_reads_the_result_of_another_machine_by_ranges(
     manifest = Manifest.load(folder.manifest)
     assert manifest is not None
     assert manifest.inputs[0]["path"].endswith("/docs/upper/upper_results.jsonl")
-    assert "text 8" in str(trace(folder.path, 15))
+    with config.temporary(data_process_scratch=scratch):  # on the machine of the last step
+        assert "text 8" in str(trace(folder.path, 15))
+
+
+def test_the_options_of_a_store_may_be_known_to_the_resource_alone(
+    address: str,
+    registry: OperatorRegistry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    instance: dg.DagsterInstance,
+) -> None:
+    """Results, artefacts, the report and the preview are found by the bucket of the resource."""
+    monkeypatch.setattr(config, "data_process_scratch", tmp_path / "scratch")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    group = registry.new_group("seen")
+
+    class Known(group):
+        def build(self, records, folder):
+            (folder / "size").write_text(str(len(list(records))))
+
+    class Sized(group):
+        def __init__(self, known, **settings):
+            super().__init__(**settings)
+            self.known = known
+
+        def forward(self, record: dict) -> dict:
+            return {**record, "size": (self.known / "size").read_text()}
+
+    with pipeline("docs") as ppl:
+        ppl.known = Known()
+        ppl.sized = Sized(known=ppl.known, _concurrency_mode="single")
+    options = {name.lower(): value for name, value in SECRETS.items()} | {"endpoint": address}
+    resource = DataOpsResource(root="s3://results/secret", storage_options=options)
+    source = write_jsonl(tmp_path / "texts.jsonl", list(numbered(5)))
+    definitions = build_definitions(
+        ppl, source=source, resource=resource, report=True, jobs=["pipeline", "preview"]
+    )
+    jobs = list(definitions.jobs or ())
+    assert len(jobs) == 2
+    for job in jobs:
+        assert definitions.resolve_job_def(job.name).execute_in_process(instance=instance).success
+    assert load_result(resource.folder(["docs", "sized"])).read()[0]["size"] == "5"
 
 
 def test_a_result_by_range_is_the_same_input_as_its_copy_until_it_is_replaced(

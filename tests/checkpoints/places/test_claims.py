@@ -95,7 +95,7 @@ def manifest_of(folder: NodeFolder, name: str, result: bytes) -> Manifest:
 
 
 def node(scratch: Path, store: FakeStore) -> NodeFolder:
-    return NodeFolder(machine(scratch, store) / "node", "node")
+    return NodeFolder.of(machine(scratch, store) / "node")
 
 
 def published_bytes(scratch: Path, store: FakeStore) -> bytes:

@@ -16,7 +16,7 @@ from dagster_dataops.errors import (
     ResultMissingError,
     StorageError,
 )
-from dagster_dataops.foundation.places.mounted_buckets import bucket_of
+from dagster_dataops.foundation.places.root import Root
 from tests.each import each
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.foundation.places.test_places import ESCAPES
@@ -35,13 +35,13 @@ class _Attack:
         self._tmp, self._machines = tmp_path, 0
         self.store = FakeStore()
         folder = self.machine()
-        made = node(folder.parent)
+        made = NodeFolder.of(folder)
         run(act(), write_input(tmp_path / "input.jsonl", _RECORDS), made)
         store_in_parts(made, 7)
         (self.head_key,) = (key for key in self.store.objects if key.endswith(".jsonl.json"))
         self.first = self.store.objects[self.head_key][0]
 
-    def machine(self) -> Path:
+    def machine(self) -> Root:
         """Return the folder of the node on a machine that has no copy of it."""
         self._machines += 1
         scratch = self._tmp / "machines" / str(self._machines)
@@ -115,7 +115,7 @@ def test_a_head_that_leads_out_of_its_node_is_refused(attack: _Attack, change: A
     attack.change(change)
     before = attack.files()
     with pytest.raises(PathEscapeError, match=r"fake://bucket/root/docs/node/node_results"):
-        load_result(attack.machine())
+        load_result(NodeFolder.at(attack.machine()))
     assert attack.files() == before
 
 
@@ -123,13 +123,13 @@ def test_a_head_that_leads_out_of_its_node_is_refused(attack: _Attack, change: A
 def test_a_head_without_its_facts_is_named_damaged(attack: _Attack, change: Any) -> None:
     attack.change(change)
     with pytest.raises(ResultMissingError, match="its manifest is damaged"):
-        load_result(attack.machine())
+        load_result(NodeFolder.at(attack.machine()))
 
 
 def test_a_run_over_a_hostile_head_deletes_nothing(tmp_path: Path, attack: _Attack) -> None:
     attack.change(_keyed("other/object"))
     attack.store.put("other/object", b"precious")
-    folder = node(attack.machine().parent)
+    folder = NodeFolder.of(attack.machine())
     with pytest.raises(PathEscapeError):
         run(act(), write_input(tmp_path / "more.jsonl", _RECORDS), folder)
     assert "other/object" in attack.store.objects
@@ -139,14 +139,14 @@ def test_a_run_over_a_hostile_head_deletes_nothing(tmp_path: Path, attack: _Atta
 def test_a_result_is_part_of_a_node_above_it_or_refused(attack: _Attack, up: str) -> None:
     attack.store.put(attack.head_key, orjson.dumps({"part_of": up}))
     with pytest.raises(PathEscapeError):
-        load_result(attack.machine() / f"{_NAME}_results.jsonl")
+        load_result(NodeFolder.at(attack.machine() / f"{_NAME}_results.jsonl"))
 
 
 def test_a_result_is_part_of_no_node_above_the_bucket(attack: _Attack) -> None:
     up = "/".join([*[".."] * 9, "node_results.jsonl.json"])
     attack.store.put(attack.head_key, orjson.dumps({"part_of": up}))
     with pytest.raises(PathEscapeError):
-        load_result(attack.machine() / f"{_NAME}_results.jsonl")
+        load_result(NodeFolder.at(attack.machine() / f"{_NAME}_results.jsonl"))
 
 
 def _entry(pieces: object, data: object = "00000002-x", checkpoint: object = 1) -> bytes:
@@ -169,7 +169,7 @@ def test_a_journal_writes_the_files_of_its_checkpoint_only(attack: _Attack, entr
     store.put("root/docs/node/.journal/00000001", entry)
     store.put("root/docs/node/.journal/data/00000002-x", b"owned")
     before = attack.files()
-    folder = node(attack.machine().parent)
+    folder = NodeFolder.of(attack.machine())
     with pytest.raises(PathEscapeError, match=r"fake://bucket/root/docs/node/.journal/00000001"):
         folder.place.claim("run", 0)
     assert attack.files() == before
@@ -184,31 +184,31 @@ def test_a_damaged_entry_of_a_journal_is_named(attack: _Attack, pieces: object) 
     store.put("root/docs/node/.journal/data/00000002-x", b"owned")
     store.put("root/docs/node/.journal/00000001", _entry(pieces))
     with pytest.raises(StorageError, match="the entry of the journal is damaged"):
-        node(attack.machine().parent).place.claim("run", 0)
+        NodeFolder.of(attack.machine()).place.claim("run", 0)
 
 
 @each("name", ["²", "٣", "x", "-1", "1", "00000001.draft"])
 def test_objects_beside_the_entries_of_a_journal_are_ignored(attack: _Attack, name: str) -> None:
     attack.store.put(f"root/docs/node/.journal/{name}", b"{}\n")
-    node(attack.machine().parent).place.claim("run", 0).release()
+    NodeFolder.of(attack.machine()).place.claim("run", 0).release()
 
 
 def test_a_number_of_an_entry_that_no_run_has_given_is_named(attack: _Attack) -> None:
     attack.store.put("root/docs/node/.journal/" + "9" * 25, b"{}\n")
     with pytest.raises(StorageError, match=r"\.journal/9{25}: .*no run has given this number"):
-        node(attack.machine().parent).place.claim("run", 0)
+        NodeFolder.of(attack.machine()).place.claim("run", 0)
 
 
 def test_a_working_copy_with_a_hostile_head_is_fetched_again(attack: _Attack) -> None:
-    folder = attack.machine()
-    rows = load_result(folder).read()
-    home = PublishedObjects(*bucket_of(folder), folder, _NAME)
+    place = attack.machine()
+    folder, rows = place.path, load_result(NodeFolder.at(place)).read()
+    home = PublishedObjects(place.bucket, folder, _NAME)
     path = folder / f".{_NAME}_home.json"
     content, version = orjson.loads(path.read_bytes())
     content["home"]["files"]["../../escaped"] = _fact("x")
     path.write_bytes(orjson.dumps([content, version]))
     (folder.parent.parent / "escaped").write_text("kept")
-    assert load_result(folder).read() == rows
+    assert load_result(NodeFolder.at(place)).read() == rows
     assert (folder.parent.parent / "escaped").read_text() == "kept"
     assert home.fetch() is not None
 

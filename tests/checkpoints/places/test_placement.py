@@ -1,12 +1,13 @@
 """What holds for the place of a node, be it a folder or a bucket."""
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dagster_dataops import load_result
-from dagster_dataops.checkpoints.folder.manifest import result_by_range
+from dagster_dataops.checkpoints.folder.manifest import published_uri, result_by_range
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.folder_place import FolderClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace
@@ -14,6 +15,8 @@ from dagster_dataops.checkpoints.places.placement import place_of, place_of_file
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import FolderLockedError, InputError
 from dagster_dataops.foundation.places import open_stores
+from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.library.export.dataset_card import steps_to
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.nodes import NodeFolder
 from tests.object_stores import FakeStore, machine
@@ -82,9 +85,30 @@ def test_only_files_that_this_machine_lacks_are_read_where_they_are(machines, tm
         return
     assert remote.manifest == here.manifest.read_bytes()
     assert remote.files[here.result.name].size == here.result.stat().st_size
-    assert not there.result.exists()
+    assert not there.path.exists()
     with pytest.raises(InputError, match="has no path"):
         _ = found.path
+
+
+def test_a_result_is_named_by_its_place_and_read_by_its_path(machines, tmp_path):
+    here = published(machines, tmp_path)
+    found = load_result(here)
+
+    assert found.path == here.result
+    assert str(found.location) == str(here.located(here.result))
+    assert NodeFolder.of_result(found) == here
+    assert published_uri(found.location) == here.place.uri(here.result)
+    assert pickle.loads(pickle.dumps(found)).read() == found.read()
+    assert [one.name for one in steps_to(found.location)] == ["in.jsonl", "node"]
+
+
+def test_a_user_names_the_folder_of_a_node_by_its_path(tmp_path):
+    store = FakeStore()
+    made = published(lambda _: node(machine(tmp_path / "one", store)), tmp_path)
+    with config.temporary(data_process_scratch=tmp_path / "two"):
+        machine(tmp_path / "two", store)
+        config.data_process_path = "memory://bucket/root"
+        assert load_result(config.data_process_path / "node").read() == load_result(made).read()
 
 
 def test_an_address_stays_when_a_result_is_replaced(machines, tmp_path):
@@ -106,9 +130,9 @@ def test_the_folder_decides_which_place_a_node_has(tmp_path):
     for claim in claims:
         claim.release()
     for folder in (local, remote):
-        found: NodePlace = place_of_file(folder.result)
+        found: NodePlace = place_of_file(folder.located(folder.result))
         assert (type(found), found.folder, found.name) == (
-            type(place_of(folder.path, folder.name)),
+            type(place_of(folder.root, folder.name)),
             folder.path,
             folder.name,
         )
@@ -118,10 +142,10 @@ def test_the_nodes_of_a_folder_are_refreshed_together(machines, tmp_path):
     here = published(machines, tmp_path)
     there = machines("two")
 
-    refresh_below(there.path)
+    refresh_below(there.root)
 
     assert there.result.read_bytes() == here.result.read_bytes()
-    refresh_below(tmp_path / "nothing")
+    refresh_below(Root(tmp_path / "nothing"))
 
 
 def test_an_address_needs_no_store(tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ def _left(scratch: Path) -> list[str]:
 
 
 def test_an_old_copy_is_deleted_and_comes_back_with_the_same_bytes(scratch, store, folder):
-    records, rows = load_result(folder.result).read(), folder.errors.read_bytes()
+    records, rows = load_result(folder).read(), folder.errors.read_bytes()
     _age(scratch)
 
     found = clean(scratch, days=1)
@@ -56,14 +56,14 @@ def test_an_old_copy_is_deleted_and_comes_back_with_the_same_bytes(scratch, stor
     assert not _left(scratch)
     assert found.files > 5
     assert found.size_bytes > len(rows)
-    assert load_result(folder.result).read() == records
+    assert load_result(folder).read() == records
     assert folder.errors.read_bytes() == rows
 
 
 def test_a_copy_that_was_used_or_claimed_stays(scratch, folder):
     before = _left(scratch)
     _age(scratch)
-    load_result(folder.result)
+    load_result(folder)
 
     assert clean(scratch, days=1) == (0, 0, 0)
     _age(scratch)
@@ -80,7 +80,7 @@ def test_a_copy_that_was_used_or_claimed_stays(scratch, folder):
 def test_a_deletion_that_was_killed_leaves_a_copy_that_is_repaired(
     scratch, folder, monkeypatch, after
 ):
-    records, rows = load_result(folder.result).read(), folder.errors.read_bytes()
+    records, rows = load_result(folder).read(), folder.errors.read_bytes()
     _age(scratch)
     calls = iter(range(after))
     delete = working_copies._delete
@@ -95,7 +95,7 @@ def test_a_deletion_that_was_killed_leaves_a_copy_that_is_repaired(
         clean(scratch, days=1)
     monkeypatch.undo()
 
-    assert load_result(folder.result).read() == records
+    assert load_result(folder).read() == records
     assert folder.errors.read_bytes() == rows
     _age(scratch)
     clean(scratch, days=1)

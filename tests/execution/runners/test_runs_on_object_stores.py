@@ -60,7 +60,7 @@ def go_on(tmp_path: Path) -> Callable[[str], NodeFolder]:
     store, numbers = FakeStore(), count()
 
     def folder(name: str) -> NodeFolder:
-        return NodeFolder(machine(tmp_path / f"machine{next(numbers)}", store) / name, name)
+        return NodeFolder.of(machine(tmp_path / f"machine{next(numbers)}", store) / name)
 
     return folder
 
@@ -75,9 +75,9 @@ def test_named_outputs_are_read_on_another_machine(go_on, tmp_path):
     run(parity(_concurrency_mode="single"), go_on("parity"), [source])
 
     there = go_on("parity")
-    even = load_result(NodeFolder(there.path / "even", "even"))
+    even = load_result(NodeFolder.of(there.root / "even"))
     assert even.read() == [record for record in RECORDS if record["n"] % 2 == 0]
-    assert load_result(there.path / "odd").rows == 29
+    assert load_result(NodeFolder.at(there.root / "odd")).rows == 29
     again = run(parity(_concurrency_mode="single"), go_on("parity"), [source], reuse_finished=True)
     assert again.reused
     assert again.error_path is not None

@@ -24,7 +24,6 @@ from dagster_dataops.execution.records.span_loop import SpanLoop
 from dagster_dataops.execution.workers.protocol import Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.foundation.places.bucket import BucketFile
-from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.object_file import ObjectFile
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.opening import open_readable, opened, state_at
@@ -175,9 +174,8 @@ def recorded(tmp_path):
     store = Recorded()
     root = machine(tmp_path / "scratch", store)
     store.put("in/docs.jsonl", b"".join(LINES))
-    found = bucket_of(root)
-    assert found is not None
-    return store, BucketFile(found[0], "in/docs.jsonl")
+    assert root.bucket is not None
+    return store, BucketFile(root.bucket, "in/docs.jsonl")
 
 
 def test_lines_in_order_take_one_request_after_those_of_the_first_lines(recorded):
@@ -235,9 +233,9 @@ def test_the_latency_of_a_store_uses_up_no_patience(tmp_path, monkeypatch):
         yield
 
     store = FakeStore(late)
-    found = bucket_of(machine(tmp_path / "scratch", store))
-    assert found is not None
-    path = BucketFile(found[0], "in/docs.jsonl")
+    bucket = machine(tmp_path / "scratch", store).bucket
+    assert bucket is not None
+    path = BucketFile(bucket, "in/docs.jsonl")
     for module in (range_loop, span_loop):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     for lines in (LINES[:10], LINES):

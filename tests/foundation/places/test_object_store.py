@@ -15,11 +15,9 @@ from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
 from dagster_dataops.foundation.places import object_store
 from dagster_dataops.foundation.places.bucket import StoreBucket
-from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ConflictError
-from dagster_dataops.foundation.places.shown_places import shown_place
 from tests.object_stores import SECRETS, s3_server, unreliable
 
 
@@ -37,9 +35,8 @@ def on_s3(address, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     config.data_process_scratch = tmp_path / "scratch"
     config.data_process_path = f"s3://results/{tmp_path.name}"
-    found = bucket_of(config.data_process_path)
-    assert found is not None
-    return writing(found[0])
+    assert config.root.bucket is not None
+    return writing(config.root.bucket)
 
 
 def test_an_object_is_created_only_once(on_s3):
@@ -132,11 +129,12 @@ def test_an_unreachable_object_names_the_url(on_s3):
 
 
 def test_a_folder_of_a_working_copy_is_shown_by_its_url(on_s3, tmp_path):
-    root = config.data_process_path
+    root = config.root
 
-    assert shown_place(root / "node") == f"s3://results/{tmp_path.name}/node"
-    assert shown_place(tmp_path) == str(tmp_path)
-    assert bucket_of(tmp_path) is None
+    assert str(root / "node") == f"s3://results/{tmp_path.name}/node"
+    assert str(root.located(root.path / "x")) == f"s3://results/{tmp_path.name}/x"
+    assert str(root.at(tmp_path)) == str(tmp_path)
+    assert root.at(tmp_path).bucket is None
 
 
 def test_a_url_with_dots_is_refused():

@@ -21,13 +21,14 @@ from dagster_dataops.errors import ConfigurationError, InputError, PathEscapeErr
 from dagster_dataops.foundation.places import object_store, open_stores
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
+    CopiedFile,
     StoreBucket,
     facts_of_location,
+    local_path,
     location_of,
-    published_path,
+    published_file,
 )
 from dagster_dataops.foundation.places.confined_names import below, confined, is_plain
-from dagster_dataops.foundation.places.mounted_buckets import bucket_of
 from dagster_dataops.foundation.places.open_stores import reading, writing
 from dagster_dataops.foundation.places.opening import opened, state_at
 from dagster_dataops.foundation.places.parted_file import PartedFile
@@ -50,9 +51,10 @@ def test_the_text_of_an_object_is_its_url_without_the_version_of_a_published_fil
     assert str(BucketFile(bucket, "a/b.jsonl")) == "s3://docs/a/b.jsonl"
     published = BucketFile(bucket, "node/.versions/00000001-ab/node_results.jsonl")
     assert str(published) == "s3://docs/node/node_results.jsonl"
-    assert published_path(published) == bucket.folder / "node" / "node_results.jsonl"
-    assert published_path(BucketFile(bucket, "a/b.jsonl")) is None
-    assert published_path(bucket.folder / "x") == bucket.folder / "x"
+    copy = CopiedFile(bucket, bucket.folder / "node" / "node_results.jsonl")
+    assert published_file(published) == copy
+    assert published_file(BucketFile(bucket, "a/b.jsonl")) is None
+    assert published_file(bucket.folder / "x") == bucket.folder / "x"
 
 
 def test_neither_text_nor_pickle_of_an_object_holds_a_secret(bucket):
@@ -81,6 +83,41 @@ def test_an_object_has_no_path_and_the_error_says_what_to_do(bucket):
 
     with pytest.raises(InputError, match=r"s3://docs/a.jsonl: is an object .* its download\(\)"):
         _ = dataset.path
+
+
+def test_a_copy_is_known_by_its_url_and_read_by_its_path(tmp_path):
+    bucket = StoreBucket("s3://docs", tmp_path, _OPTIONS)
+    path = tmp_path / "node" / "a.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(b'{"n":1}\n')
+    file = CopiedFile(bucket, path)
+
+    dataset = JsonlDataset.at(file)
+
+    assert (str(file), file.name, Path(file)) == ("s3://docs/node/a.jsonl", "a.jsonl", path)
+    assert str(CopiedFile(bucket, BucketFile(bucket, "in/b.jsonl").copy)) == "s3://docs/in/b.jsonl"
+    assert (dataset.path, dataset.read(), dataset.download()) == (path, [{"n": 1}], dataset)
+    assert (local_path(file), published_file(file)) == (path, file)
+    assert location_of(*facts_of_location(file)) == path  # for a process of the same run
+    assert b"hunter2" not in pickle.dumps(dataset)
+    assert pickle.loads(pickle.dumps(dataset)).path == path
+    path.write_bytes(b"[1]\n")
+    with pytest.raises(InputError, match="s3://docs/node/a.jsonl, line 1"):
+        dataset.read()
+
+
+def test_a_copy_counts_as_its_path_in_the_options_of_an_operator(bucket, registry):
+    @registry("data.text")
+    def joined(record: dict, other: object = None) -> dict:
+        return record
+
+    path = bucket.folder / "node" / "a.jsonl"
+    digests = {
+        joined(other=wrapped(JsonlDataset(location, 3))).__dataops__.options_digest
+        for location in (path, CopiedFile(bucket, path))
+        for wrapped in (lambda one: one, lambda one: [one])
+    }
+    assert len(digests) == 2
 
 
 def test_objects_of_two_servers_differ(tmp_path):
@@ -178,9 +215,9 @@ def openings(monkeypatch):
 
 
 @pytest.fixture
-def path(tmp_path):
+def shared(tmp_path):
     with config.temporary(data_process_scratch=tmp_path / "scratch"):
-        return root_setting("root", "memory://bucket/root") / "part"
+        return root_setting("root", "memory://bucket/root").bucket
 
 
 class CountingLock:
@@ -198,7 +235,7 @@ class CountingLock:
         self._lock.release()
 
 
-def test_threads_that_need_a_store_at_once_open_it_once(path, openings, monkeypatch):
+def test_threads_that_need_a_store_at_once_open_it_once(shared, openings, monkeypatch):
     threads, lock, open_store = 8, CountingLock(), object_store.open_store
     monkeypatch.setattr(open_stores, "_OPENING", lock)
 
@@ -209,20 +246,18 @@ def test_threads_that_need_a_store_at_once_open_it_once(path, openings, monkeypa
 
     monkeypatch.setattr(object_store, "open_store", open_late)
     with ThreadPoolExecutor(threads) as pool:
-        bucket, _ = bucket_of(path)
-        found = list(pool.map(writing, [bucket] * threads))
+        found = list(pool.map(writing, [shared] * threads))
 
     assert openings == [False]
     assert {id(store) for store in found} == {id(found[0])}
 
 
-def test_a_store_that_was_opened_for_reading_is_opened_anew_for_writing(path, openings):
-    bucket, _ = bucket_of(path)
-    first, second = reading(bucket), writing(bucket)
+def test_a_store_that_was_opened_for_reading_is_opened_anew_for_writing(shared, openings):
+    first, second = reading(shared), writing(shared)
 
     assert openings == [True, False]
     assert first is not second
-    assert reading(bucket) is second
+    assert reading(shared) is second
     assert openings == [True, False]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from dagster_dataops import To, combine, config, data, data_register, pipeline, report
 from dagster_dataops.errors import DataOpsError, ResultMissingError
+from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.pipelines.reporting.changed_records import changed_records
 from dagster_dataops.pipelines.reporting.excerpts import (
     LONG,
@@ -214,7 +215,7 @@ def test_a_node_is_found_after_those_of_its_inputs(root: Path, source: Path):
         ppl.yak = shorter()
         ppl.ape = shorter()
     ppl.materialize(source)
-    assert [node.name for node in published_nodes([root / "docs"])] == ["zebra", "yak", "ape"]
+    assert [node.name for node in published_nodes([Root(root / "docs")])] == ["zebra", "yak", "ape"]
 
 
 def test_a_node_with_several_results_is_one_node(root: Path, source: Path):
@@ -222,14 +223,14 @@ def test_a_node_with_several_results_is_one_node(root: Path, source: Path):
         ppl.parts = parity()
         ppl.add("last", shorter(), inputs=[ppl.parts.odd])
     ppl.materialize(source)
-    parts, last = published_nodes([root / "docs"])
+    parts, last = published_nodes([Root(root / "docs")])
     assert [path.parent.name for path in parts.results] == ["even", "odd"]
     assert (parts.name, last.inputs) == ("parts", parts.results[1:])
 
 
 def test_a_folder_without_nodes_has_none(tmp_path: Path):
-    assert published_nodes([tmp_path / "missing" / "folder"]) == []
-    (node,) = published_nodes([tmp_path / "node"])
+    assert published_nodes([Root(tmp_path / "missing" / "folder")]) == []
+    (node,) = published_nodes([Root(tmp_path / "node")])
     assert (node.state, node.manifest, node.results, node.inputs) == ("not run", None, [], [])
 
 
@@ -238,7 +239,7 @@ def test_a_damaged_manifest_is_no_result(root: Path, source: Path):
         ppl.one = shorter()
     ppl.materialize(source)
     (root / "docs/one/one_results.jsonl.json").write_text("{}")
-    (node,) = published_nodes([root / "docs" / "one"])
+    (node,) = published_nodes([Root(root / "docs" / "one")])
     assert node.state == "not run"
 
 
@@ -247,7 +248,7 @@ def test_an_unfinished_node_says_how_far_it_is(root: Path, source: Path):
         ppl.one = judge(_ignore_errors=False)
     with pytest.raises(DataOpsError, match="four"):
         ppl.materialize(source)
-    (node,) = published_nodes([root / "docs" / "one"])
+    (node,) = published_nodes([Root(root / "docs" / "one")])
     assert "unfinished" in node.state
 
 
@@ -312,7 +313,7 @@ def seldom(record: dict[str, Any]) -> Any:
 
 
 def changes_in(place: Path) -> dict[str, Any]:
-    (node,) = published_nodes([place])
+    (node,) = published_nodes([Root(place)])
     assert node.manifest is not None
     return changed_records(node, node.manifest)
 

@@ -40,7 +40,7 @@ def missing_aux(
     def finding(inspected: Inspected) -> Finding:
         if inspected.manifest is None:
             return unknown("The failed records")
-        messages = _messages(inspected.manifest, NodeFolder.at(inspected.dataset.path))
+        messages = _messages(inspected.manifest, NodeFolder.of_result(inspected.dataset))
         count = messages.total()
         text = f"{counted(count, 'records')} failed because a file is missing"
         if count:

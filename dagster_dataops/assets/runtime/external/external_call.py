@@ -8,7 +8,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
@@ -18,7 +17,7 @@ from dagster_dataops.assets.runtime.step_context import StepEvent
 from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published
 from dagster_dataops.errors import ExternalRunError
-from dagster_dataops.foundation.places.shown_places import shown_place
+from dagster_dataops.foundation.places.root import Root
 
 EXTRAS: Final = "dagster_dataops"  # the name in the extras, and in custom messages
 _TAGS: Final = "dagster_dataops/"  # the tags of a run that change what a step does
@@ -52,7 +51,7 @@ class ExternalCall:
 
     @classmethod
     def of(
-        cls, context: dg.AssetExecutionContext, root: Path, continued: Collection[str]
+        cls, context: dg.AssetExecutionContext, root: Root, continued: Collection[str]
     ) -> "ExternalCall":
         """Return the call of a step.
 
@@ -67,7 +66,7 @@ class ExternalCall:
         partitions = list(context.partition_keys) if partitioned else []
         launched: Any = context.run.run_config
         return cls(
-            root=shown_place(root),
+            root=str(root),
             step=step,
             config=launched.get("ops", {}).get(step),
             tags={name: one for name, one in context.run.tags.items() if name.startswith(_TAGS)},
@@ -106,16 +105,16 @@ class ExternalCall:
         """The keys of the checks."""
         return [dg.AssetCheckKey(dg.AssetKey(path), name) for path, name in self.checks]
 
-    def checked(self, events: Iterator[StepEvent], root: Path) -> Iterator[StepEvent]:
+    def checked(self, events: Iterator[StepEvent], root: Root) -> Iterator[StepEvent]:
         """Yield the events of the step, if it writes where the asset reads.
 
         Raises:
             ExternalRunError: The root of the results is another one.
             dg.Failure: The step failed. The asset that launched it has the policy of retries.
         """
-        if shown_place(root) != self.root:
+        if str(root) != self.root:
             reason = (
-                f"it writes to {shown_place(root)}, but the asset that launched it reads "
+                f"it writes to {root!s}, but the asset that launched it reads "
                 f"{self.root}. Give both the same root: root= of DataOpsResource, or the "
                 "environment variable DATAOPS_DATA_PROCESS_PATH"
             )
@@ -126,15 +125,15 @@ class ExternalCall:
             text = f"{type(error).__name__}: {error}"
             raise dg.Failure(text, allow_retries=False) from error
 
-    def is_unreported(self, root: Path, folder: NodeFolder, run: str) -> bool:
+    def is_unreported(self, root: Root, folder: NodeFolder, run: str) -> bool:
         """Return whether ``run`` published one of the results in ``folder`` without an event."""
         found = folder.outputs.values() or [folder]
         known = {(name, by) for name, by in self.unreported}
         return any((_below(root, one), run) in known for one in found)
 
 
-def _below(root: Path, folder: NodeFolder) -> str:
-    return folder.path.relative_to(root).as_posix()
+def _below(root: Root, folder: NodeFolder) -> str:
+    return folder.path.relative_to(root.path).as_posix()
 
 
 def _dynamic_keys(context: dg.AssetExecutionContext) -> dict[str, list[str]]:
@@ -161,7 +160,7 @@ def dynamic_names(definition: dg.PartitionsDefinition | None) -> list[str]:
 
 
 def _unreported(
-    context: dg.AssetExecutionContext, root: Path, partitions: Sequence[str]
+    context: dg.AssetExecutionContext, root: Root, partitions: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield folder and run of the results of the step that were published without an event."""
     for key in sorted(context.selected_asset_keys):

@@ -1,0 +1,40 @@
+"""`Root`: a folder of results, and the bucket of which it is a working copy."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from typing_extensions import override
+
+from dagster_dataops.foundation.places.bucket import CopiedFile, LocalFile, StoreBucket
+
+
+class Root(NamedTuple):
+    """A folder that has the folders of nodes, such as the root of all results.
+
+    Attributes:
+        path: The folder on this machine.
+        bucket: The bucket that has the results; the folder is then a working copy. ``None`` if the
+            folder has them.
+    """
+
+    path: Path
+    bucket: StoreBucket | None = None
+
+    def __truediv__(self, name: str) -> "Root":
+        """Return a folder below."""
+        return Root(self.path / name, self.bucket)
+
+    def at(self, path: Path) -> "Root":
+        """Return the folder at a path; it is in the bucket if the path is in its working copy."""
+        bucket = self.bucket
+        return Root(path, bucket if bucket and path.is_relative_to(bucket.folder) else None)
+
+    def located(self, path: Path) -> LocalFile:
+        """Return where a path is, with the bucket if it is in the working copy of the bucket."""
+        bucket = self.at(path).bucket
+        return path if bucket is None else CopiedFile(bucket, path)
+
+    @override
+    def __str__(self) -> str:
+        """Return the path or the URL, as users know it."""
+        return str(self.located(self.path))
