@@ -11,7 +11,7 @@ import pytest
 from dagster_dataops import chain, data, data_register
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library import GROUPS
-from dagster_dataops.library.analysis.tokenization import tokenizer
+from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer
 from dagster_dataops.operators.options.file_content import is_marked
 from tests.each import each
 from tests.execution.helpers import TINY, cut_by, node, run, write_input

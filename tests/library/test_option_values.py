@@ -7,7 +7,7 @@ import pytest
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.analysis.markdown_parsing import commonmark_parser
-from dagster_dataops.library.analysis.tokenization import tokenizer
+from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer
 from dagster_dataops.library.filters import url_rules
 from dagster_dataops.library.option_values import check_choice
 

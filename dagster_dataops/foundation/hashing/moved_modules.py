@@ -17,6 +17,7 @@ _FORMER: Final = {
     "foundation.places.private_folders": "private_folders",
     "foundation.quantities": "quantities",
     "foundation.selectors": "selectors",
+    "library.analysis.tokenizers.tokenization": "library.analysis.tokenization",
     "library.combine": "combine",
     "library.sorting": "library",
     "operators.secrets": "operators.options",

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
-from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
+from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
 from dagster_dataops.library.chunk.sized_chunks import chunk
 from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.operators.options.file_content import FileContent

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
+from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
 from dagster_dataops.library.option_values import check_choice, needs_extra
 from dagster_dataops.library.text_mapping import ChunkOperator
 from dagster_dataops.library.user_patterns import compiled

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from dagster_dataops.datasets.chats.chat_record import ROLES, ChatRules, chat_record
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.analysis.tokenization import Encoded, EncodedBytes
+from dagster_dataops.library.analysis.tokenizers.tokenization import Encoded, EncodedBytes
 from dagster_dataops.library.chat.rendering import check_lost, keep_texts
 from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
 from dagster_dataops.library.chat.rendering_record import ChatRenderer

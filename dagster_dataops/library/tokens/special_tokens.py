@@ -7,8 +7,8 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.analysis.tokenization import Encoded, Tokenizer
-from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
+from dagster_dataops.library.analysis.tokenizers.tokenization import Encoded, Tokenizer
+from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
 
 _OWN_ENDING: Final = ".json"  # of a tokenizer that has its own special tokens
 

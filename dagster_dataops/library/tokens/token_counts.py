@@ -5,8 +5,8 @@ from typing import Annotated, Any, ClassVar
 
 from dagster_dataops.data import data_register
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
-from dagster_dataops.library.analysis.tokenization import Tokenizer
-from dagster_dataops.library.analysis.tokenization import tokenizer as tokenizer_of
+from dagster_dataops.library.analysis.tokenizers.tokenization import Tokenizer
+from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import TextFilter, bounds, no_text
 from dagster_dataops.operators.options.file_content import FileContent

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from dagster_dataops.library.analysis.tokenization import Tokenizer
+from dagster_dataops.library.analysis.tokenizers.tokenization import Tokenizer
 
 NOT_TRAINED: Final = -100
 """The label of a token that is not trained, as PyTorch and all trainers have it."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.analysis.tokenization import EncodedBytes, tokenizer
+from dagster_dataops.library.analysis.tokenizers.tokenization import EncodedBytes, tokenizer
 
 NAMES = ("o200k_base", "cl100k_base", "voyage3_base", "bytes", "whitespace")
 MIXED = st.text("ab \n好é😀ก", max_size=30)
@@ -154,7 +154,8 @@ def test_the_bytes_of_tokens_are_used_where_they_make_up_the_text(name: str, tmp
 def test_encoding_starts_no_threads(tmp_path) -> None:
     path = written_tokenizer(tmp_path)
     code = (
-        "import os; from dagster_dataops.library.analysis.tokenization import tokenizer\n"
+        "import os\n"
+        "from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer\n"
         f"tokenizer({path!r}).encode_with_offsets('some words')\n"
         "print(len(os.listdir('/proc/self/task')))"
     )

@@ -15,7 +15,7 @@ from dagster_dataops.foundation.quantities import counted, percentage
 from dagster_dataops.records import Record
 
 if TYPE_CHECKING:
-    from dagster_dataops.library.analysis.tokenization import Tokenizer
+    from dagster_dataops.library.analysis.tokenizers.tokenization import Tokenizer
 
 _NOT_TRAINED: Final = -100
 _STEPS: Final = 1000  # the median is one of so many shares

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.analysis.token_bytes import TokenBytes, token_bytes, trims
+from dagster_dataops.library.analysis.tokenizers.token_bytes import TokenBytes, token_bytes, trims
 from dagster_dataops.library.analysis.unicode_normalization import valid_text
 from dagster_dataops.library.loaded_files import LoadedFile
 from dagster_dataops.library.option_values import needs_extra

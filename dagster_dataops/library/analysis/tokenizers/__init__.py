@@ -1,0 +1,1 @@
+"""Tokenizers: vocabularies by name, files of tokenizers, and the bytes of tokens."""
