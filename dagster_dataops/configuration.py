@@ -81,15 +81,14 @@ class Configuration:
         Raises:
             ConfigurationError: No folder can have that path.
         """
-        return self.root.path
+        return self.results_root().path
 
     @data_process_path.setter
     def data_process_path(self, value: str | Path | None) -> None:
         self._assigned["data_process_path"] = value
 
-    @property
-    def root(self) -> Root:
-        """The folder `data_process_path`, and the bucket of which it is a working copy."""
+    def results_root(self) -> Root:
+        """Return the folder `data_process_path`, and the bucket of which it is a working copy."""
         name = "data_process_path"
         return root_setting(name, self._read(name), self.storage_options, self)
 

@@ -74,7 +74,7 @@ def dry_run(ppl: Pipeline, data: object, *, sample: int = _SAMPLE) -> dict[str, 
     Returns:
         The estimates by the name of each node that calls models.
     """
-    saved = config.root / ppl.graph.name
+    saved = config.results_root() / ppl.graph.name
     return estimates_of(
         ppl.graph, data, sample, config.clients, lambda name: NodeFolder.of(saved / name)
     )

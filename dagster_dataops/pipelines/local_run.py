@@ -78,7 +78,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     graph = with_source(graph, data)
     _take_versions(graph)
     context = plain_context()
-    saved = config.root / graph.name
+    saved = config.results_root() / graph.name
     source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
     makers = graph.results

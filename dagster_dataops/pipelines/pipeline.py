@@ -230,7 +230,7 @@ class Pipeline:
             title = f"<pipeline {self.name!r}, {counted(len(nodes), 'nodes')}, incomplete>"
             states = dict.fromkeys(self._nodes, "not complete")
         else:
-            root = config.root / self.name
+            root = config.results_root() / self.name
             count = counted(len(nodes), "nodes")
             title = f"<pipeline {self.name!r}, {count}, results in {root.path}>"
             states = node_states(self._graph, root)

@@ -496,7 +496,7 @@ if __name__ == "__main__":
     config.data_process_scratch = HOME / scratch
     config.data_process_path = HOME / root if root == "local" else root
     context = RunContext(run=scratch, resume=ResumePolicy.AUTO, flush_seconds=0.5)
-    folder = NodeFolder.of(config.root / "work")
+    folder = NodeFolder.of(config.results_root() / "work")
     dataset = JsonlDataset.of_file(HOME / "input.jsonl")
     found = OperatorExecutor(context).run(work(_concurrency_mode=mode), [dataset], folder).manifest
     log("resumed", f"{found.resumed} {len(found.attempts)}")
@@ -552,7 +552,7 @@ class OtherMachines(Stores):
 
     def is_due(self, moment: tuple[str, int]) -> bool:
         config.data_process_scratch, config.data_process_path = self.folder / "watch", self.root
-        root = config.root
+        root = config.results_root()
         names = writing(root.bucket).names(f"{root.bucket.key_of(root.path)}/work/.journal")
         return bool(_entries_with_outputs(names))
 

@@ -124,7 +124,11 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     @property
     def results_root(self) -> Root:
         """The folder `root_path`, and the bucket of which it is a working copy."""
-        return root_setting("root", self.root, self._store_options) if self.root else config.root
+        return (
+            root_setting("root", self.root, self._store_options)
+            if self.root
+            else config.results_root()
+        )
 
     @property
     def _store_options(self) -> dict[str, str]:

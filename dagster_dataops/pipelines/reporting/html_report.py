@@ -56,7 +56,7 @@ def report(
         StorageError: The file cannot be written.
     """
     if isinstance(of, Pipeline):
-        root = config.root / of.name
+        root = config.results_root() / of.name
         places, title = [root / name for name in of.graph.nodes], of.name or "pipeline"
     else:
         check_local("folder", of)

@@ -35,8 +35,8 @@ def on_s3(address, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     config.data_process_scratch = tmp_path / "scratch"
     config.data_process_path = f"s3://results/{tmp_path.name}"
-    assert config.root.bucket is not None
-    return writing(config.root.bucket)
+    assert config.results_root().bucket is not None
+    return writing(config.results_root().bucket)
 
 
 def test_an_object_is_created_only_once(on_s3):
@@ -129,7 +129,7 @@ def test_an_unreachable_object_names_the_url(on_s3):
 
 
 def test_a_folder_of_a_working_copy_is_shown_by_its_url(on_s3, tmp_path):
-    root = config.root
+    root = config.results_root()
 
     assert str(root / "node") == f"s3://results/{tmp_path.name}/node"
     assert str(root.located(root.path / "x")) == f"s3://results/{tmp_path.name}/x"
