@@ -7,7 +7,7 @@ import pytest
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, MissingExtraError
 from dagster_dataops.library.analysis.markdown_parsing import commonmark_parser
-from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer
+from dagster_dataops.library.analysis.tokenizers import tokenization
 from dagster_dataops.library.filters import url_rules
 from dagster_dataops.library.option_values import check_choice
 
@@ -53,7 +53,7 @@ def test_the_extra_of_a_missing_package_is_named(
     monkeypatch: pytest.MonkeyPatch, module: str, name: str, options: dict[str, Any], extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    for cached in (commonmark_parser, tokenizer, url_rules._extractor):
+    for cached in (commonmark_parser, tokenization._of_name, url_rules._extractor):
         cached.cache_clear()
 
     with pytest.raises(MissingExtraError, match=rf"pip install 'dagster-dataops\[{extra}\]'"):
