@@ -173,7 +173,7 @@ def test_the_url_of_an_object_store_is_a_root_with_a_working_copy(fresh, tmp_pat
 
     prefix = place.replace("//", "/").strip("/")
     assert fresh.data_process_path == tmp_path / "s3" / prefix
-    assert str(fresh.root / "a") == f"s3://{prefix}/a"
+    assert str(fresh.results_root() / "a") == f"s3://{prefix}/a"
     assert not (tmp_path / "s3").exists()
 
 
@@ -181,11 +181,11 @@ def test_the_url_of_an_object_store_is_a_root_with_a_working_copy(fresh, tmp_pat
 def test_a_root_that_was_read_can_be_set_again(fresh, tmp_path, place):
     fresh.data_process_scratch = tmp_path
     fresh.data_process_path = place
-    root = fresh.root
+    root = fresh.results_root()
 
     fresh.data_process_path = fresh.data_process_path
 
-    assert fresh.root == root
+    assert fresh.results_root() == root
     assert root.bucket is not None
 
 
@@ -195,7 +195,7 @@ def test_a_folder_with_the_name_of_a_kind_of_store_needs_no_scratch_folder(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     fresh.data_process_path = "/srv/s3/results"
 
-    assert fresh.root == Root(Path("/srv/s3/results"))
+    assert fresh.results_root() == Root(Path("/srv/s3/results"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -204,7 +204,7 @@ def test_any_other_folder_below_the_working_copies_is_a_folder(fresh, tmp_path, 
     fresh.data_process_scratch = tmp_path / "scratch"
     fresh.data_process_path = tmp_path / "scratch" / part
 
-    assert fresh.root == Root(tmp_path / "scratch" / part)
+    assert fresh.results_root() == Root(tmp_path / "scratch" / part)
 
 
 def test_a_working_copy_from_another_server_is_not_taken_for_one_of_this_server(fresh, tmp_path):
@@ -217,7 +217,7 @@ def test_a_working_copy_from_another_server_is_not_taken_for_one_of_this_server(
     with pytest.raises(
         ConfigurationError, match=r"the URL s3://bucket/results: .*another endpoint"
     ):
-        _ = fresh.root
+        _ = fresh.results_root()
 
 
 @pytest.mark.parametrize("path", ["C:/data", "/srv/s3:/x", "a:b/c", "results", "./s3:/x", "x::y"])
