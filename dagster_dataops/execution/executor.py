@@ -155,14 +155,21 @@ def _link(attempt: NodeAttempt) -> RunLink:
 
 
 def _name_of(inputs: Sequence[JsonlDataset]) -> str:
-    """Return the path of the first input, or its URL if it is an object."""
+    """Return the path of the first input, or its URL if it is an object; empty without inputs."""
     return "" if not inputs else str(local_path(inputs[0].location) or inputs[0].location)
 
 
 def _start_request(
     attempt: NodeAttempt, runner: Runner, found: list[CheckpointContent], late: Manifest | None
 ) -> StartRequest:
-    """Return the facts about a start; ``late`` is what this attempt has finished publishing."""
+    """Return the facts that the start decision depends on.
+
+    Args:
+        attempt: The attempt.
+        runner: The runner of its operator.
+        found: The checkpoints of the node, newest first.
+        late: The manifest of an earlier run that this attempt has finished publishing.
+    """
     context = attempt.context
     late_run = "" if late is None else late.run
     return StartRequest(

@@ -273,6 +273,10 @@ def test_a_moved_module_counts_under_its_former_name():
     present = "dagster_dataops.foundation.hashing.values"
     assert counted_module(present) == "dagster_dataops.hashing.values"
     assert counted_module("dagster_dataops.training.cooking") == "dagster_dataops.cooking"
+    secrets = "dagster_dataops.operators.secrets"
+    assert counted_module(f"{secrets}.hidden_errors") == "dagster_dataops.operators.hidden_errors"
+    former = "dagster_dataops.operators.options.secret_texts"
+    assert counted_module(f"{secrets}.secret_texts") == former
     for other in ("dagster_dataops.foundation.hashing_more", "dagster_dataops.data", "json"):
         assert counted_module(other) == other
 
