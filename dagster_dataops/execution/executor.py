@@ -88,17 +88,7 @@ class OperatorExecutor:
     ) -> RunReport:
         lock = folder.place.claim(self.context.run, self.context.lock_seconds)
         try:
-            report = self._run(operator, inputs, folder, lock)
-            use = operator.__dataops__
-            if use.spec.kind.exports:
-                from dagster_dataops.execution.result_exports import exported_by_node
-
-                return exported_by_node(report, folder)
-            if use.output is None:
-                return report
-            from dagster_dataops.execution.result_exports import exported  # imports exporters
-
-            return exported(report, use.output, folder, use.columns)
+            return _exported(self._run(operator, inputs, folder, lock), operator, folder)
         finally:
             lock.release()
 
@@ -138,6 +128,18 @@ class OperatorExecutor:
             note_if_unchanged(attempt, manifest)
             warn_of_missing(attempt, manifest)
             return _report(attempt, _publish(attempt, manifest))
+
+
+def _exported(report: RunReport, operator: Operator, folder: NodeFolder) -> RunReport:
+    """Return the report of a run with its export, if there is one."""
+    use = operator.__dataops__
+    if not use.spec.kind.exports and use.output is None:
+        return report
+    from dagster_dataops.execution import result_exports  # imports exporters
+
+    if use.spec.kind.exports or use.output is None:
+        return result_exports.exported_by_node(report, folder)
+    return result_exports.exported(report, use.output, folder, use.columns)
 
 
 def _link(attempt: NodeAttempt) -> RunLink:
