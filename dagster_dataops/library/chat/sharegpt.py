@@ -30,6 +30,7 @@ from dagster_dataops.datasets.chats.json_fields import (
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, json_text
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.library.chat.turns import TWO_PROMPTS
 from dagster_dataops.records import Record
 
 CONVERSATIONS: Final = "conversations"
@@ -140,8 +141,7 @@ def write_sharegpt(record: dict[str, Any], losses: Losses, *, split_system: bool
     elif rest.get("system"):
         start = 1 if _is_prompt(messages[0], rest["system"]) else 0
         if not start:
-            msg = "the key 'system' and the system prompt of the messages differ; remove one"
-            raise UnfitRecordError(msg)
+            raise UnfitRecordError(TWO_PROMPTS)
     if rest.get(TOOLS) is not None:
         rest[TOOLS] = _tools_text(rest[TOOLS], losses)
     _check_links(messages, losses)
@@ -210,10 +210,12 @@ def _calls_text(calls: list[Call], place: str, losses: Losses) -> str:
 
 
 def _check_links(messages: list[Message], losses: Losses) -> None:
-    """Count ids that are others on the way back, where results answer calls in order.
+    """Count the ids of calls that ShareGPT does not keep; check the order of results.
+
+    Read again, the first result answers the first call, and ids are ``call_1``, ``call_2``.
 
     Raises:
-        UnfitRecordError: A result answers another call then.
+        UnfitRecordError: Results stand in another order than their calls.
     """
     names = new_ids(set())
     waiting: list[str] = []
