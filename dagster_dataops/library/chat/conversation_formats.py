@@ -1,7 +1,7 @@
 """The formats of conversations: chat records, OpenAI, Anthropic, ShareGPT, Alpaca and pairs.
 
-Each reader takes a record apart into a chat record and the other columns; each writer does the
-reverse. What messages cannot tell stays in the record, so that the way back is exact: the columns
+Each reader splits a record into a chat record and the other columns; each writer does the
+reverse. What messages cannot hold stays in the record, so that the way back is exact: the columns
 ``input`` and ``system`` of Alpaca, and the ShareGPT name of a role that is not the usual one, as
 ``from`` of its message.
 """
@@ -78,7 +78,7 @@ def _is_list(record: Record, key: str) -> bool:
 
 
 def _listed(record: Record) -> list[dict[str, Any]]:
-    """Return the messages that are dicts; none of a damaged text."""
+    """Return the messages that are dicts; an empty list if their JSON text is damaged."""
     try:
         messages: Any = json_list(record[MESSAGES], MESSAGES)
     except UnfitRecordError:
@@ -95,7 +95,7 @@ def _is_anthropic(record: Record) -> bool:
 
 
 def _has_prompt_beside(record: Record) -> bool:
-    """Return whether the column ``system`` has the prompt that the messages lack."""
+    """Return whether the column ``system`` has a prompt, and the messages begin with none."""
     if not record.get("system") or not isinstance(record["system"], (str, list)):
         return False
     found = _listed(record)

@@ -188,7 +188,7 @@ class ToAnthropic(_Conversion, chat):
     @override
     def _converted(self, record: Record, losses: Losses) -> Record:
         if format_of(record) == "anthropic":
-            to_messages(record, "anthropic", _ANY, Losses(self._form, "drop"))
+            to_messages(record, "anthropic", _ANY, Losses(self._form, "drop"))  # checks it alone
             return record
         return write_anthropic(to_messages(record, None, _ANY, losses), losses)
 
