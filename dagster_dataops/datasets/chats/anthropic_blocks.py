@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from dagster_dataops.datasets.chats.chat_record import (
     ASSISTANT,
+    BETWEEN_THOUGHTS,
     REASONING,
     SYSTEM,
     TOOL,
@@ -21,7 +22,6 @@ from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, Tool
 
 BLOCKS: Final = ("tool_use", "tool_result", "thinking", "redacted_thinking")
-_THOUGHTS: Final = "\n\n"  # between several thinking blocks of one turn
 _ORDER: Final = ("thinking", "text", "tool_use")  # of the blocks of a turn
 # Keys of replies that describe the reply; a conversation does not need them.
 _OF_REPLIES: Final = (
@@ -119,7 +119,7 @@ def _assistant(role: str, blocks: list[Part], place: str, losses: Losses) -> Ite
             parts += _parts(block, at, losses)
     made: Message = {"role": role, "content": parts or None}
     if any(thoughts):
-        made[REASONING] = _THOUGHTS.join(thoughts)
+        made[REASONING] = BETWEEN_THOUGHTS.join(thoughts)
     if calls:
         made["tool_calls"] = calls
     yield made
