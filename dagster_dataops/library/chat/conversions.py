@@ -234,7 +234,7 @@ class ToAlpaca(_Conversion, chat):
 
     Reads any format of ``chat.Detect`` and removes the keys that it was made of. Writes
     ``instruction`` (the last turn of the user), ``output`` (the answer to it), ``system`` and
-    ``history`` (pairs of earlier turns); those of which there are none are left out. If the
+    ``history`` (pairs of earlier turns); empty ones are left out. If the
     record has a column ``input`` and the last turn of the user ends with it, the instruction is
     what stands before. ``chat.ToMessages`` gives exactly the same messages back.
 

@@ -14,7 +14,7 @@ from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.readers.agent_traces.sessions import Line, Session, branch
 
 HARNESS: Final = "claude_code"
-_TALK: Final = ("user", "assistant")
+_SPOKEN: Final = ("user", "assistant")
 _PARENTS: Final = ("parentUuid", "logicalParentUuid")  # the second leads past a compaction
 
 
@@ -36,8 +36,8 @@ def claude_code_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Ses
         session.left_out["sidechain"] += len(side)
     yield session
     if sidechains:
-        for agent, talk in others.items():
-            other = _session(talk)
+        for agent, spoken in others.items():
+            other = _session(spoken)
             other.tell(sidechain=agent)
             yield other
 
@@ -93,7 +93,7 @@ def _tell(session: Session, line: Line) -> None:
 
 
 def _reason_to_leave_out(line: Line) -> str | None:
-    if line.get("type") not in _TALK or not isinstance(line.get("message"), dict):
+    if line.get("type") not in _SPOKEN or not isinstance(line.get("message"), dict):
         return str(line.get("type"))
     if line.get("isMeta"):
         return "meta"

@@ -29,7 +29,7 @@ class Session:
 
     Attributes:
         messages: The messages; results stand anywhere behind their call.
-        facts: What the record tells about the session in ``metadata``; null is left out.
+        facts: Facts about the session, which become ``metadata`` of the record; none is null.
         left_out: How many things are not in the messages, by reason.
         tools: The schemas of tools, if the file has them.
     """
