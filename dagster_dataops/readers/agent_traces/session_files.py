@@ -15,7 +15,6 @@ from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 
-_READ_BYTES: Final = 1 << 20
 _FAILED: Final = -1
 _SIDECHAINS: Final = ("drop", "records")
 
@@ -68,7 +67,8 @@ class SessionCursor(FileCursor):
 
     def _lines(self) -> tuple[list[Line], bool]:
         """Return the lines, and whether the last one is not complete: a session may be running."""
-        content = self._content()
+        with self.location.opened() as opened:
+            content = opened.read_all()
         numbered = list(enumerate(content.split(b"\n"), 1))
         lines: list[Line] = []
         for number, line in numbered:
@@ -82,16 +82,6 @@ class SessionCursor(FileCursor):
                 place = f"{self.location.path}, line {number}"
                 raise StreamSourceError(place, _without_content(error)) from None
         return lines, False
-
-    def _content(self) -> bytes:
-        parts, size = [], 0
-        with self.location.opened() as content:
-            while part := content.read_at(_READ_BYTES, size):
-                parts.append(part)
-                size += len(part)
-            if content.failure is not None:
-                raise content.failure
-        return b"".join(parts)
 
 
 def _without_content(error: ValueError) -> str:
