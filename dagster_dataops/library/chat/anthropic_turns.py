@@ -68,6 +68,8 @@ def _turns_of(messages: list[Message], losses: Losses, first: int = 0) -> list[d
         turn = _WRITERS[message["role"]](message, place, losses)
         if turn is None:
             continue
+        beside_content = message["content"] is None or "audio" in message
+        losses.check_rest(turn["content"], beside_content, place)
         if after_result and turn["role"] == USER:
             turns[-1]["content"] += _as_blocks(turn["content"])
         else:

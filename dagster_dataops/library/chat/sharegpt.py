@@ -170,11 +170,12 @@ def _turn(message: Message, place: str, losses: Losses) -> dict[str, Any]:
     if role == DEVELOPER:
         losses.lose(place, DEVELOPER)
     more = {key: one for key, one in message.items() if key not in _OF_MESSAGES}
-    for key in (REASONING, "is_error", "audio"):
-        if key in more:
-            losses.lose(f"{place}.{key}", key)
-            del more[key]
+    lost = [key for key in (REASONING, "is_error", "audio") if key in more]
+    for key in lost:
+        losses.lose(f"{place}.{key}", key)
+        del more[key]
     text = _text(message, place, losses)
+    losses.check_rest(text or "tool_calls" in message or role == TOOL, lost, place)
     if "tool_calls" in message:
         if text:
             losses.lose(place, "text_with_calls")
