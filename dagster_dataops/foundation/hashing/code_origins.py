@@ -80,7 +80,7 @@ def searched_spec(name: str, path: Iterable[str] | None) -> ModuleSpec | None:
         try:
             spec = finder.find_spec(name, folders)
         except Exception:  # noqa: BLE001 - finders of other packages have errors of their own
-            continue
+            spec = None
         if spec is not None:
             return spec
     return _namespace_spec(name, folders or [])
