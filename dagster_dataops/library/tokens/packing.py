@@ -255,7 +255,7 @@ class Pack(tokens):
 
     def _places(self, lengths: list[int], missing: int) -> Record:
         """Return the columns of lengths, boundaries and positions; ``missing`` ids are padding."""
-        places: Record = {}
+        places: dict[str, Any] = {}
         if self._lengths_key is not None:
             places[self._lengths_key] = lengths
         if self._boundaries_key is not None:

@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.analysis.tokenizers.tokenization import Encoded, Tokenizer
+from dagster_dataops.library.analysis.tokenizers.tokenization import FILE_ENDING, Encoded, Tokenizer
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
-
-_OWN_ENDING: Final = ".json"  # of a tokenizer that has its own special tokens
 
 
 def chat_tokenizer(name: str, special_ids: Mapping[str, int] | None) -> Tokenizer:
@@ -26,7 +24,7 @@ def chat_tokenizer(name: str, special_ids: Mapping[str, int] | None) -> Tokenize
     """
     plain = tokenizer_of(name)
     plain.encode("")  # refuses a tokenizer without ids
-    if name.endswith(_OWN_ENDING):
+    if name.endswith(FILE_ENDING):
         if special_ids is not None:
             msg = f"special_ids is given, but {name} has special tokens of its own; leave it out"
             raise DefinitionError(msg)
