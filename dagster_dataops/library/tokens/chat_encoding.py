@@ -55,8 +55,8 @@ class EncodeChat(tokens):
     error, dropped (``"drop"``), cut on the right (``"cut"``), or lose whole turns at the end
     (``"turns"``, not with ``split_turns``), by ``on_overflow``.
 
-    A ``tokenizer.json`` is used without threads, since workers use all cores: unless it is set,
-    ``TOKENIZERS_PARALLELISM`` becomes ``false`` in the process.
+    A byte-level ``tokenizer.json`` is used without threads, since workers use all cores: unless it
+    is set, ``TOKENIZERS_PARALLELISM`` becomes ``false`` in the process.
 
     Counts ``tokens`` and ``trained_tokens``, and with ``split_turns`` the ``dropped_turns`` of
     conversations of which shorter ones are written. Needs the extra ``tokenizers`` or ``tokens``.

@@ -1,5 +1,6 @@
 """`TurnFinder`: finds the parts of a rendered conversation that the assistant wrote."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
@@ -13,6 +14,7 @@ _OTHERS: Final = (
     "use a template with {% generation %}, split_turns=True, mask='final' for the last turn alone, "
     "or mask='markers' with start_marker and end_marker"
 )
+_SHOWN: Final = ("tools", "documents")  # besides messages
 _PROBE: Final = [
     {"role": role, "content": content}
     for role, content in (("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"))
@@ -96,9 +98,10 @@ class TurnFinder:
 
     def _by_markers(self, record: dict[str, Any]) -> Rendered:
         start_marker, end_marker = self._markers
-        for number, message in enumerate(_messages(record)):
-            if start_marker in str(message) or end_marker in str(message):
-                raise UnfitRecordError(f"{MESSAGES}[{number}] holds a marker of mask='markers'")
+        places = {f"{MESSAGES}[{at}]": message for at, message in enumerate(_messages(record))}
+        for place, value in {**places, **{key: record.get(key) for key in _SHOWN}}.items():
+            if any(marker in text for text in _texts(value) for marker in self._markers):
+                raise UnfitRecordError(f"{place} holds a marker of mask='markers'")
         text = self._renderer.render(record).text
         parts: list[Part] = []
         at = 0
@@ -158,7 +161,7 @@ class TurnFinder:
 
         ``None`` if the whole does not begin with it.
         """
-        for ending in ("", *self._renderer.endings):
+        for ending in ("", *sorted(self._renderer.endings, key=len)):
             begin = until.removesuffix(ending)
             if whole.startswith(begin):
                 return len(begin)
@@ -207,12 +210,21 @@ def _cut(record: dict[str, Any], count: int) -> dict[str, Any]:
     return {**record, MESSAGES: _messages(record)[:count]}
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in a JSON value, keys among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _texts([*value, *value.values()])
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
 def _shared(first: str, second: str) -> int:
     """Return the length of the longest common prefix of two texts."""
-    if second.startswith(first):
-        return len(first)
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
+    sizes = range(1, min(len(first), len(second)) + 1)
+    return bisect_left(sizes, 1, key=lambda size: first[:size] != second[:size])
 
 
 def _unsound(number: int | None, what: str) -> UnfitRecordError:

@@ -269,6 +269,14 @@ def test_markers() -> None:
     assert text.endswith("<assistant>[[<think></think>No.</>]]")
     with pytest.raises(UnfitRecordError, match=r"messages\[0\] holds a marker"):
         encoded([{"role": "user", "content": "</>"}, ANSWER], PLAIN, mask="markers", **marks)
+    lines = {"start_marker": "assistant\n", "end_marker": "</>"}
+    for key, value in (("content", "assistant\nNo."), ("name", "'assistant\n'"), ("</>", 1)):
+        chat = [{"role": "user", "content": "a", key: value}, ANSWER]
+        with pytest.raises(UnfitRecordError, match=r"messages\[0\] holds a marker"):
+            encoded(chat, PLAIN, mask="markers", **lines)
+    operator = data.tokens.EncodeChat("bytes", PLAIN, mask="markers", **lines)
+    with pytest.raises(UnfitRecordError, match="tools holds a marker"):
+        operator.forward({"messages": CHAT, "tools": [{"function": {"name": "</>"}}]})
     for options in ({"mask": "markers"}, {"mask": "prefix", **marks}):
         with pytest.raises(DefinitionError, match="needs start_marker and end_marker"):
             encoded(template=PLAIN, **options)

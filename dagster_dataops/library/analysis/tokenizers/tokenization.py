@@ -46,9 +46,9 @@ class Encoded(NamedTuple):
 
         Both are indices of tokens; they are equal if there is none.
         """
-        place, count = self.place, len(self.ids)
-        first = _first(0, count, lambda number: place(number)[1] > start)
-        return first, _first(first, count, lambda number: place(number)[0] >= end)
+        place, numbers = self.place, range(len(self.ids))
+        first = bisect_right(numbers, start, key=lambda number: place(number)[1])
+        return first, bisect_left(numbers, end, first, key=lambda number: place(number)[0])
 
 
 class EncodedBytes(NamedTuple):
@@ -79,17 +79,6 @@ class EncodedBytes(NamedTuple):
             end = start + length
         first = bisect_right(self.ends, start)
         return first, min(bisect_left(self.ends, end, first) + 1, len(self.ids))
-
-
-def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """Return the first number from which on a test holds, by bisection; ``high`` if for none."""
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 class Tokenizer(ABC):
@@ -277,9 +266,11 @@ class _FromFile(Tokenizer):
 
     @cached_property
     def _token_bytes(self) -> TokenBytes | None:
-        # Worker processes use all cores, and a process with threads of its own cannot be forked.
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-        return token_bytes(self._loaded)
+        known = token_bytes(self._loaded)
+        if known is not None:
+            # Else `encode_batch_fast` starts threads, and a process with threads cannot be forked.
+            os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        return known
 
     @cached_property
     def _untrimmed(self) -> Any:
