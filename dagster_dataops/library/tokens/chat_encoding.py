@@ -225,10 +225,9 @@ class EncodeChat(tokens):
             labels[start:end] = ids[start:end]
         if self._context is not None:
             self._context.count(tokens=len(labels), trained_tokens=trained)
-        values = (ids, labels, turns.text, spans)
-        written: dict[str, Any] = dict(record)
+        values: tuple[Any, ...] = (ids, labels, turns.text, spans)
         pairs = zip(self._keys, values, strict=True)
-        return written | {key: value for key, value in pairs if key is not None}
+        return record | {key: value for key, value in pairs if key is not None}
 
 
 _NEVER_LOST: Final = frozenset({"tool_calls", "parts", "content"})
