@@ -59,7 +59,7 @@ def _text_of(plain: Tokenizer, number: int) -> str:
     """Return the text of a token; empty if there is none of this id."""
     try:
         return plain.decode([number])
-    except (LookupError, ValueError, OverflowError):
+    except DefinitionError:
         return ""
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from dagster_dataops import Drop, data
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer
 from dagster_dataops.library.analysis.unicode_normalization import valid_text
 from tests.execution.helpers import node, run, write_input
 from tests.library.adversarial import HOSTILE, SCRIPTS
@@ -116,6 +117,20 @@ def test_a_special_token_of_a_vocabulary_keeps_its_id() -> None:
     data.tokens.EncodeChat("o200k_base", PLAIN, special_ids={"<|endoftext|>": 199999})
     with pytest.raises(DefinitionError, match=r"'<\|end\|>': 199999, the id of '<\|endoftext\|>'"):
         data.tokens.EncodeChat("o200k_base", PLAIN, special_ids={"<|end|>": 199999})
+
+
+@pytest.mark.parametrize("name", ["bytes", "o200k_base", "tokenizer.json"])
+@pytest.mark.parametrize("unknown", [400_000, -1, 1 << 40])
+def test_an_id_without_a_token_is_not_left_out(name: str, unknown: int, tmp_path: Path) -> None:
+    if name == "tokenizer.json":
+        tokenizers = pytest.importorskip("tokenizers", reason="needs the extra tokenizers")
+        name = str(tmp_path / name)
+        tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 97})).save(name)
+    elif name != "bytes":
+        pytest.importorskip("bpe_openai", reason="needs the extra tokens")
+    assert tokenizer(name).decode([97])
+    with pytest.raises(DefinitionError, match="tokenizer '"):
+        tokenizer(name).decode([97, unknown])
 
 
 @pytest.mark.parametrize("name", ["<|im_end|>", "<|im_start|>"])

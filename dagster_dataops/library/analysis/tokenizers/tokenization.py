@@ -23,6 +23,8 @@ from dagster_dataops.operators.options.file_content import content_of
 FILE_ENDING: Final = ".json"
 """The ending of the path of a tokenizer; other names are those of vocabularies."""
 
+_BYTES: Final = range(256)
+_IDS: Final = range(1 << 32)  # of the package tokenizers
 _WORD: Final = re.compile(r"\S+")
 # The first bytes of UTF-8 characters; the other bytes of a character are in between.
 _CONTINUES: Final = range(0x80, 0xC0)
@@ -116,7 +118,7 @@ class Tokenizer(ABC):
         """Return the text of ids, also of special tokens. Parts of characters become U+FFFD.
 
         Raises:
-            DefinitionError: The tokenizer has no ids.
+            DefinitionError: The tokenizer has no ids, or no token for one of these.
         """
 
     @property
@@ -174,6 +176,9 @@ class _Bytes(Tokenizer):
 
     @override
     def decode(self, ids: list[int]) -> str:
+        for number in ids:
+            if number not in _BYTES:
+                raise _no_token(self.name, number)
         return bytes(ids).decode(errors="replace")
 
     @override
@@ -215,7 +220,14 @@ class _BytePairs(Tokenizer):
 
     @override
     def decode(self, ids: list[int]) -> str:
-        return b"".join(self._pieces(ids)).decode(errors="replace")
+        least = min(ids, default=0)
+        if least < 0:  # `decode_tokens_bytes` counts from the last token
+            raise _no_token(self.name, least)
+        try:
+            pieces = self._pieces(ids)
+        except KeyError as error:
+            raise DefinitionError(f"tokenizer {self.name!r}: {error.args[0]}") from None
+        return b"".join(pieces).decode(errors="replace")
 
     def _pieces(self, ids: list[int]) -> list[bytes]:
         pieces: list[bytes] = self._encoding.decode_tokens_bytes(ids)
@@ -285,6 +297,9 @@ class _FromFile(Tokenizer):
 
     @override
     def decode(self, ids: list[int]) -> str:
+        for number in ids:  # `decode` leaves out ids without a token
+            if number not in _IDS or self._loaded.id_to_token(number) is None:
+                raise _no_token(self.name, number)
         text: str = self._loaded.decode(ids, skip_special_tokens=False)
         return text
 
@@ -307,6 +322,10 @@ class _FromFile(Tokenizer):
 
 def _no_ids() -> DefinitionError:
     return DefinitionError("tokenizer 'whitespace' has no token ids; use 'bytes' or a vocabulary")
+
+
+def _no_token(name: str, number: int) -> DefinitionError:
+    return DefinitionError(f"tokenizer {name!r} has no token of the id {number}")
 
 
 def _bpe_openai(name: str) -> tuple[Any, Any]:
