@@ -15,10 +15,10 @@ from dagster_dataops.library.export.dataset_card import Card, steps_to
 from dagster_dataops.library.export.huggingface_features import Features
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
+from dagster_dataops.readers.huggingface.huggingface_datasets import HUB_NAME
 
 _GROUP_ROWS: Final = 100_000
 _GROUP_BYTES: Final = 64 << 20
-_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _NOTE: Final = "commit.json"
 
 
@@ -72,7 +72,7 @@ class HuggingFaceHub(export):
         super().__init__(**kwargs)
         for package in ("huggingface_hub", "pyarrow"):
             require(package, "export.HuggingFaceHub", "hub")
-        if not _NAME.fullmatch(repo):
+        if not HUB_NAME.fullmatch(repo):
             msg = f"repo is {repo!r}; it must be the name of a dataset, as in 'org/name'"
             raise DefinitionError(msg)
         if not (split.isidentifier() and split.isascii()):
@@ -85,7 +85,7 @@ class HuggingFaceHub(export):
 
     def write(self, records: ExportRecords, place: Path) -> None:
         from dagster_dataops.datasets.exporters.arrow_types import write_batches
-        from dagster_dataops.library.export.hub_push import HubDataset
+        from dagster_dataops.library.export.hub_push import Change, HubDataset
 
         folder = place / "data"
 
@@ -98,12 +98,13 @@ class HuggingFaceHub(export):
         own = re.compile(rf"data/{self._split}-\d+-of-\d+\.parquet")
         steps = steps_to(records.location)
         card = Card(self._split, records.rows, steps, self._license, self._languages)
-        pushed = HubDataset(self._repo, self._revision, private=self._private).push(
+        change = Change(
             {f"data/{path.name}": path for path in shards},
             lambda path: own.fullmatch(path) is not None,
             card.written,
             f"Replace the split {self._split} by {records.rows:,} records",
         )
+        pushed = HubDataset(self._repo, self._revision, private=self._private).push(change)
         facts = {"repo": self._repo, "revision": self._revision, "commit": pushed.commit}
         (place / _NOTE).write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
 

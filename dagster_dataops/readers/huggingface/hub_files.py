@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, NamedTuple
@@ -10,13 +9,14 @@ from typing import Any, ClassVar, Final, NamedTuple
 import pyarrow as pa
 from fsspec.utils import glob_translate
 from huggingface_hub import HfApi, constants
-from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.errors import RevisionNotFoundError
 from huggingface_hub.hf_api import RepoFile
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.arrow.arrow_files import ParquetCursor, ParquetFiles
+from dagster_dataops.readers.huggingface.hub_errors import DENIED, shown, status_of
 from dagster_dataops.streams.files.file_stages import FileCursor
 from dagster_dataops.streams.files.listing import natural_key
 from dagster_dataops.streams.files.locations import Location
@@ -28,7 +28,6 @@ _OTHER_NAMES: Final = {
     "test": ("test", "testing", "eval", "evaluation"),
 }
 """Names in paths for splits, as `datasets` reads them."""
-_DENIED: Final = {401, 403}
 
 
 class HubFile(NamedTuple):
@@ -136,23 +135,15 @@ class HubSplit:
 
     def _unreachable(self, error: Exception) -> StreamSourceError:
         """Return the error of a failed call, with its remedy."""
-        status = 0
-        with suppress(AttributeError):
-            status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
-        if status in _DENIED or type(error).__name__ in {
-            "GatedRepoError",
-            "RepositoryNotFoundError",
-        }:
+        if isinstance(error, RevisionNotFoundError):
+            reason = f"has no revision {self.revision!r}"
+        elif status_of(error) in DENIED:
             reason = (
                 "is private, gated or missing, and no folder here: check the name, accept the "
                 "terms of the dataset on the Hub, and set HF_TOKEN to a token that may read it"
             )
-        elif type(error).__name__ == "RevisionNotFoundError":
-            reason = f"has no revision {self.revision!r}"
         else:
-            reason = (
-                f"cannot be listed: {type(error).__name__}: {str(error)[:300]}; check the network"
-            )
+            reason = f"cannot be listed: {shown(error)}; check the network"
         return self._missing(reason)
 
     def _missing(self, reason: str) -> StreamSourceError:

@@ -13,7 +13,8 @@ from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 if TYPE_CHECKING:
     import datasets
 
-_HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+"""Names of datasets on the Hub, such as ``org/name``."""
 
 
 def read_huggingface(
@@ -55,9 +56,15 @@ def read_huggingface(
         MissingExtraError: A package is not installed.
         StreamArgumentError: ``dataset`` is none of these, or ``columns`` is a text.
     """
+    chosen = texts("read_huggingface", "columns", columns)
+    replaced = tuple(sorted(texts("read_huggingface", "missing", missing) or ()))
     if _is_on_hub(dataset, revision, split, config):
-        where = (str(dataset), revision or "main", split or "train", config)
-        return _of_hub(where, columns, missing)
+        try:
+            from dagster_dataops.readers.huggingface.hub_files import HubRows, HubSplit
+        except ImportError:
+            raise MissingExtraError("read_huggingface", "hub") from None
+        files: Any = HubSplit(str(dataset), revision or "main", split or "train", config)
+        return DataPipelineBuilder(HubRows(files, chosen, None, replaced))
     try:
         import datasets
 
@@ -71,8 +78,6 @@ def read_huggingface(
             "by name: load_dataset(...) without streaming) or the folder of one"
         )
         raise StreamArgumentError("read_huggingface", reason)
-    chosen = texts("read_huggingface", "columns", columns)
-    replaced = tuple(sorted(texts("read_huggingface", "missing", missing) or ()))
     return DataPipelineBuilder(HuggingFaceRows(dataset, chosen, replaced))
 
 
@@ -82,7 +87,7 @@ def _is_on_hub(dataset: object, *options: str | None) -> bool:
     Raises:
         StreamArgumentError: Options of the Hub are given for another one.
     """
-    named = isinstance(dataset, str) and _HUB_NAME.fullmatch(dataset) is not None
+    named = isinstance(dataset, str) and HUB_NAME.fullmatch(dataset) is not None
     if named and not os.path.exists(str(dataset)):  # noqa: PTH110 - a name, perhaps of a path
         return True
     if any(option is not None for option in options):
@@ -92,18 +97,3 @@ def _is_on_hub(dataset: object, *options: str | None) -> bool:
         )
         raise StreamArgumentError("read_huggingface", reason)
     return False
-
-
-def _of_hub(
-    where: tuple[str, str, str, str | None],
-    columns: SequenceOf[str] | None,
-    missing: Collection[str],
-) -> DataPipelineBuilder:
-    try:
-        from dagster_dataops.readers.huggingface.hub_files import HubRows, HubSplit
-    except ImportError:
-        raise MissingExtraError("read_huggingface", "hub") from None
-    chosen = texts("read_huggingface", "columns", columns)
-    replaced = tuple(sorted(texts("read_huggingface", "missing", missing) or ()))
-    stage: Any = HubRows(HubSplit(*where), chosen, None, replaced)  # type: ignore[arg-type]
-    return DataPipelineBuilder(stage)

@@ -15,6 +15,7 @@ import pytest
 
 from dagster_dataops import data, pipeline, readers
 from dagster_dataops.errors import DataOpsError, DefinitionError, MissingExtraError
+from dagster_dataops.foundation.concurrency.retrying import Backoff
 from tests.datasets.exporters.folders import names_in
 from tests.hub_server import Hub, running, use
 
@@ -30,7 +31,7 @@ RECORDS = [{"text": f"text {n}", "n": n, "label": ["no", "yes"][n % 2]} for n in
 def hub(monkeypatch):
     with running() as found:
         use(found, monkeypatch)
-        monkeypatch.setattr(push, "_PAUSES", (0.0, 0.0))
+        monkeypatch.setattr(push, "_BACKOFF", Backoff(0.0, 0.0))
         yield found
 
 
@@ -173,6 +174,29 @@ def test_a_passing_outage_is_outlasted_and_a_long_one_keeps_the_earlier_data(hub
     hub.fault = lambda _, path: next(failures, None) if call in path else None
     exported(tmp_path)
     assert pushed_rows(hub) == RECORDS
+
+
+def broken(handler: Any) -> None:
+    """Close the connection without a reply."""
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize("failure", [408, 429, 500, 520, broken])
+@pytest.mark.parametrize("call", ["/repos/create", "/commit/"])
+def test_a_call_that_fails_for_a_moment_is_made_again(hub, tmp_path, call, failure):
+    failures = iter([failure])
+    hub.fault = lambda _, path: next(failures, None) if call in path else None
+    exported(tmp_path, RECORDS[:3])
+    assert commits(hub) == 1
+    assert pushed_rows(hub) == RECORDS[:3]
+
+
+def test_a_card_that_cannot_be_read_is_kept(hub, tmp_path):
+    hub.commit("org/name", {"README.md": b"# My data"})
+    hub.fault = lambda _, path: 404 if path.endswith("/README.md") else None
+    with pytest.raises(DataOpsError, match="push the dataset to the Hub"):
+        exported(tmp_path)
+    assert hub.files("org/name") == {"README.md": b"# My data"}
 
 
 def test_a_wrong_token_is_told_without_the_token(hub, tmp_path, monkeypatch):
