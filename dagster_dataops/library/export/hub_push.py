@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,13 +26,14 @@ class Change(NamedTuple):
     Attributes:
         files: Files by their path in the dataset.
         replaced: Return whether a file of the dataset is removed if it is not one of ``files``.
-        readme: Return the new text of the dataset card for the present one.
+        readme: Return the new text of the dataset card for the present one, and for the paths of
+            the files of the dataset.
         message: First line of the commit.
     """
 
     files: Mapping[str, Path]
     replaced: Callable[[str], bool]
-    readme: Callable[[str], str]
+    readme: Callable[[str, Iterable[str]], str]
     message: str
 
 
@@ -90,7 +91,7 @@ class HubDataset:
         gone = [path for path in known if change.replaced(path) and path not in change.files]
         operations += [CommitOperationDelete(path) for path in sorted(gone)]
         before = self._readme(head) if README in known else ""
-        after = change.readme(before)
+        after = change.readme(before, known)
         if after != before:
             operations.append(CommitOperationAdd(README, after.encode()))
         if not operations:

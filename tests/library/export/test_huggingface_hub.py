@@ -21,6 +21,7 @@ from tests.hub_server import Hub, running, use
 
 pq = pytest.importorskip("pyarrow.parquet")
 DatasetCard = pytest.importorskip("huggingface_hub").DatasetCard
+dataset_card = pytest.importorskip("dagster_dataops.library.export.dataset_card")
 push = pytest.importorskip("dagster_dataops.library.export.hub_push")
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of its upload
@@ -138,6 +139,62 @@ def test_files_of_other_splits_stay_in_the_card(hub, tmp_path, files):
     assert [one["split"] for one in default["data_files"]] == ["test", "train"]
     assert default["data_files"][1]["path"] in ("x.csv", ["x.csv"])
     assert card.data.size_categories is None
+
+
+def test_splits_of_a_dataset_without_a_card_stay_in_it(hub, tmp_path):
+    hub.commit("org/name", {"data/test-00000-of-00001.parquet": b"", "data/b-notes.txt": b""})
+    exported(tmp_path, RECORDS[:3])
+    card = DatasetCard(hub.files("org/name")["README.md"].decode())
+    assert card.data.configs == [
+        {
+            "config_name": "default",
+            "data_files": [
+                {"split": "test", "path": "data/test-*.parquet"},
+                {"split": "train", "path": "data/train-*.parquet"},
+            ],
+        }
+    ]
+    assert card.data.size_categories is None
+
+
+def test_the_size_of_a_dataset_with_other_configurations_is_left_out(hub, tmp_path):
+    card = '---\nconfigs: [{"config_name": "b", "data_files": "b.parquet"}]\n---\n'
+    hub.commit("org/name", {"README.md": card.encode()})
+    exported(tmp_path, RECORDS[:3])
+    assert "size_categories" not in hub.files("org/name")["README.md"].decode()
+
+
+@pytest.mark.parametrize(
+    ("rows", "size"),
+    [
+        (0, "n<1K"),
+        (999, "n<1K"),
+        (1_000, "1K<n<10K"),
+        (9_999, "1K<n<10K"),
+        (10_000, "10K<n<100K"),
+        (999_999_999, "100M<n<1B"),
+        (10**9, "1B<n<10B"),
+        (10**12 - 1, "100B<n<1T"),
+        (10**12, "n>1T"),
+        (10**15, "n>1T"),
+    ],
+)
+def test_sizes_are_the_categories_of_the_hub(rows, size):
+    assert dataset_card.size_of(rows) == size
+
+
+def test_a_card_says_that_steps_are_left_out(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset_card, "_MOST_STEPS", 2)
+    for count in (2, 3):
+        with pipeline(f"corpus{count}") as ppl:
+            for number in range(count):
+                ppl.add(f"step{number}", data.shape.Add(values={f"a{number}": 1}))
+            ppl.hub = data.export.HuggingFaceHub(tmp_path / "pushed", "org/name")
+        ppl.materialize(RECORDS[:3])
+        text = hub.files("org/name")["README.md"].decode()
+        assert "The last 2 steps are listed; those before are left out." in text
+        assert f"| step{count - 1} |" in text
+        assert f"| step{count - 3} |" not in text
 
 
 def test_signatures_in_addresses_are_not_told():
