@@ -27,25 +27,26 @@ class HuggingFaceHub(export):
 
     ``folder`` gets the shards, ``data/train-00000-of-00003.parquet`` and so on, and
     ``commit.json``, which names the commit. ``repo``, such as ``"org/name"``, is the dataset on the
-    Hub. It is made if it is missing, private unless ``private=False``. ``split="train"`` names the
+    Hub. A missing one is created, private unless ``private=False``. ``split="train"`` names the
     split. ``features`` and ``shard_bytes=500_000_000`` are as in ``export.HuggingFace``.
 
     All files are in one commit, which also removes the earlier shards of the split; other files of
     the dataset stay. The push can be repeated at any time, after a kill or an outage: what the Hub
     has is not sent again, and a commit that would change nothing is not made. If another commit
-    comes first, the state of the Hub is read again. The token is that of the environment,
-    ``HF_TOKEN``, and the Hub that of ``HF_ENDPOINT``; neither is part of a result.
+    comes first, or a call fails for a moment, the state of the Hub is read again. The token is that
+    of the environment, ``HF_TOKEN``, and the Hub that of ``HF_ENDPOINT``; neither is part of a
+    result.
 
     The card has the split, its size, ``license`` and ``languages`` as YAML, and the steps that made
     the records: operators with numbers of records, digests of options and code, drops by reason,
-    and the sources. It changes nothing else of a card that there is. Needs the extra ``hub``.
+    and the sources. The rest of an existing card stays as it is. Needs the extra ``hub``.
 
     Args:
         folder: Folder that is written, relative to the root of the results unless absolute.
         repo: Name of the dataset on the Hub.
         split: Name of the split.
         revision: Branch of the dataset.
-        private: Whether a dataset that is made is private.
+        private: Whether a dataset that the export creates is private.
         features: Features by column: names of classes, ``json``, or Arrow types.
         shard_bytes: Bytes of Arrow memory after which a shard ends.
         license: Licence for the card, such as ``cc-by-4.0``; ``None`` leaves it as it is.
@@ -109,7 +110,7 @@ class HuggingFaceHub(export):
         (place / _NOTE).write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
 
     def _shards(self, schema: Any, made: Iterator[Any], folder: Path) -> list[Path]:
-        """Write the batches to files and return these, whose names tell their number."""
+        """Write the batches to files; return their paths, which have number and count."""
         from pyarrow import parquet
 
         for path in folder.iterdir():
