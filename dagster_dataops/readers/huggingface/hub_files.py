@@ -1,4 +1,4 @@
-"""The Parquet files of a dataset on the Hub of Hugging Face, at one revision."""
+"""Read the Parquet files of a dataset on the Hub of Hugging Face, at one revision."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class _Snapshot(NamedTuple):
 
 @dataclass(frozen=True)
 class HubSplit:
-    """The files of a split. It is resolved once, when it is first read; copies keep that.
+    """The files of a split. They are looked up once, at the first use; copies keep the result.
 
     Attributes:
         repo: Name of the dataset, such as ``org/name``.
@@ -207,7 +207,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 class _HubCursor(ParquetCursor):
-    """Read row groups; columns of JSON become what they say."""
+    """Read row groups, and parse the texts of columns of JSON."""
 
     @override
     def columns(self, schema: pa.Schema) -> RecordColumns:

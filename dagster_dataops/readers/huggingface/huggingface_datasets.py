@@ -28,19 +28,20 @@ def read_huggingface(
 ) -> DataPipelineBuilder:
     """Read the rows of a Hugging Face dataset, of this machine or on the Hub.
 
-    A name such as ``"org/name"``, which is no folder here, is that of a dataset on the Hub. Its
-    Parquet files are read there by ranges, row group by row group; nothing is copied to the disk.
+    A name such as ``"org/name"`` means a dataset on the Hub, unless a folder of this machine has
+    it. The Parquet files are read by ranges, row group by row group, without a copy on the disk.
     Needs the extra ``hub``. ``revision="main"`` is a branch, a tag or a commit. It is looked up
     once. The commit and the digests of the files are the identity of the data: if the branch has
-    moved, a state of before is refused; give a commit to go on with it. ``split="train"`` names the
-    files, by the dataset card or by their paths. The token is that of the environment,
-    ``HF_TOKEN``, and the Hub that of ``HF_ENDPOINT``. Resuming reads no earlier row group.
+    moved, an earlier state is refused; give its commit to go on. The files of ``split="train"`` are
+    those that the dataset card lists, or whose paths have the name of the split. The token is that
+    of the environment, ``HF_TOKEN``, and the Hub that of ``HF_ENDPOINT``. Resuming reads no earlier
+    row group.
 
     Datasets of this machine need the extra ``huggingface``. Resuming is immediate, also in shuffled
     or filtered datasets.
 
-    Values are converted to JSON as in `read_parquet`, but those of the feature ``Json`` become what
-    they say, as ``dataset[0]`` has them. Images and audio are not decoded: they come
+    Values are converted to JSON as in `read_parquet`, but texts of the feature ``Json`` are parsed,
+    as in ``dataset[0]``. Images and audio are not decoded: they come
     as stored, ``{"bytes": …, "path": …}`` with base64.
 
     Args:
@@ -82,10 +83,10 @@ def read_huggingface(
 
 
 def _is_on_hub(dataset: object, *options: str | None) -> bool:
-    """Return whether a dataset is one of the Hub.
+    """Return whether a dataset is on the Hub.
 
     Raises:
-        StreamArgumentError: Options of the Hub are given for another one.
+        StreamArgumentError: Options of the Hub are given for a dataset of this machine.
     """
     named = isinstance(dataset, str) and HUB_NAME.fullmatch(dataset) is not None
     if named and not os.path.exists(str(dataset)):  # noqa: PTH110 - a name, perhaps of a path
