@@ -29,6 +29,8 @@ _SIZES: Final = (
 """Categories of the Hub; each begins at ten times as many records as the one before."""
 _MOST_STEPS: Final = 200  # that are listed
 _SHARD: Final = re.compile(r"data/(\w+)-\d{5}-of-\d{5}\.parquet")
+_ROWS: Final = re.compile(r"<!-- dataops:begin (\w+) -->\n(?:.*\n){2}([\d,]+) records")
+"""Splits of the sections of a card, and their numbers of records."""
 _SHOWN: Final = 8  # characters of a digest
 
 
@@ -47,12 +49,12 @@ class Step(NamedTuple):
 
 
 class Card(NamedTuple):
-    """What the card says about a split.
+    """The facts about a split on the card of a dataset.
 
     Attributes:
-        split: Its name.
+        split: Name of the split.
         rows: Number of records.
-        steps: The steps that made it, each after those that it was made from.
+        steps: The steps that made the records, each after the steps before it.
         license: Name of the licence; ``None`` leaves the card as it is.
         languages: Codes of languages; ``None`` leaves the card as it is.
     """
@@ -74,9 +76,13 @@ class Card(NamedTuple):
 
         card = DatasetCard(before or "---\n{}\n---\n")
         data: Any = card.data
-        for key, value in self._facts(data.to_dict(), paths).items():
-            data[key] = value
         card.text = self._with_section(card.text)
+        facts = self._facts(data.to_dict(), paths)
+        rows = _rows_of(card.text, facts["configs"])
+        if rows is not None:
+            facts["size_categories"] = [size_of(rows)]
+        for key, value in facts.items():
+            data[key] = value
         return str(card)
 
     def _facts(self, known: dict[str, Any], paths: Iterable[str]) -> dict[str, Any]:
@@ -85,17 +91,12 @@ class Card(NamedTuple):
         if not configs:  # the card would hide the splits that it does not list
             splits = {shard[1] for path in paths if (shard := _SHARD.fullmatch(path))}
             configs = [{"config_name": "default", "data_files": list(map(_entry, splits))}]
-        default = next((one for one in configs if one.get("config_name") == "default"), None)
-        if default is None:
-            default = {"config_name": "default"}
-            configs.append(default)
+        default = _default(configs)
         entries = split_files(default.get("data_files"))
         others = [entry for entry in entries if entry.get("split") != self.split]
         files = [*others, _entry(self.split)]
         default["data_files"] = sorted(files, key=lambda entry: str(entry["split"]))
         facts: dict[str, Any] = {"configs": configs}
-        if len(configs) == len(files) == 1:
-            facts["size_categories"] = [size_of(self.rows)]
         if self.license is not None:
             facts["license"] = self.license
         if self.languages is not None:
@@ -116,7 +117,7 @@ class Card(NamedTuple):
         yield ""
         yield f"{self.rows:,} records, made by dagster-dataops {__version__}."
         steps = self.steps[-_MOST_STEPS:]
-        if steps != self.steps:
+        if len(steps) < len(self.steps):
             yield ""
             yield f"The last {len(steps)} steps are listed; those before are left out."
         nodes = [(step.name, step.manifest) for step in steps if step.manifest is not None]
@@ -144,6 +145,24 @@ class Card(NamedTuple):
             yield ""
         for step in sources:
             yield f"- {_plain(step.name)} ({_plain(step.source)})"
+
+
+def _rows_of(text: str, configs: list[dict[str, Any]]) -> int | None:
+    """Return the number of records of a dataset; ``None`` if the card has no section for some."""
+    numbers = {split: int(rows.replace(",", "")) for split, rows in _ROWS.findall(text)}
+    splits = [entry["split"] for entry in _default(configs)["data_files"]]
+    if len(configs) > 1 or not numbers.keys() >= set(splits):
+        return None
+    return sum(numbers[split] for split in splits)
+
+
+def _default(configs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the configuration that is read by default; add it if it is missing."""
+    for config in configs:
+        if config.get("config_name") == "default":
+            return config
+    configs.append({"config_name": "default"})
+    return configs[-1]
 
 
 def _entry(split: str) -> dict[str, Any]:

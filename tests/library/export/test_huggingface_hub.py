@@ -164,6 +164,14 @@ def test_the_size_of_a_dataset_with_other_configurations_is_left_out(hub, tmp_pa
     assert "size_categories" not in hub.files("org/name")["README.md"].decode()
 
 
+def test_the_size_is_that_of_all_splits(hub, tmp_path):
+    for split, count in (("train", 900), ("test", 1200), ("train", 8100)):
+        exported(tmp_path, [{"n": n} for n in range(count)], split=split)
+        card = DatasetCard(hub.files("org/name")["README.md"].decode())
+        sizes = {900: "n<1K", 1200: "1K<n<10K", 8100: "1K<n<10K"}
+        assert card.data.size_categories == [sizes[count]]
+
+
 @pytest.mark.parametrize(
     ("rows", "size"),
     [
