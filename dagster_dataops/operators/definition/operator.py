@@ -202,7 +202,7 @@ class OperatorMeta(type):
             options=bound,
             settings=asked,
             passed_up=to_forward,
-            files=contents_of(spec.options, bound),
+            files=contents_of(spec.file_options, bound),
         )
         if not operator.__dataops__.artefacts:  # else `with_artefacts` constructs it in the run
             arguments = {**_init_arguments(cls, options, settings), **to_init}
@@ -374,12 +374,12 @@ def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
 
 
 def with_present_files(operator: Operator) -> Operator:
-    """Return the operator constructed again if a file that its options name was replaced since.
+    """Return the operator, constructed again if a file that its options name was replaced.
 
-    An operator that has read the former file would make other records than its digest says.
+    Else it might use the former file under the digest of the present one.
     """
     for use in operator.__dataops__.uses:
-        present = contents_of(use.spec.options, use.options) if use.files else {}
+        present = contents_of(use.spec.file_options, use.options) if use.files else {}
         if any(use.files.get(name) != digest for name, digest in present.items()):
             options, settings = operator.__dataops__.options, operator.__dataops__.settings
             return reconfigured(operator, options, settings)

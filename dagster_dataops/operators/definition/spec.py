@@ -18,6 +18,7 @@ from dagster_dataops.operators.options.declared_columns import (
     ColumnDeclarations,
     column_types,
 )
+from dagster_dataops.operators.options.file_content import is_marked
 from dagster_dataops.operators.options.read_columns import ReadKey, keys_of
 from dagster_dataops.operators.options.settings import (
     SETTING_NAMES,
@@ -145,6 +146,11 @@ class OperatorSpec:
         return inspect.cleandoc(self.target.__doc__ or "")
 
     @cached_property
+    def file_options(self) -> tuple[OptionSpec, ...]:
+        """The options whose files count by their content, see `FileContent`."""
+        return tuple(option for option in self.options if is_marked(option.annotation))
+
+    @cached_property
     def code_version(self) -> str:
         """A digest of the source code."""
         return self.code.digest
@@ -200,7 +206,7 @@ class Invocation:
 
     @property
     def uses(self) -> "list[Invocation]":
-        """Those of the parts of a chain; of another operator this one."""
+        """The invocations of the parts of a chain; for any other operator, this one alone."""
         return [part.__dataops__ for _, part in self.spec.parts] or [self]
 
     @property

@@ -65,8 +65,8 @@ def contents_of(options: Iterable[OptionSpec], values: Mapping[str, Any]) -> dic
     """Return the digests of the files that options name, by the names of these options.
 
     Args:
-        options: The options.
-        values: Their values, by name.
+        options: The options that are marked.
+        values: The values of all options, by name.
     """
     found = {}
     for option in options:
