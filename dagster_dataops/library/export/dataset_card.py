@@ -11,7 +11,7 @@ from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.bucket import Location, local_path
-from dagster_dataops.readers.huggingface.split_files import split_files
+from dagster_dataops.readers.huggingface.hub_conventions import split_files
 
 _SIZES: Final = (
     "n<1K",

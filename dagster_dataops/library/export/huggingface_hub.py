@@ -15,7 +15,7 @@ from dagster_dataops.library.export.dataset_card import Card, steps_to
 from dagster_dataops.library.export.huggingface_features import Features
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
-from dagster_dataops.readers.huggingface.huggingface_datasets import HUB_NAME
+from dagster_dataops.readers.huggingface.hub_conventions import HUB_NAME
 
 _GROUP_ROWS: Final = 100_000
 _GROUP_BYTES: Final = 64 << 20

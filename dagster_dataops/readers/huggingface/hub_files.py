@@ -17,8 +17,8 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.arrow.arrow_files import ParquetCursor, ParquetFiles
+from dagster_dataops.readers.huggingface.hub_conventions import split_files
 from dagster_dataops.readers.huggingface.hub_errors import DENIED, shown, status_of
-from dagster_dataops.readers.huggingface.split_files import split_files
 from dagster_dataops.streams.files.file_stages import FileCursor
 from dagster_dataops.streams.files.listing import natural_key
 from dagster_dataops.streams.files.locations import Location

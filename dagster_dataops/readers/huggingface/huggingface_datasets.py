@@ -1,20 +1,17 @@
 """``read_huggingface``: read the rows of Hugging Face datasets as records."""
 
 import os
-import re
 from collections.abc import Collection
 from collections.abc import Sequence as SequenceOf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from dagster_dataops.errors import MissingExtraError, StreamArgumentError
+from dagster_dataops.readers.huggingface.hub_conventions import HUB_NAME
 from dagster_dataops.streams.core.arguments import texts
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
 if TYPE_CHECKING:
     import datasets
-
-HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-"""Names of datasets on the Hub, such as ``org/name``."""
 
 
 def read_huggingface(

@@ -1,6 +1,10 @@
-"""The files of splits, as a dataset card lists them."""
+"""Conventions of the Hub: names of datasets, and the files of splits in dataset cards."""
 
-from typing import Any
+import re
+from typing import Any, Final
+
+HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+"""Names of datasets on the Hub, such as ``org/name``."""
 
 
 def split_files(data_files: Any) -> list[dict[str, Any]]:
