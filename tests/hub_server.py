@@ -1,4 +1,4 @@
-"""A Hub of Hugging Face on this machine, with the calls that readers and exports make."""
+"""Run a Hub of Hugging Face on this machine, with the calls that readers and exports make."""
 
 import base64
 import hashlib
@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from tests.streams.serving import serving
+
 LARGE = 200  # bytes of a file from which it is sent by LFS
 
 
@@ -18,10 +20,12 @@ class Hub:
     """The state of the Hub: repositories with commits, and blobs.
 
     Attributes:
-        repos: By name the commits of each dataset, the oldest first: id and files by path.
+        repos: The commits of each dataset, the oldest first: id and files by path.
         token: The token that writers, and readers of private datasets, must send.
         private: Names of datasets that need the token.
         calls: Method and path of each call.
+        sent: Number of bytes of file contents that were sent.
+        cards: The YAML of the card of each dataset, as the API returns it.
         fault: Return the status, or a function of the handler, for a call that fails.
     """
 
@@ -30,7 +34,7 @@ class Hub:
         self.blobs: dict[str, bytes] = {}
         self.token, self.private = "hf_good", set[str]()
         self.calls: list[tuple[str, str]] = []
-        self.sent = 0  # bytes of file contents
+        self.sent = 0
         self.cards: dict[str, dict[str, Any]] = {}
         self.fault: Callable[[str, str], Any] = lambda method, path: None
         self.lock = threading.Lock()
@@ -45,16 +49,14 @@ class Hub:
 
     def files(self, repo: str, revision: str = "main") -> dict[str, bytes] | None:
         """Return the files of a revision; ``None`` if there is none."""
-        return next((files for sha, files in self._commits(repo) if revision == sha), None) or (
-            self.repos[repo][-1][1] if revision == "main" and self.repos.get(repo) else None
-        )
+        commits = self.repos.get(repo, [])
+        if revision == "main" and commits:
+            return commits[-1][1]
+        return next((files for sha, files in commits if sha == revision), None)
 
     def sha(self, repo: str, revision: str = "main") -> str:
-        shas = [sha for sha, _ in self._commits(repo)]
+        shas = [sha for sha, _ in self.repos.get(repo, [])]
         return revision if revision in shas else shas[-1]
-
-    def _commits(self, repo: str) -> list[tuple[str, dict[str, bytes]]]:
-        return self.repos.get(repo, [])
 
 
 @contextmanager
@@ -68,14 +70,8 @@ def running() -> Iterator[Hub]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Bound)
     server.daemon_threads = True
     hub.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with serving(server):
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def use(hub: Hub, monkeypatch: Any) -> None:
@@ -130,9 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _route(self, path: str, body: bytes) -> None:
         routes = [
-            (r"/api/whoami-v2", self.who),
+            (r"/api/whoami-v2", self.user),
             (r"/api/repos/create", self.create),
-            (r"/api/validate-yaml", self.valid),
+            (r"/api/validate-yaml", self.validate),
             (r"/api/datasets/([^/]+/[^/]+)/preupload/(.+)", self.preupload),
             (r"/api/datasets/([^/]+/[^/]+)/commit/(.+)", self.commit),
             (r"/api/datasets/([^/]+/[^/]+)/tree/([^/]+)(?:/(.*))?", self.tree),
@@ -146,13 +142,14 @@ class _Handler(BaseHTTPRequestHandler):
         for pattern, handler in routes:
             if found := re.fullmatch(pattern, path):
                 groups = [one for one in found.groups() if one is not None]
-                if groups and "/" in groups[0] and not self._may(groups[0], handler):
+                if groups and "/" in groups[0] and not self._check_token(groups[0], handler):
                     return
                 handler(body, *groups)
                 return
         self.reply(404, {"error": f"no such call: {path}"})
 
-    def _may(self, repo: str, handler: Any) -> bool:
+    def _check_token(self, repo: str, handler: Any) -> bool:
+        """Return whether a call is allowed; answer it if not."""
         hub, sent = self.state, self.headers.get("Authorization", "")
         writes = handler in (self.preupload, self.commit, self.lfs_batch)
         good = sent == f"Bearer {hub.token}"
@@ -168,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
             return True
         return False
 
-    def who(self, _: bytes) -> None:
+    def user(self, _: bytes) -> None:
         if self.headers.get("Authorization") != f"Bearer {self.state.token}":
             self.reply(401, {"error": "Invalid credentials"})
         else:
@@ -188,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         address = f"{self.state.endpoint}/datasets/{repo}"
         self.reply(409 if known else 200, {"url": address, "id": repo, "name": repo})
 
-    def valid(self, _: bytes) -> None:
+    def validate(self, _: bytes) -> None:
         self.reply(200, {"errors": [], "warnings": []})
 
     def _files(self, repo: str, revision: str) -> dict[str, bytes] | None:

@@ -78,7 +78,14 @@ class Handler(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder, *, ranges, dated=True):
-    with Server(folder, ranges=ranges, dated=dated) as server:
+    with serving(Server(folder, ranges=ranges, dated=dated)) as server:
+        yield server
+
+
+@contextmanager
+def serving(server):
+    """Run a server in a thread."""
+    with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

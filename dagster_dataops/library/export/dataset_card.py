@@ -1,6 +1,7 @@
 """The card of a dataset: its YAML, and a section with the steps that made it."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -10,18 +11,26 @@ from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.bucket import Location, local_path
+from dagster_dataops.readers.huggingface.hub_conventions import split_files
 
 _SIZES: Final = (
-    (1_000, "n<1K"),
-    (10_000, "1K<n<10K"),
-    (100_000, "10K<n<100K"),
-    (1_000_000, "100K<n<1M"),
-    (10_000_000, "1M<n<10M"),
-    (100_000_000, "10M<n<100M"),
-    (1_000_000_000, "100M<n<1B"),
+    "n<1K",
+    "1K<n<10K",
+    "10K<n<100K",
+    "100K<n<1M",
+    "1M<n<10M",
+    "10M<n<100M",
+    "100M<n<1B",
+    "1B<n<10B",
+    "10B<n<100B",
+    "100B<n<1T",
+    "n>1T",
 )
-_LARGEST: Final = "n>1B"
-_MOST_STEPS: Final = 200
+"""Categories of the Hub; each begins at ten times as many records as the one before."""
+_MOST_STEPS: Final = 200  # that are listed
+_SHARD: Final = re.compile(r"data/(\w+)-\d{5}-of-\d{5}\.parquet")
+_ROWS: Final = re.compile(r"<!-- dataops:begin (\w+) -->\n(?:.*\n){2}([\d,]+) records")
+"""Splits of the sections of a card, and their numbers of records."""
 _SHOWN: Final = 8  # characters of a digest
 
 
@@ -40,12 +49,12 @@ class Step(NamedTuple):
 
 
 class Card(NamedTuple):
-    """What the card says about a split.
+    """The facts about a split on the card of a dataset.
 
     Attributes:
-        split: Its name.
+        split: Name of the split.
         rows: Number of records.
-        steps: The steps that made it, each after those that it was made from.
+        steps: The steps that made the records, each after the steps before it.
         license: Name of the licence; ``None`` leaves the card as it is.
         languages: Codes of languages; ``None`` leaves the card as it is.
     """
@@ -56,33 +65,38 @@ class Card(NamedTuple):
     license: str | None = None
     languages: Sequence[str] | None = None
 
-    def written(self, before: str) -> str:
-        """Return the text of the card with the facts; all else in it stays as it is."""
+    def written(self, before: str, paths: Iterable[str]) -> str:
+        """Return the text of the card with the facts; all else in it stays as it is.
+
+        Args:
+            before: The present text; empty if there is none.
+            paths: The files of the dataset before the push.
+        """
         from huggingface_hub import DatasetCard
 
         card = DatasetCard(before or "---\n{}\n---\n")
         data: Any = card.data
-        for key, value in self._facts(data.to_dict()).items():
-            data[key] = value
         card.text = self._with_section(card.text)
+        facts = self._facts(data.to_dict(), paths)
+        rows = _rows_of(card.text, facts["configs"])
+        if rows is not None:
+            facts["size_categories"] = [size_of(rows)]
+        for key, value in facts.items():
+            data[key] = value
         return str(card)
 
-    def _facts(self, known: dict[str, Any]) -> dict[str, Any]:
+    def _facts(self, known: dict[str, Any], paths: Iterable[str]) -> dict[str, Any]:
         """Return the values of the keys of the YAML that change."""
-        configs = [dict(one) for one in known.get("configs") or []]
-        default = next((one for one in configs if one.get("config_name") == "default"), None)
-        if default is None:
-            default = {"config_name": "default"}
-            configs.append(default)
-        known_files = default.get("data_files") or []
-        if isinstance(known_files, str) or any(isinstance(one, str) for one in known_files):
-            known_files = [{"split": "train", "path": known_files}]
-        files = [one for one in known_files if one.get("split") != self.split]
-        files.append({"split": self.split, "path": f"data/{self.split}-*.parquet"})
-        default["data_files"] = sorted(files, key=lambda one: str(one["split"]))
+        configs = [dict(config) for config in known.get("configs") or []]
+        if not configs:  # the card would hide the splits that it does not list
+            splits = {shard[1] for path in paths if (shard := _SHARD.fullmatch(path))}
+            configs = [{"config_name": "default", "data_files": list(map(_entry, splits))}]
+        default = _default(configs)
+        entries = split_files(default.get("data_files"))
+        others = [entry for entry in entries if entry.get("split") != self.split]
+        files = [*others, _entry(self.split)]
+        default["data_files"] = sorted(files, key=lambda entry: str(entry["split"]))
         facts: dict[str, Any] = {"configs": configs}
-        if len(files) == 1:
-            facts["size_categories"] = [size_of(self.rows)]
         if self.license is not None:
             facts["license"] = self.license
         if self.languages is not None:
@@ -102,10 +116,17 @@ class Card(NamedTuple):
         yield f"## How the split `{self.split}` was made"
         yield ""
         yield f"{self.rows:,} records, made by dagster-dataops {__version__}."
-        nodes = [(step.name, step.manifest) for step in self.steps if step.manifest is not None]
+        steps = self.steps[-_MOST_STEPS:]
+        if len(steps) < len(self.steps):
+            yield ""
+            yield f"The last {len(steps)} steps are listed; those before are left out."
+        nodes = [(step.name, step.manifest) for step in steps if step.manifest is not None]
         if nodes:
             yield ""
-            yield "| step | operator | records in | out | dropped | failed | options | code |"
+            yield (
+                "| step | operator | records in | out | dropped | failed | digest of options "
+                "| digest of code |"
+            )
             yield "|---|---|---|---|---|---|---|---|"
         for name, manifest in nodes:
             yield _row(name, manifest)
@@ -117,7 +138,7 @@ class Card(NamedTuple):
         for name, drops in reasons:
             listed = ", ".join(f"{_plain(reason)} {count:,}" for reason, count in drops.items())
             yield f"- {_plain(name)}: {listed}"
-        sources = [step for step in self.steps if step.source]
+        sources = [step for step in steps if step.source]
         if sources:
             yield ""
             yield "Sources:"
@@ -126,16 +147,37 @@ class Card(NamedTuple):
             yield f"- {_plain(step.name)} ({_plain(step.source)})"
 
 
+def _rows_of(text: str, configs: list[dict[str, Any]]) -> int | None:
+    """Return the number of records of a dataset; ``None`` if the card has no section for some."""
+    numbers = {split: int(rows.replace(",", "")) for split, rows in _ROWS.findall(text)}
+    splits = [entry["split"] for entry in _default(configs)["data_files"]]
+    if len(configs) > 1 or not numbers.keys() >= set(splits):
+        return None
+    return sum(numbers[split] for split in splits)
+
+
+def _default(configs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the configuration that is read by default; add it if it is missing."""
+    for config in configs:
+        if config.get("config_name") == "default":
+            return config
+    configs.append({"config_name": "default"})
+    return configs[-1]
+
+
+def _entry(split: str) -> dict[str, Any]:
+    """Return the entry of a split in the YAML of the card."""
+    return {"split": split, "path": f"data/{split}-*.parquet"}
+
+
 def _row(name: str, manifest: Manifest) -> str:
     made_from = manifest.made_from
-    digests = [made_from.get(key, made_from.get("source", ""))[:_SHOWN] for key in _DIGESTS]
+    code = made_from.get("code") or made_from.get("source", "")
+    digests = [digest[:_SHOWN] for digest in (made_from.get("options", ""), code)]
     dropped = 0 if manifest.new_records else manifest.dropped
     numbers = [manifest.rows_in, manifest.rows_out, dropped, manifest.failed]
     cells = [name, manifest.operator or "source", *(f"{one:,}" for one in numbers), *digests]
     return f"| {' | '.join(map(_plain, cells))} |"
-
-
-_DIGESTS: Final = ("options", "code")
 
 
 def _plain(text: str) -> str:
@@ -145,11 +187,13 @@ def _plain(text: str) -> str:
 
 def size_of(rows: int) -> str:
     """Return the category of the Hub for a number of records."""
-    return next((name for most, name in _SIZES if rows < most), _LARGEST)
+    return _SIZES[min(max(len(str(rows)) - 3, 0), len(_SIZES) - 1)]
 
 
 def steps_to(location: Location) -> list[Step]:
-    """Return the steps that a file was made by, each after those that it was made from.
+    """Return the steps that made a file, each after those that it was made from.
+
+    More than a card lists are not looked up.
 
     Args:
         location: The file. If it is no result of a node, it is the only step.
@@ -161,7 +205,7 @@ def steps_to(location: Location) -> list[Step]:
 
 def _add(location: Location, source: str, found: dict[str, Step]) -> None:
     key = str(location)
-    if key in found or len(found) >= _MOST_STEPS:
+    if key in found or len(found) > _MOST_STEPS:
         return
     manifest = _manifest_of(location)
     if manifest is None:
@@ -182,6 +226,6 @@ def _manifest_of(location: Location) -> Manifest | None:
         manifest = Manifest.load(location.with_name(f"{location.name}.json"))
         if manifest is not None and manifest.part_of:
             manifest = Manifest.load(location.parent / manifest.part_of)
-    except DataOpsError:  # of a later version, or damaged: told as a file
+    except DataOpsError:  # of a later version, or damaged: listed as a file
         return None
     return manifest

@@ -1,25 +1,40 @@
 """Push a folder to a dataset on the Hub of Hugging Face, so that it can be repeated at any time."""
 
 import hashlib
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
-from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, HfFileSystem
+from huggingface_hub.errors import LocalTokenNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.concurrency.retrying import Backoff
+from dagster_dataops.readers.huggingface.hub_errors import DENIED, is_transient, shown, status_of
 
 README: Final = "README.md"
-_PAUSES: Final = (1.0, 4.0)  # seconds before a commit is tried again
-_MOVED: Final = 412  # another commit came first
-_PASSING: Final = {408, 429, 500, 502, 503, 504, _MOVED}
-_DENIED: Final = {401, 403, 404}
+_TRIES: Final = 3
+_BACKOFF: Final = Backoff(2.0, 30.0)
 _TYPE: Final = "dataset"
-_QUERY: Final = re.compile(r"\?\S+")
+
+
+class Change(NamedTuple):
+    """A change of the files of a dataset.
+
+    Attributes:
+        files: Files by their path in the dataset.
+        replaced: Return whether a file of the dataset is removed if it is not one of ``files``.
+        readme: Return the new text of the dataset card for the present one, and for the paths of
+            the files of the dataset.
+        message: First line of the commit.
+    """
+
+    files: Mapping[str, Path]
+    replaced: Callable[[str], bool]
+    readme: Callable[[str, Iterable[str]], str]
+    message: str
 
 
 class Pushed(NamedTuple):
@@ -30,12 +45,12 @@ class Pushed(NamedTuple):
 
 
 class HubDataset:
-    """A dataset on the Hub that files are pushed to.
+    """Push files to a dataset on the Hub.
 
     Args:
-        repo: Its name, such as ``org/name``.
+        repo: Name of the dataset, such as ``org/name``.
         revision: The branch.
-        private: Whether it is private, if it is made now.
+        private: Whether the dataset is private if this creates it.
     """
 
     def __init__(self, repo: str, revision: str, *, private: bool) -> None:
@@ -43,68 +58,46 @@ class HubDataset:
         self._api: Any = HfApi()
         self._where = {"repo_type": _TYPE, "revision": revision}
 
-    def push(
-        self,
-        files: Mapping[str, Path],
-        replaced: Callable[[str], bool],
-        readme: Callable[[str], str],
-        message: str,
-    ) -> Pushed:
+    def push(self, change: Change) -> Pushed:
         """Add files in one commit, which removes the files that they replace.
 
         What the Hub has already is not sent again, and a commit that would change nothing is not
-        made. If another commit comes first, the state of the Hub is read again.
-
-        Args:
-            files: Files by their path in the dataset.
-            replaced: Whether a file of the dataset is removed if it is not one of ``files``.
-            readme: Return the new text of the dataset card for the present one.
-            message: First line of the commit.
+        made. If another commit comes first, or the Hub fails for a moment, its state is read again.
 
         Raises:
             StorageError: The Hub refuses, or cannot be reached.
         """
-        try:
-            self._api.create_repo(self._repo, repo_type=_TYPE, private=self._private, exist_ok=True)
-            for pause in (*_PAUSES, None):
-                try:
-                    return self._pushed(files, replaced, readme, message)
-                except (HfHubHTTPError, RuntimeError) as error:  # the latter of an upload
-                    if pause is None or _status(error) not in _PASSING:
-                        raise
-                    time.sleep(pause)
-        except StorageError:
-            raise
-        except Exception as error:  # of huggingface_hub, and of the libraries below it
-            raise self._refused(error) from error
-        raise AssertionError
+        number = 0
+        while True:
+            number += 1
+            try:
+                return self._pushed(change)
+            except Exception as error:  # of huggingface_hub, and of the libraries below it
+                if number == _TRIES or not is_transient(error):
+                    raise self._refused(error) from error
+            time.sleep(_BACKOFF.pause(number))
 
-    def _pushed(
-        self,
-        files: Mapping[str, Path],
-        replaced: Callable[[str], bool],
-        readme: Callable[[str], str],
-        message: str,
-    ) -> Pushed:
+    def _pushed(self, change: Change) -> Pushed:
+        self._api.create_repo(self._repo, repo_type=_TYPE, private=self._private, exist_ok=True)
         head = str(self._api.repo_info(self._repo, **self._where).sha)
         known = self._known(head)
         operations: list[Any] = [
             CommitOperationAdd(path, str(file))
-            for path, file in files.items()
+            for path, file in change.files.items()
             if not _is_known(known.get(path), file)
         ]
         for addition in operations:  # one by one: after a kill those before are there
             self._api.preupload_lfs_files(self._repo, [addition], **self._where)
-        gone = [path for path in known if replaced(path) and path not in files]
+        gone = [path for path in known if change.replaced(path) and path not in change.files]
         operations += [CommitOperationDelete(path) for path in sorted(gone)]
         before = self._readme(head) if README in known else ""
-        after = readme(before)
+        after = change.readme(before, known)
         if after != before:
             operations.append(CommitOperationAdd(README, after.encode()))
         if not operations:
             return Pushed(head, is_new=False)
         made = self._api.create_commit(
-            self._repo, operations, commit_message=message, parent_commit=head, **self._where
+            self._repo, operations, commit_message=change.message, parent_commit=head, **self._where
         )
         return Pushed(str(made.oid), is_new=True)
 
@@ -114,36 +107,18 @@ class HubDataset:
 
     def _readme(self, head: str) -> str:
         """Return the text of the dataset card, without a copy in the cache of the user."""
-        from huggingface_hub import HfFileSystem
-
         system = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
-        try:
-            return bytes(system.cat_file(f"datasets/{self._repo}@{head}/{README}")).decode()
-        except (FileNotFoundError, EntryNotFoundError):
-            return ""
+        return bytes(system.cat_file(f"datasets/{self._repo}@{head}/{README}")).decode()
 
     def _refused(self, error: Exception) -> StorageError:
-        status = _status(error)
-        kind = type(error).__name__
-        if status in _DENIED or kind == "LocalTokenNotFoundError":
+        if status_of(error) in DENIED or isinstance(error, LocalTokenNotFoundError):
             reason = (
-                f"it refuses ({kind}); set HF_TOKEN to a token that may write to the dataset, and "
-                f"check the name and the branch {self._revision!r}"
+                f"it refuses ({type(error).__name__}); set HF_TOKEN to a token that may write to "
+                f"the dataset, and check the name and the branch {self._revision!r}"
             )
         else:
-            text = _QUERY.sub("?...", str(error))[:300]  # addresses of uploads have signatures
-            reason = f"{kind}: {text}; run it again: what the Hub has is not sent twice"
+            reason = f"{shown(error)}; run it again: what the Hub has is not sent twice"
         return StorageError(f"hf://datasets/{self._repo}", "push the dataset to the Hub", reason)
-
-
-def _status(error: BaseException | None) -> int:
-    """Return the status of the answer that led to an error; 0 if there was none."""
-    while error is not None:
-        status = getattr(getattr(error, "response", None), "status_code", None)
-        if status:
-            return int(status)
-        error = error.__cause__
-    return 0
 
 
 def _is_known(entry: RepoFile | None, path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Features of Hugging Face datasets that Arrow has no types for: class labels and JSON."""
+"""Features of Hugging Face datasets without a type of Arrow: class labels and JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -113,7 +113,7 @@ def _checked_classes(name: str, given: object) -> list[str]:
     """Check the names of classes, and return them.
 
     Raises:
-        DefinitionError: They are no list of different texts.
+        DefinitionError: They are no list of texts, each different.
     """
     if isinstance(given, Sequence) and given and all(isinstance(one, str) for one in given):
         classes = [str(one) for one in given]

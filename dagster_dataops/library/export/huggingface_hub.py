@@ -15,10 +15,10 @@ from dagster_dataops.library.export.dataset_card import Card, steps_to
 from dagster_dataops.library.export.huggingface_features import Features
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
+from dagster_dataops.readers.huggingface.hub_conventions import HUB_NAME
 
 _GROUP_ROWS: Final = 100_000
 _GROUP_BYTES: Final = 64 << 20
-_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _NOTE: Final = "commit.json"
 
 
@@ -27,25 +27,26 @@ class HuggingFaceHub(export):
 
     ``folder`` gets the shards, ``data/train-00000-of-00003.parquet`` and so on, and
     ``commit.json``, which names the commit. ``repo``, such as ``"org/name"``, is the dataset on the
-    Hub. It is made if it is missing, private unless ``private=False``. ``split="train"`` names the
+    Hub. A missing one is created, private unless ``private=False``. ``split="train"`` names the
     split. ``features`` and ``shard_bytes=500_000_000`` are as in ``export.HuggingFace``.
 
     All files are in one commit, which also removes the earlier shards of the split; other files of
     the dataset stay. The push can be repeated at any time, after a kill or an outage: what the Hub
     has is not sent again, and a commit that would change nothing is not made. If another commit
-    comes first, the state of the Hub is read again. The token is that of the environment,
-    ``HF_TOKEN``, and the Hub that of ``HF_ENDPOINT``; neither is part of a result.
+    comes first, or a call fails for a moment, the state of the Hub is read again. The token is that
+    of the environment, ``HF_TOKEN``, and the Hub that of ``HF_ENDPOINT``; neither is part of a
+    result.
 
     The card has the split, its size, ``license`` and ``languages`` as YAML, and the steps that made
     the records: operators with numbers of records, digests of options and code, drops by reason,
-    and the sources. It changes nothing else of a card that there is. Needs the extra ``hub``.
+    and the sources. The rest of an existing card stays as it is. Needs the extra ``hub``.
 
     Args:
         folder: Folder that is written, relative to the root of the results unless absolute.
         repo: Name of the dataset on the Hub.
         split: Name of the split.
         revision: Branch of the dataset.
-        private: Whether a dataset that is made is private.
+        private: Whether a dataset that the export creates is private.
         features: Features by column: names of classes, ``json``, or Arrow types.
         shard_bytes: Bytes of Arrow memory after which a shard ends.
         license: Licence for the card, such as ``cc-by-4.0``; ``None`` leaves it as it is.
@@ -72,7 +73,7 @@ class HuggingFaceHub(export):
         super().__init__(**kwargs)
         for package in ("huggingface_hub", "pyarrow"):
             require(package, "export.HuggingFaceHub", "hub")
-        if not _NAME.fullmatch(repo):
+        if not HUB_NAME.fullmatch(repo):
             msg = f"repo is {repo!r}; it must be the name of a dataset, as in 'org/name'"
             raise DefinitionError(msg)
         if not (split.isidentifier() and split.isascii()):
@@ -85,7 +86,7 @@ class HuggingFaceHub(export):
 
     def write(self, records: ExportRecords, place: Path) -> None:
         from dagster_dataops.datasets.exporters.arrow_types import write_batches
-        from dagster_dataops.library.export.hub_push import HubDataset
+        from dagster_dataops.library.export.hub_push import Change, HubDataset
 
         folder = place / "data"
 
@@ -98,17 +99,18 @@ class HuggingFaceHub(export):
         own = re.compile(rf"data/{self._split}-\d+-of-\d+\.parquet")
         steps = steps_to(records.location)
         card = Card(self._split, records.rows, steps, self._license, self._languages)
-        pushed = HubDataset(self._repo, self._revision, private=self._private).push(
+        change = Change(
             {f"data/{path.name}": path for path in shards},
             lambda path: own.fullmatch(path) is not None,
             card.written,
             f"Replace the split {self._split} by {records.rows:,} records",
         )
+        pushed = HubDataset(self._repo, self._revision, private=self._private).push(change)
         facts = {"repo": self._repo, "revision": self._revision, "commit": pushed.commit}
         (place / _NOTE).write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
 
     def _shards(self, schema: Any, made: Iterator[Any], folder: Path) -> list[Path]:
-        """Write the batches to files and return these, whose names tell their number."""
+        """Write the batches to files; return their paths, which have number and count."""
         from pyarrow import parquet
 
         for path in folder.iterdir():

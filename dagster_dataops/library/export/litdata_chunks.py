@@ -1,40 +1,38 @@
 """``export.LitData``: chunks of tokens for LitData."""
 
 import json
-import struct
 from collections.abc import Iterator
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.export.number_arrays import (
+    MOST_BYTES,
     end_bytes,
     id_bytes,
     item_bytes,
-    number_bytes,
+    with_places,
 )
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
 
 _TYPE_CODES: Final = {"uint8": 11, "int16": 14, "int32": 16, "int64": 18, "uint16": 20}
-_MOST_BYTES: Final = (1 << 32) - 1  # of a chunk: offsets have 32 bits
 _LEAF: Final = '[1, {"type": null, "context": null, "children_spec": []}]'
 
 
 class LitData(export):
-    """Write token ids as chunks for ``litdata.StreamingDataset`` with a ``TokensLoader``.
+    """Write token ids in chunks for ``litdata.StreamingDataset`` with a ``TokensLoader``.
 
     Reads ``input_key="input_ids"``, a list of integers; missing and ``null`` are empty. The reader
     joins the ids of all records of a chunk and takes blocks of ``max_tokens=2048`` from it:
-    ``StreamingDataset(folder, item_loader=TokensLoader(block_size=2048))``. It drops what remains
-    of a chunk, so each has a multiple of ``max_tokens``; only the last loses less than a block.
-    ``end_id=None`` is put behind each record.
+    ``StreamingDataset(folder, item_loader=TokensLoader(block_size=2048))``. It drops the rest of a
+    chunk that fills no block, so each chunk but the last has a multiple of ``max_tokens`` ids; of
+    the last chunk less than a block is dropped. ``end_id=None`` is put behind each record.
 
-    A chunk ends before it would exceed ``shard_bytes``. ``dtype="int32"`` may also be ``int64``,
+    The ids of a chunk take at most ``shard_bytes``. ``dtype="int32"`` may also be ``int64``,
     ``uint16`` (which needs a new PyTorch), ``int16`` or ``uint8``. An id that it cannot hold fails
-    the export, with file and line. Equal records give equal bytes: the index has no time.
+    the export, with file and line. Equal records give equal bytes: the index has no date.
 
     The folder is replaced whole. A folder with files that no export wrote is refused. Other columns
     are not written: LitData reads Parquet files, so write these by ``export.Parquet``.
@@ -45,7 +43,7 @@ class LitData(export):
         max_tokens: Ids in a block of the reader.
         dtype: Type of the ids.
         end_id: Id behind each record; ``None`` for none.
-        shard_bytes: Most bytes of a chunk, less than 4 GiB; at least a block.
+        shard_bytes: Most bytes of the ids of a chunk, less than 4 GiB; at least a block.
     """
 
     format = "litdata"
@@ -68,10 +66,10 @@ class LitData(export):
         self._end = end_bytes(end_id, dtype)
         block = max_tokens * self._item
         self._data_bytes = shard_bytes // block * block
-        if not self._data_bytes or shard_bytes > _MOST_BYTES:
+        if not self._data_bytes or shard_bytes > MOST_BYTES:
             msg = (
                 f"shard_bytes is {shard_bytes:,}; it must hold a block of {block:,} bytes, "
-                f"and be at most {_MOST_BYTES:,}"
+                f"and be at most {MOST_BYTES:,}"
             )
             raise DefinitionError(msg)
 
@@ -114,13 +112,10 @@ class LitData(export):
 
     def _chunk(self, path: Path, items: list[bytes]) -> dict[str, Any]:
         """Write a chunk and return its description for the index."""
-        begin = 4 + 4 * (len(items) + 1)
-        places = list(accumulate(map(len, items), initial=begin))
-        head = struct.pack("<I", len(items)) + number_bytes(places, "uint32")
-        path.write_bytes(b"".join([head, *items]))
+        size = path.write_bytes(with_places(items))
         return {
-            "chunk_bytes": places[-1],
+            "chunk_bytes": size,
             "chunk_size": len(items),
-            "dim": (places[-1] - begin) // self._item,
+            "dim": sum(map(len, items)) // self._item,
             "filename": path.name,
         }

@@ -1,4 +1,4 @@
-"""How the values of a column are written in an MDS shard."""
+"""Encode the values of a column of an MDS shard."""
 
 import base64
 import json
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library.export.number_arrays import CODES, item_bytes, number_bytes
+from dagster_dataops.library.export.number_arrays import CODES, item_bytes, number_bytes, shown
 
 _ARRAY_CODES: Final = {
     "uint8": 8,
@@ -23,15 +23,14 @@ _ARRAY_CODES: Final = {
 }
 _SIZE_TYPES: Final = (("uint8", 1 << 8), ("uint16", 1 << 16), ("uint32", 1 << 32))
 _MOST_AXES: Final = 63
-_SHOWN: Final = 60
 
 
 class Encoding(NamedTuple):
     """An encoding of values.
 
     Attributes:
-        name: Its name.
-        size: Bytes of each value; ``None`` if they differ.
+        name: Name of the encoding.
+        size: Bytes of each value; ``None`` if values differ in size.
         encode: Return the bytes of a value, or raise a ValueError that says what was found.
     """
 
@@ -49,7 +48,7 @@ def encoding_of(column: str, name: str) -> Encoding:
     """Return the encoding of a name.
 
     Raises:
-        DefinitionError: There is none of the name.
+        DefinitionError: No encoding has the name.
     """
     simple = {
         "str": Encoding(name, None, _text),
@@ -62,9 +61,10 @@ def encoding_of(column: str, name: str) -> Encoding:
     if name in CODES:
         return Encoding(name, item_bytes(name), lambda value: _number(value, name))
     kind, _, rest = name.partition(":")
-    number, _, axes = rest.partition(":")
-    sizes = axes.split(",") if axes else []
-    if kind != "ndarray" or number not in {"", *CODES} or not all(map(_is_size, sizes)):
+    number, colon, axes = rest.partition(":")
+    sizes = axes.split(",") if colon else []
+    valid = name == "ndarray" or (kind == "ndarray" and number in CODES)
+    if not valid or not all(map(_is_size, sizes)):
         msg = (
             f"columns gives {column!r} the encoding {name!r}; use 'str', 'int', 'json', 'bytes', "
             "a type of numbers such as 'float64', or 'ndarray:int32', perhaps with a length"
@@ -92,7 +92,7 @@ def _array_encoding(name: str, kind: str, shape: list[int]) -> Encoding:
 
 
 def _flat(value: Any) -> tuple[list[Any], list[int]]:
-    """Return the numbers of a list, or of lists in lists, and the shape.
+    """Flatten a list of numbers, which may be nested; return the numbers and the shape.
 
     Raises:
         ValueError: It is no list, an empty one, or one of lists of several lengths.
@@ -109,12 +109,12 @@ def _flat(value: Any) -> tuple[list[Any], list[int]]:
         count = sizes.pop() if len(sizes) == 1 else 0
         if count:
             numbers = [number for one in numbers for number in one]
-    msg = f"it holds {_shown(value)}, which is no array: a list that is not empty, of one shape"
+    msg = f"it holds {shown(value)}, which is no array: a list that is not empty, of one shape"
     raise ValueError(msg)
 
 
 def _shape_bytes(shape: list[int]) -> bytes:
-    """Return the number of axes with the type of sizes, and the sizes."""
+    """Return a byte with the number of axes and the type of the sizes, and the sizes."""
     place = next((at for at, (_, most) in enumerate(_SIZE_TYPES) if max(shape) < most), 3)
     kind = _SIZE_TYPES[place][0] if place < len(_SIZE_TYPES) else "uint64"
     return bytes([len(shape) << 2 | place]) + number_bytes(shape, kind)
@@ -123,7 +123,7 @@ def _shape_bytes(shape: list[int]) -> bytes:
 def _text(value: object) -> bytes:
     if isinstance(value, str):
         return value.encode()
-    msg = f"it holds {_shown(value)}, which is no text"
+    msg = f"it holds {shown(value)}, which is no text"
     raise ValueError(msg)
 
 
@@ -133,7 +133,7 @@ def _bytes(value: object) -> bytes:
             return base64.b64decode(value, validate=True)
     except ValueError:
         pass
-    msg = f"it holds {_shown(value)}, which is no base64 text"
+    msg = f"it holds {shown(value)}, which is no base64 text"
     raise ValueError(msg)
 
 
@@ -145,10 +145,5 @@ def _number(value: object, kind: str) -> bytes:
     try:
         return number_bytes([value], kind)
     except ValueError:
-        msg = f"it holds {_shown(value)}, which is no {kind}"
+        msg = f"it holds {shown(value)}, which is no {kind}"
         raise ValueError(msg) from None
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -15,13 +13,12 @@ from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, Un
 from dagster_dataops.datasets.exporters.packages import require
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.export.mds_encodings import Encoding, encoding_of, usual_encoding
-from dagster_dataops.library.export.number_arrays import number_bytes
+from dagster_dataops.library.export.number_arrays import MOST_BYTES, number_bytes, with_places
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
 _VERSION: Final = 2
-_MOST_BYTES: Final = (1 << 32) - 1  # of a shard: offsets have 32 bits
 _LEVEL: Final = 3  # of Zstandard
 
 
@@ -63,8 +60,8 @@ class MDS(export):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if shard_bytes > _MOST_BYTES:
-            msg = f"shard_bytes is {shard_bytes:,}; the format has places for {_MOST_BYTES:,} bytes"
+        if shard_bytes > MOST_BYTES:
+            msg = f"shard_bytes is {shard_bytes:,}; the format has places for {MOST_BYTES:,} bytes"
             raise DefinitionError(msg)
         if compression is not None:
             require("zstandard", "writing Zstandard files", "zstd")
@@ -90,7 +87,7 @@ class MDS(export):
 
 
 class _Shards(NamedTuple):
-    """How shards are written: the columns, their largest size, compression and digests."""
+    """Write shards: their columns, largest size, compression and digests."""
 
     columns: Mapping[str, Encoding]
     most: int
@@ -122,7 +119,7 @@ class _Shards(NamedTuple):
             if size + added > self.most:
                 yield samples
                 samples, size = [], empty
-            if size + added > _MOST_BYTES:
+            if size + added > MOST_BYTES:
                 raise UnfitValueError(index, "", "it takes 4 GiB or more", "Divide the record.")
             samples.append(sample)
             size += added
@@ -147,10 +144,7 @@ class _Shards(NamedTuple):
         """Write a shard and return its description for the index."""
         config = self.config
         text = json.dumps(config, sort_keys=True).encode()
-        begin = 4 + 4 * (len(samples) + 1) + len(text)
-        places = list(accumulate(map(len, samples), initial=begin))
-        head = struct.pack("<I", len(samples)) + number_bytes(places, "uint32") + text
-        data = b"".join([head, *samples])
+        data = with_places(samples, text)
         name = f"shard.{number:05d}.mds"
         facts = {**config, "raw_data": self._facts(name, data), "samples": len(samples)}
         if self.compression is None:
@@ -186,12 +180,12 @@ def _digest_of(name: str) -> Callable[[bytes], str]:
     """Return the function of a digest.
 
     Raises:
-        DefinitionError: There is none of the name.
+        DefinitionError: No digest of a fixed size has the name.
     """
     if name in xxhash.algorithms_available:
         make = getattr(xxhash, name)
         return lambda data: str(make(data).hexdigest())
-    if name in hashlib.algorithms_guaranteed and not name.startswith("shake_"):
+    if name in hashlib.algorithms_guaranteed and hashlib.new(name).digest_size:
         return partial(_hashed, name)
     msg = f"digests has {name!r}; use a name of hashlib such as 'sha1', or of xxhash as 'xxh64'"
     raise DefinitionError(msg)

@@ -1,4 +1,4 @@
-"""``export.Megatron``: the pairs of ``.bin`` and ``.idx`` that Megatron-LM and NeMo read."""
+"""``export.Megatron``: pairs of ``.bin`` and ``.idx`` files for Megatron-LM and NeMo."""
 
 import shutil
 import struct
@@ -19,6 +19,7 @@ from dagster_dataops.library.export.number_arrays import (
     item_bytes,
     little,
     number_bytes,
+    shown,
 )
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
@@ -26,14 +27,14 @@ from dagster_dataops.records import Record
 
 _MAGIC: Final = b"MMIDIDX\0\0"
 _VERSION: Final = 1
-_TYPE_CODES: Final = {"uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint16": 8}
 _UNTRAINED: Final = -100
+_TYPE_CODES: Final = {"uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint16": 8}
 _COPIED: Final = 1 << 17  # numbers of an index at once
 _BUFFER_BYTES: Final = 1 << 20
 
 
 class _Document(NamedTuple):
-    """The content of a document: its ids, the lengths of its sequences, and its loss mask."""
+    """A document: the bytes of its ids, the lengths of its sequences, the bytes of its mask."""
 
     ids: bytes
     lengths: list[int]
@@ -90,7 +91,7 @@ class Megatron(export):
         given = PurePath(path)
         if str(given.parent) in {"", "."} or given.suffix in {".bin", ".idx"}:
             msg = (
-                f"path is {str(path)!r}; it must name a folder of its own and the begin of "
+                f"path is {str(path)!r}; it must name a folder of its own and the start of "
                 "the names in it, without an ending, as in 'corpus/train'"
             )
             raise DefinitionError(msg)
@@ -142,7 +143,7 @@ class Megatron(export):
         """Return the lengths of the sequences of a document.
 
         Raises:
-            UnfitValueError: They are not, or their sum is another.
+            UnfitValueError: They are no list of lengths, or their sum is not the number of ids.
         """
         key = self._lengths_key
         if key is None:
@@ -152,7 +153,7 @@ class Megatron(export):
             type(length) is int and length >= 0 for length in lengths
         )
         if not valid or not lengths or sum(lengths) != count:
-            found = f"it holds {str(lengths)[:60]}, and {self._column!r} has {count:,} ids"
+            found = f"it holds {shown(lengths)}, and {self._column!r} has {count:,} ids"
             remedy = (
                 f"Fill {key!r} with the lengths of the sequences, whose sum is that of the ids."
             )
@@ -234,7 +235,7 @@ class _Pair:
 
 
 def _write_sums(file: IO[bytes], numbers: IO[bytes], size: int, most: int) -> None:
-    """Write the first sums of numbers, from 0, each times ``size``.
+    """Write the running sums of numbers, which begin with 0, each multiplied by ``size``.
 
     Args:
         file: The file that is written.

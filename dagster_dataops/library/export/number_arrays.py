@@ -1,8 +1,9 @@
-"""Lists of numbers as the bytes of an array, for formats of trainers."""
+"""Convert lists of numbers, and items with their places, to bytes, for the formats of trainers."""
 
 import sys
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
 
 import orjson
@@ -11,7 +12,7 @@ from dagster_dataops.datasets.exporters.exporter import UnfitValueError
 from dagster_dataops.errors import DefinitionError
 
 IntegerType: TypeAlias = Literal["uint8", "int8", "int16", "uint16", "int32", "int64"]
-"""A type of integers that token ids are written as."""
+"""Types of integers for token ids."""
 
 CODES: Final = {
     "uint8": "B",
@@ -26,12 +27,14 @@ CODES: Final = {
     "float64": "d",
 }
 """Types of numbers, and their codes in `array`."""
+MOST_BYTES: Final = (1 << 32) - 1
+"""Most bytes of `with_places`: places have 32 bits."""
 _DIGITS: Final = b"0123456789-,"
 _SHOWN: Final = 40
 
 
 def item_bytes(kind: str) -> int:
-    """Return the bytes of a number of a type."""
+    """Return the size of a number of a type, in bytes."""
     return array(CODES[kind]).itemsize
 
 
@@ -55,10 +58,24 @@ def number_bytes(values: list[Any], kind: str) -> bytes:
 
 
 def little(numbers: "array[Any]") -> "array[Any]":
-    """Return numbers in little-endian order, or from it."""
+    """Convert numbers between the order of bytes of this machine and little-endian order, in place.
+
+    Returns the same array.
+    """
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
+
+
+def with_places(items: Sequence[bytes], description: bytes = b"") -> bytes:
+    """Return a file of items: their number, their places, a description, and the items.
+
+    Places are bytes from the start of the file, where each item begins and the last one ends. The
+    number and the places are integers of 32 bits.
+    """
+    begin = 4 * (len(items) + 2) + len(description)
+    places = accumulate(map(len, items), initial=begin)
+    return b"".join([number_bytes([len(items), *places], "uint32"), description, *items])
 
 
 def id_bytes(index: int, column: str, values: object, kind: str) -> bytes:
@@ -72,7 +89,7 @@ def id_bytes(index: int, column: str, values: object, kind: str) -> bytes:
     try:
         if isinstance(values, list):
             return number_bytes(values, kind)
-        found = f"it holds {_shown(values)}, and no list of integers"
+        found = f"it holds {shown(values)}, which is no list of integers"
     except ValueError as error:
         found = str(error)
     remedy = "Write ids by tokens.Encode, or give dtype a type that holds them."
@@ -96,9 +113,9 @@ def _fault(values: Sequence[object], kind: str) -> str:
     numbers = {int, float} if kind.startswith("float") else {int}
     for value in values:
         if type(value) not in numbers:
-            return f"it holds {_shown(value)} in a list of {kind}"
+            return f"it holds {shown(value)} in a list of {kind}"
         if not _fits(value, kind):
-            return f"it holds {_shown(value)}, which {kind} cannot hold"
+            return f"it holds {shown(value)}, which {kind} cannot hold"
     return f"it is no list of {kind}"
 
 
@@ -110,6 +127,7 @@ def _fits(value: Any, kind: str) -> bool:
     return bool(abs(number) != float("inf"))
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return the beginning of a value, for messages."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

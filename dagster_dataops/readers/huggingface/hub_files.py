@@ -1,34 +1,35 @@
-"""The Parquet files of a dataset on the Hub of Hugging Face, at one revision."""
+"""Read the Parquet files of a dataset on the Hub of Hugging Face, at one revision."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any, ClassVar, Final, NamedTuple
 
 import pyarrow as pa
 from fsspec.utils import glob_translate
 from huggingface_hub import HfApi, constants
-from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.errors import RevisionNotFoundError
 from huggingface_hub.hf_api import RepoFile
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.arrow.arrow_files import ParquetCursor, ParquetFiles
+from dagster_dataops.readers.huggingface.hub_conventions import split_files
+from dagster_dataops.readers.huggingface.hub_errors import DENIED, shown, status_of
 from dagster_dataops.streams.files.file_stages import FileCursor
 from dagster_dataops.streams.files.listing import natural_key
 from dagster_dataops.streams.files.locations import Location
 
-_CONVERTED: Final = "refs/convert/parquet"
+_CONVERSION: Final = "revision='refs/convert/parquet' often has them"
 _OTHER_NAMES: Final = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test", "testing", "eval", "evaluation"),
 }
 """Names in paths for splits, as `datasets` reads them."""
-_DENIED: Final = {401, 403}
 
 
 class HubFile(NamedTuple):
@@ -48,7 +49,7 @@ class _Snapshot(NamedTuple):
 
 @dataclass(frozen=True)
 class HubSplit:
-    """The files of a split. It is resolved once, when it is first read; copies keep that.
+    """The files of a split. They are looked up once, at the first use; copies keep the result.
 
     Attributes:
         repo: Name of the dataset, such as ``org/name``.
@@ -89,21 +90,15 @@ class HubSplit:
             known = {one.path: _file_of(one) for one in tree if isinstance(one, RepoFile)}
         except Exception as error:
             raise self._unreachable(error) from error
-        paths = sorted((path for path in known if path.endswith(".parquet")), key=natural_key)
-        if not paths:
-            raise self._missing(
-                f"has no Parquet files at {self.revision}; revision={_CONVERTED!r} often has them"
-            )
+        if not any(map(_is_parquet, known)):
+            raise self._missing(f"has no Parquet files at {self.revision}; {_CONVERSION}")
         card: Any = info.card_data
         configs = card.to_dict().get("configs") if card else None
-        patterns = self._patterns(configs) if configs else None
-        chosen = _matching(patterns, paths) if patterns else self._by_name(paths)
-        if not chosen:
-            raise self._missing(f"has no Parquet files of the split; it has {_listed(paths)}")
-        return _Snapshot(str(info.sha), [known[path] for path in chosen])
+        config = self._configuration(configs) if configs else {}
+        return _Snapshot(str(info.sha), [known[path] for path in self._chosen(config, list(known))])
 
-    def _patterns(self, configs: Sequence[Mapping[str, Any]]) -> list[str] | None:
-        """Return the patterns of the files of the split; ``None`` if the card has none."""
+    def _configuration(self, configs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return the configuration of the card that is read."""
         by_name = {str(one.get("config_name", "default")): one for one in configs}
         default = [name for name, one in by_name.items() if one.get("default")] or ["default"]
         name = self.config or (default[0] if default[0] in by_name else None)
@@ -111,24 +106,60 @@ class HubSplit:
             (name,) = by_name
         if name not in by_name:
             raise self._missing(f"has the configurations {_listed(by_name)}; give config one")
-        files = by_name[name].get("data_files")
-        if files is None:
+        return by_name[name]
+
+    def _chosen(self, config: Mapping[str, Any], paths: list[str]) -> list[str]:
+        """Return the paths of the Parquet files of the split, by the card or else by their names.
+
+        Args:
+            config: The configuration of the card; empty if it has none.
+            paths: All files of the dataset.
+        """
+        folder = PurePosixPath(config.get("data_dir") or "")
+        inside = [path for path in map(PurePosixPath, paths) if path.is_relative_to(folder)]
+        names = sorted((str(path.relative_to(folder)) for path in inside), key=natural_key)
+        patterns = self._patterns(config)
+        if patterns is not None:
+            chosen = self._matching(patterns, names)
+        else:
+            named = self.config if not folder.parts else None
+            chosen = self._by_name([name for name in names if _is_parquet(name)], named)
+        if not chosen:
+            parquet = sorted(filter(_is_parquet, paths), key=natural_key)
+            raise self._missing(f"has no Parquet files of the split; it has {_listed(parquet)}")
+        return [str(folder / name) for name in chosen]
+
+    def _patterns(self, config: Mapping[str, Any]) -> list[str] | None:
+        """Return the patterns of the files of the split; ``None`` if the card has none."""
+        entries = split_files(config.get("data_files"))
+        if not entries:
             return None
-        if isinstance(files, str) or all(isinstance(one, str) for one in files):
-            files = [{"split": "train", "path": files}]
-        found = {str(one["split"]): one["path"] for one in files}
-        if self.split not in found:
-            raise self._missing(f"has the splits {_listed(found)}")
-        patterns = found[self.split]
+        known = {str(entry["split"]): entry["path"] for entry in entries}
+        if self.split not in known:
+            raise self._missing(f"has the splits {_listed(known)}")
+        patterns = known[self.split]
         return [patterns] if isinstance(patterns, str) else list(patterns)
 
-    def _by_name(self, paths: list[str]) -> list[str]:
+    def _matching(self, patterns: Iterable[str], names: Sequence[str]) -> list[str]:
+        """Return the Parquet files that match a pattern, in the order of the patterns."""
+        chosen: dict[str, None] = {}
+        for pattern in patterns:
+            match = re.compile(glob_translate(pattern)).fullmatch
+            matching = [name for name in names if match(name)]
+            parquet = [name for name in matching if _is_parquet(name)]
+            if matching and not parquet:
+                files = f"{pattern!r}, which are no Parquet files ({_listed(matching)})"
+                raise self._missing(f"has the split in {files}; {_CONVERSION}")
+            chosen |= dict.fromkeys(parquet)
+        return list(chosen)
+
+    def _by_name(self, paths: list[str], config: str | None) -> list[str]:
         """Return the paths whose folders or names have the name of the split.
 
         Without any split in any path all files are those of the split ``train``.
         """
-        if self.config is not None:
-            paths = [path for path in paths if self.config in path.split("/")]
+        if config is not None:
+            paths = [path for path in paths if config in path.split("/")]
         named = [path for path in paths if _names(path, self.split)]
         if named or self.split != "train":
             return named
@@ -136,23 +167,15 @@ class HubSplit:
 
     def _unreachable(self, error: Exception) -> StreamSourceError:
         """Return the error of a failed call, with its remedy."""
-        status = 0
-        with suppress(AttributeError):
-            status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
-        if status in _DENIED or type(error).__name__ in {
-            "GatedRepoError",
-            "RepositoryNotFoundError",
-        }:
+        if isinstance(error, RevisionNotFoundError):
+            reason = f"has no revision {self.revision!r}"
+        elif status_of(error) in DENIED:
             reason = (
                 "is private, gated or missing, and no folder here: check the name, accept the "
                 "terms of the dataset on the Hub, and set HF_TOKEN to a token that may read it"
             )
-        elif type(error).__name__ == "RevisionNotFoundError":
-            reason = f"has no revision {self.revision!r}"
         else:
-            reason = (
-                f"cannot be listed: {type(error).__name__}: {str(error)[:300]}; check the network"
-            )
+            reason = f"cannot be listed: {shown(error)}; check the network"
         return self._missing(reason)
 
     def _missing(self, reason: str) -> StreamSourceError:
@@ -166,13 +189,8 @@ def _file_of(entry: RepoFile) -> HubFile:
     return HubFile(entry.path, entry.size, digest)
 
 
-def _matching(patterns: Iterable[str], paths: Sequence[str]) -> list[str]:
-    """Return the paths that match a pattern, in the order of the patterns."""
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        match = re.compile(glob_translate(pattern)).fullmatch
-        found |= dict.fromkeys(path for path in paths if match(path))
-    return list(found)
+def _is_parquet(path: str) -> bool:
+    return path.endswith(".parquet")
 
 
 def _names(path: str, split: str) -> bool:
@@ -189,7 +207,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 class _HubCursor(ParquetCursor):
-    """Read row groups; columns of JSON become what they say."""
+    """Read row groups, and parse the texts of columns of JSON."""
 
     @override
     def columns(self, schema: pa.Schema) -> RecordColumns:

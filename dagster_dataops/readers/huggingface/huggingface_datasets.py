@@ -1,19 +1,17 @@
 """``read_huggingface``: read the rows of Hugging Face datasets as records."""
 
 import os
-import re
 from collections.abc import Collection
 from collections.abc import Sequence as SequenceOf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from dagster_dataops.errors import MissingExtraError, StreamArgumentError
+from dagster_dataops.readers.huggingface.hub_conventions import HUB_NAME
 from dagster_dataops.streams.core.arguments import texts
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 
 if TYPE_CHECKING:
     import datasets
-
-_HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
 def read_huggingface(
@@ -27,19 +25,20 @@ def read_huggingface(
 ) -> DataPipelineBuilder:
     """Read the rows of a Hugging Face dataset, of this machine or on the Hub.
 
-    A name such as ``"org/name"``, which is no folder here, is that of a dataset on the Hub. Its
-    Parquet files are read there by ranges, row group by row group; nothing is copied to the disk.
+    A name such as ``"org/name"`` means a dataset on the Hub, unless a folder of this machine has
+    it. The Parquet files are read by ranges, row group by row group, without a copy on the disk.
     Needs the extra ``hub``. ``revision="main"`` is a branch, a tag or a commit. It is looked up
     once. The commit and the digests of the files are the identity of the data: if the branch has
-    moved, a state of before is refused; give a commit to go on with it. ``split="train"`` names the
-    files, by the dataset card or by their paths. The token is that of the environment,
-    ``HF_TOKEN``, and the Hub that of ``HF_ENDPOINT``. Resuming reads no earlier row group.
+    moved, an earlier state is refused; give its commit to go on. The files of ``split="train"`` are
+    those that the dataset card lists, or whose paths have the name of the split. The token is that
+    of the environment, ``HF_TOKEN``, and the Hub that of ``HF_ENDPOINT``. Resuming reads no earlier
+    row group.
 
     Datasets of this machine need the extra ``huggingface``. Resuming is immediate, also in shuffled
     or filtered datasets.
 
-    Values are converted to JSON as in `read_parquet`, but those of the feature ``Json`` become what
-    they say, as ``dataset[0]`` has them. Images and audio are not decoded: they come
+    Values are converted to JSON as in `read_parquet`, but texts of the feature ``Json`` are parsed,
+    as in ``dataset[0]``. Images and audio are not decoded: they come
     as stored, ``{"bytes": …, "path": …}`` with base64.
 
     Args:
@@ -55,9 +54,15 @@ def read_huggingface(
         MissingExtraError: A package is not installed.
         StreamArgumentError: ``dataset`` is none of these, or ``columns`` is a text.
     """
+    chosen = texts("read_huggingface", "columns", columns)
+    replaced = tuple(sorted(texts("read_huggingface", "missing", missing) or ()))
     if _is_on_hub(dataset, revision, split, config):
-        where = (str(dataset), revision or "main", split or "train", config)
-        return _of_hub(where, columns, missing)
+        try:
+            from dagster_dataops.readers.huggingface.hub_files import HubRows, HubSplit
+        except ImportError:
+            raise MissingExtraError("read_huggingface", "hub") from None
+        files: Any = HubSplit(str(dataset), revision or "main", split or "train", config)
+        return DataPipelineBuilder(HubRows(files, chosen, None, replaced))
     try:
         import datasets
 
@@ -71,18 +76,16 @@ def read_huggingface(
             "by name: load_dataset(...) without streaming) or the folder of one"
         )
         raise StreamArgumentError("read_huggingface", reason)
-    chosen = texts("read_huggingface", "columns", columns)
-    replaced = tuple(sorted(texts("read_huggingface", "missing", missing) or ()))
     return DataPipelineBuilder(HuggingFaceRows(dataset, chosen, replaced))
 
 
 def _is_on_hub(dataset: object, *options: str | None) -> bool:
-    """Return whether a dataset is one of the Hub.
+    """Return whether a dataset is on the Hub.
 
     Raises:
-        StreamArgumentError: Options of the Hub are given for another one.
+        StreamArgumentError: Options of the Hub are given for a dataset of this machine.
     """
-    named = isinstance(dataset, str) and _HUB_NAME.fullmatch(dataset) is not None
+    named = isinstance(dataset, str) and HUB_NAME.fullmatch(dataset) is not None
     if named and not os.path.exists(str(dataset)):  # noqa: PTH110 - a name, perhaps of a path
         return True
     if any(option is not None for option in options):
@@ -92,18 +95,3 @@ def _is_on_hub(dataset: object, *options: str | None) -> bool:
         )
         raise StreamArgumentError("read_huggingface", reason)
     return False
-
-
-def _of_hub(
-    where: tuple[str, str, str, str | None],
-    columns: SequenceOf[str] | None,
-    missing: Collection[str],
-) -> DataPipelineBuilder:
-    try:
-        from dagster_dataops.readers.huggingface.hub_files import HubRows, HubSplit
-    except ImportError:
-        raise MissingExtraError("read_huggingface", "hub") from None
-    chosen = texts("read_huggingface", "columns", columns)
-    replaced = tuple(sorted(texts("read_huggingface", "missing", missing) or ()))
-    stage: Any = HubRows(HubSplit(*where), chosen, None, replaced)  # type: ignore[arg-type]
-    return DataPipelineBuilder(stage)

@@ -15,11 +15,13 @@ import pytest
 
 from dagster_dataops import data, pipeline, readers
 from dagster_dataops.errors import DataOpsError, DefinitionError, MissingExtraError
+from dagster_dataops.foundation.concurrency.retrying import Backoff
 from tests.datasets.exporters.folders import names_in
 from tests.hub_server import Hub, running, use
 
 pq = pytest.importorskip("pyarrow.parquet")
 DatasetCard = pytest.importorskip("huggingface_hub").DatasetCard
+dataset_card = pytest.importorskip("dagster_dataops.library.export.dataset_card")
 push = pytest.importorskip("dagster_dataops.library.export.hub_push")
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of its upload
@@ -30,7 +32,7 @@ RECORDS = [{"text": f"text {n}", "n": n, "label": ["no", "yes"][n % 2]} for n in
 def hub(monkeypatch):
     with running() as found:
         use(found, monkeypatch)
-        monkeypatch.setattr(push, "_PAUSES", (0.0, 0.0))
+        monkeypatch.setattr(push, "_BACKOFF", Backoff(0.0, 0.0))
         yield found
 
 
@@ -139,6 +141,70 @@ def test_files_of_other_splits_stay_in_the_card(hub, tmp_path, files):
     assert card.data.size_categories is None
 
 
+def test_splits_of_a_dataset_without_a_card_stay_in_it(hub, tmp_path):
+    hub.commit("org/name", {"data/test-00000-of-00001.parquet": b"", "data/b-notes.txt": b""})
+    exported(tmp_path, RECORDS[:3])
+    card = DatasetCard(hub.files("org/name")["README.md"].decode())
+    assert card.data.configs == [
+        {
+            "config_name": "default",
+            "data_files": [
+                {"split": "test", "path": "data/test-*.parquet"},
+                {"split": "train", "path": "data/train-*.parquet"},
+            ],
+        }
+    ]
+    assert card.data.size_categories is None
+
+
+def test_the_size_of_a_dataset_with_other_configurations_is_left_out(hub, tmp_path):
+    card = '---\nconfigs: [{"config_name": "b", "data_files": "b.parquet"}]\n---\n'
+    hub.commit("org/name", {"README.md": card.encode()})
+    exported(tmp_path, RECORDS[:3])
+    assert "size_categories" not in hub.files("org/name")["README.md"].decode()
+
+
+def test_the_size_is_that_of_all_splits(hub, tmp_path):
+    for split, count in (("train", 900), ("test", 1200), ("train", 8100)):
+        exported(tmp_path, [{"n": n} for n in range(count)], split=split)
+        card = DatasetCard(hub.files("org/name")["README.md"].decode())
+        sizes = {900: "n<1K", 1200: "1K<n<10K", 8100: "1K<n<10K"}
+        assert card.data.size_categories == [sizes[count]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "size"),
+    [
+        (0, "n<1K"),
+        (999, "n<1K"),
+        (1_000, "1K<n<10K"),
+        (9_999, "1K<n<10K"),
+        (10_000, "10K<n<100K"),
+        (999_999_999, "100M<n<1B"),
+        (10**9, "1B<n<10B"),
+        (10**12 - 1, "100B<n<1T"),
+        (10**12, "n>1T"),
+        (10**15, "n>1T"),
+    ],
+)
+def test_sizes_are_the_categories_of_the_hub(rows, size):
+    assert dataset_card.size_of(rows) == size
+
+
+def test_a_card_says_that_steps_are_left_out(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset_card, "_MOST_STEPS", 2)
+    for count in (2, 3):
+        with pipeline(f"corpus{count}") as ppl:
+            for number in range(count):
+                ppl.add(f"step{number}", data.shape.Add(values={f"a{number}": 1}))
+            ppl.hub = data.export.HuggingFaceHub(tmp_path / "pushed", "org/name")
+        ppl.materialize(RECORDS[:3])
+        text = hub.files("org/name")["README.md"].decode()
+        assert "The last 2 steps are listed; those before are left out." in text
+        assert f"| step{count - 1} |" in text
+        assert f"| step{count - 3} |" not in text
+
+
 def test_signatures_in_addresses_are_not_told():
     error = ValueError("403 for https://store/a?X-Signature=abc: denied")
     told = push.HubDataset("org/name", "main", private=True)._refused(error)
@@ -173,6 +239,29 @@ def test_a_passing_outage_is_outlasted_and_a_long_one_keeps_the_earlier_data(hub
     hub.fault = lambda _, path: next(failures, None) if call in path else None
     exported(tmp_path)
     assert pushed_rows(hub) == RECORDS
+
+
+def broken(handler: Any) -> None:
+    """Close the connection without a reply."""
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize("failure", [408, 429, 500, 520, broken])
+@pytest.mark.parametrize("call", ["/repos/create", "/commit/"])
+def test_a_call_that_fails_for_a_moment_is_made_again(hub, tmp_path, call, failure):
+    failures = iter([failure])
+    hub.fault = lambda _, path: next(failures, None) if call in path else None
+    exported(tmp_path, RECORDS[:3])
+    assert commits(hub) == 1
+    assert pushed_rows(hub) == RECORDS[:3]
+
+
+def test_a_card_that_cannot_be_read_is_kept(hub, tmp_path):
+    hub.commit("org/name", {"README.md": b"# My data"})
+    hub.fault = lambda _, path: 404 if path.endswith("/README.md") else None
+    with pytest.raises(DataOpsError, match="push the dataset to the Hub"):
+        exported(tmp_path)
+    assert hub.files("org/name") == {"README.md": b"# My data"}
 
 
 def test_a_wrong_token_is_told_without_the_token(hub, tmp_path, monkeypatch):

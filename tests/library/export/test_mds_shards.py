@@ -150,7 +150,11 @@ def test_what_an_encoding_cannot_hold_keeps_the_earlier_export(tmp_path, encodin
         {"columns": {}},
         {"columns": ["a"]},
         {"shard_bytes": 1 << 32},
+        {"columns": {"a": "ndarray:"}},
+        {"columns": {"a": "ndarray::5"}},
+        {"columns": {"a": "ndarray:int32:"}},
         {"digests": ["sha0"]},
+        {"digests": ["shake_128"]},
         {"compression": "gz"},
     ],
 )

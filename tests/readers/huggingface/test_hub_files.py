@@ -80,6 +80,29 @@ def test_files_are_those_that_the_card_names(hub):
             numbers(**options)
 
 
+@pytest.mark.parametrize("files", [None, "*.parquet", [{"split": "train", "path": ["p*"]}]])
+def test_files_are_those_of_the_folder_that_the_card_names(hub, files):
+    names = ("test/part.parquet", "test/sub/x.txt", "french/part.parquet", "part.parquet")
+    hub.commit("org/name", {name: parquet([{"n": n}]) for n, name in enumerate(names)})
+    configs = [{"config_name": "default", "data_dir": "test"}]
+    configs += [{"config_name": "fr", "data_dir": "./french/"}]
+    hub.cards["org/name"] = {"configs": [{**one, "data_files": files} for one in configs]}
+
+    assert numbers() == [0]
+    assert numbers(config="fr") == [2]
+
+
+def test_files_of_the_split_that_are_no_parquet_are_not_left_out(hub):
+    hub.commit("org/name", {"a.parquet": parquet(ROWS[:1]), "b.jsonl": b"{}"})
+    for files in (["a.parquet", "b.jsonl"], ["b.*"]):
+        hub.cards["org/name"] = {"configs": [{"config_name": "default", "data_files": files}]}
+        with pytest.raises(errors.StreamSourceError, match=r"no Parquet files \(b\.jsonl\)"):
+            numbers()
+    files = ["*", "none-*"]
+    hub.cards["org/name"] = {"configs": [{"config_name": "default", "data_files": files}]}
+    assert numbers() == [0]
+
+
 def test_splits_have_other_names_and_all_files_are_the_training_split_if_none_has_one(hub):
     hub.commit("org/name", {"dev/0.parquet": parquet(ROWS[:1]), "train/0.parquet": parquet(ROWS)})
     assert numbers(split="validation") == [0]
