@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from dagster_dataops.errors import ConfigurationError
 
-_SCHEMES: Final = frozenset({"s3", "gs", "az", "abfs", "memory"})
-_STORE: Final = re.compile(r"(s3|gs|az|abfs|memory):/{1,3}([^/@]+)/*(.*)", re.IGNORECASE)
+_SCHEMES: Final = ("s3", "gs", "az", "abfs", "memory")
+_STORE: Final = re.compile(rf"({'|'.join(_SCHEMES)}):/{{1,3}}([^/@]+)/*(.*)", re.IGNORECASE)
 _VERSION: Final = re.compile(r"(.*)/\.versions/[^/]+/(.+)")  # the key of a published file
 COPIES: Final = ".copies"  # in the folder of a bucket: copies of inputs
 _PLAIN: Final = ("endpoint", "region")  # options that are no secrets
@@ -188,7 +188,7 @@ def url_of_copy(path: Path, scratch: Callable[[], Path]) -> str | None:
     Returns:
         The URL; ``None`` for a path that is not in a working copy, or in a copy of an input.
     """
-    if _SCHEMES.isdisjoint(path.parts) or not path.is_relative_to(folder := scratch()):
+    if set(path.parts).isdisjoint(_SCHEMES) or not path.is_relative_to(folder := scratch()):
         return None
     scheme, *names = path.relative_to(folder).parts or ("",)
     if scheme not in _SCHEMES or not names or COPIES in names:
