@@ -60,7 +60,12 @@ class Usage(NamedTuple):
 
 
 class CountedUsage(NamedTuple):
-    """The tokens of a call, and those of request and reply that are estimated, if any."""
+    """The tokens of a call.
+
+    Attributes:
+        usage: All tokens.
+        estimated: The estimated tokens of request and reply; ``None`` if the server reports both.
+    """
 
     usage: Usage
     estimated: tuple[int, int] | None
@@ -94,7 +99,8 @@ def counted_usage(
 ) -> CountedUsage:
     """Return the tokens of a call; those that the server does not report are estimated.
 
-    ``request_tokens`` is the estimate of the request; an earlier estimate of both counts instead.
+    ``request_tokens`` is the estimate for the request. ``estimated``, an earlier estimate for
+    request and reply, is used instead of a new one.
     """
     usage = usage_of(raw) or Usage()
     if estimated is None:

@@ -28,7 +28,7 @@ State: TypeAlias = Any
 """The position of a cursor: a small JSON value that is never changed after it was returned.
 
 It is an object with the values of a stage by name, and with the positions of its inputs, a list,
-under ``inputs``. A stage with one input and no value has the position of its input.
+under ``inputs``. The position of a stage with one input and no values is that of its input.
 """
 
 UNNAMED: Final = "unnamed"
@@ -56,7 +56,7 @@ class Cursor(ABC):
     Attributes:
         saved: The names of the attributes that are the position, besides the positions of the
             inputs. Their values are JSON values. In states, they have no leading underscore, and
-            their order does not matter. In states of version 2 they have the order of today.
+            their order does not matter. States of version 2 have the values in this order.
         keys: The names in states, each with the name of the attribute.
         opened: The cursors of the inputs.
         counter: Counts failed items.
@@ -169,7 +169,7 @@ class Cursor(ABC):
         return values
 
     def with_names(self, state: Any) -> dict[str, Any]:
-        """Return a position that version 2 has written with names; see `UNNAMED`."""
+        """Add the names to the values of a position of version 2; see `UNNAMED`."""
         count = len(self.keys)
         parts = [state] if count + len(self.opened) == 1 else state
         values = {key: one for (key, _), one in zip(self.keys, parts[:count], strict=True)}
