@@ -2,7 +2,7 @@
 
     .venv/bin/python -m benchmarks.chats TOKENIZER [--wheel WHEEL] [--peers FOLDER] [--rounds N]
 
-``TOKENIZER`` is a ``tokenizer.json``. ``WHEEL`` is that of trl, whose published templates are used
+``TOKENIZER`` is a ``tokenizer.json``. ``WHEEL`` is a wheel of trl: its published templates are used
 besides one of this module. ``FOLDER`` holds the packages of an environment with transformers. All
 contenders run in one process, block by block in turn, and no result is kept. The figures are CPU
 microseconds a conversation, the median over the rounds; the ratio is the median of those within a
@@ -52,7 +52,14 @@ def _turns(number: int) -> Iterator[dict[str, str]]:
 def contenders(
     tokenizer: str, template: str, chats: list[Any], *, peer: bool
 ) -> dict[str, dict[str, Work]]:
-    """Return what is compared, by figure and contender."""
+    """Return the functions to measure, by figure and contender.
+
+    Args:
+        tokenizer: Path of a ``tokenizer.json``.
+        template: A chat template.
+        chats: Conversations.
+        peer: Whether transformers is measured as well. Its texts must be the same.
+    """
     from tokenizers import Tokenizer
 
     records = [{"messages": chat} for chat in chats]
@@ -60,7 +67,7 @@ def contenders(
     encode = data.tokens.EncodeChat(tokenizer, template, special_in_content="allow", **_TOKENS)
     texts = [render.forward(dict(record))["text"] for record in records]
     raw = Tokenizer.from_file(tokenizer)
-    found: dict[str, dict[str, Work]] = {
+    work: dict[str, dict[str, Work]] = {
         "render": {"ours": lambda: _all(render.forward(record) for record in records)},
         "encode": {
             "ours": lambda: _all(encode.forward(record) for record in records),
@@ -74,20 +81,20 @@ def contenders(
     }
     if peer:
         loaded = _transformers(tokenizer, template)
-        found["render"]["transformers"] = lambda: _all(
+        work["render"]["transformers"] = lambda: _all(
             loaded.apply_chat_template(chat, tokenize=False) for chat in chats
         )
-        found["encode"]["transformers"] = lambda: _all(
+        work["encode"]["transformers"] = lambda: _all(
             loaded.apply_chat_template(chat, return_dict=True, return_assistant_tokens_mask=True)
             for chat in chats
         )
         theirs = [loaded.apply_chat_template(chat, tokenize=False) for chat in chats]
         assert theirs == texts, "the texts differ"
-    return found
+    return work
 
 
 def _all(results: Iterable[Any]) -> None:
-    """Make all results, and keep none."""
+    """Compute all results, and keep none."""
     deque(results, maxlen=0)
 
 
@@ -111,10 +118,10 @@ def measured(work: dict[str, Work], rounds: int) -> dict[str, list[float]]:
 
 
 def rows(name: str, figure: str, seconds: dict[str, list[float]], count: int) -> Iterator[str]:
-    """Yield a line for each contender: the figure, and how often ours is as fast."""
-    for contender, found in seconds.items():
-        micros = statistics.median(found) / count * 1e6
-        ratios = [other / own for other, own in zip(found, seconds["ours"], strict=True)]
+    """Yield a line for each contender: CPU time, and its ratio to that of this package."""
+    for contender, cpu in seconds.items():
+        micros = statistics.median(cpu) / count * 1e6
+        ratios = [other / ours for other, ours in zip(cpu, seconds["ours"], strict=True)]
         ratio = statistics.median(ratios)
         yield f"{name:22}{figure:8}{contender:20}{micros:10.1f}{ratio:10.2f}"
 
@@ -127,22 +134,22 @@ def main() -> None:
     parser.add_argument("--peers")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--count", type=int, default=300)
-    given = parser.parse_args()
-    if given.peers:
-        sys.path.append(given.peers)
+    options = parser.parse_args()
+    if options.peers:
+        sys.path.append(options.peers)
     templates = {"of this module": _OWN}
-    if given.wheel:
-        with zipfile.ZipFile(given.wheel) as wheel:
+    if options.wheel:
+        with zipfile.ZipFile(options.wheel) as wheel:
             paths = {name: f"trl/chat_templates/{name}.jinja" for name in _PUBLISHED}
             templates |= {name: wheel.read(path).decode() for name, path in paths.items()}
-    chats = conversations(given.count)
+    chats = conversations(options.count)
     print(f"{'template':22}{'figure':8}{'contender':20}{'us/chat':>10}{'x ours':>10}")
     for name, template in templates.items():
-        taken = [chat[1:] for chat in chats] if name in _WITHOUT_SYSTEM else chats
-        work = contenders(given.tokenizer, template, taken, peer=bool(given.peers))
+        fitting = [chat[1:] for chat in chats] if name in _WITHOUT_SYSTEM else chats
+        work = contenders(options.tokenizer, template, fitting, peer=bool(options.peers))
         for figure, contending in work.items():
-            seconds = measured(contending, given.rounds)
-            print("\n".join(rows(name, figure, seconds, given.count)), flush=True)
+            seconds = measured(contending, options.rounds)
+            print("\n".join(rows(name, figure, seconds, options.count)), flush=True)
 
 
 if __name__ == "__main__":

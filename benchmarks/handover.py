@@ -1,4 +1,4 @@
-"""Packing and exports for trainers, beside TRL and the writers of the formats.
+"""Measure packing and exports for trainers, beside TRL and the writers of the formats.
 
     python -m benchmarks.handover [--documents N] [--rounds N]
 
@@ -30,18 +30,21 @@ COLUMNS = ["input_ids", "labels"]
 
 
 def documents(count: int) -> list[dict[str, list[int]]]:
-    """Return documents of lognormal length, 400 tokens in the mean."""
+    """Return documents of lognormal length, with a mean of 400 tokens."""
     chance = random.Random(1)
-    found = []
+    records = []
     for _ in range(count):
         size = min(MOST, max(8, int(chance.lognormvariate(5.5, 1))))
         ids = [chance.randrange(50_000) for _ in range(size)]
-        found.append({"input_ids": ids, "labels": ids})
-    return found
+        records.append({"input_ids": ids, "labels": ids})
+    return records
 
 
 def packing(lines: list[bytes], strategy: str) -> tuple[float, int]:
-    """Return the CPU seconds of packing windows of records that were just read, and the packs."""
+    """Return the CPU seconds of packing windows of records, and the number of packs.
+
+    Records are parsed right before, outside of the time, as in a run.
+    """
     operator = data.tokens.Pack(MOST, columns=COLUMNS, strategy=strategy)
     seconds, packs = 0.0, 0
     for start in range(0, len(lines), WINDOW):
@@ -53,7 +56,7 @@ def packing(lines: list[bytes], strategy: str) -> tuple[float, int]:
 
 
 def trl_packing(records: list[dict[str, Any]], strategy: str) -> tuple[float, int]:
-    """Return the CPU seconds of TRL for the same windows, and the packs."""
+    """Return the CPU seconds of TRL for the same windows, and the number of packs."""
     import datasets
     from trl import pack_dataset
 
@@ -66,7 +69,7 @@ def trl_packing(records: list[dict[str, Any]], strategy: str) -> tuple[float, in
 
 
 def planning(lengths: list[int]) -> tuple[float, int]:
-    """Return the CPU seconds of the plan alone, and the packs."""
+    """Return the CPU seconds of `best_fit` alone, and the number of packs."""
     begin = time.process_time()
     packs = sum(
         len(best_fit(lengths[start : start + WINDOW], MOST))
@@ -76,6 +79,8 @@ def planning(lengths: list[int]) -> tuple[float, int]:
 
 
 def exporting(exporter: Any, source: Path, name: str) -> Callable[[Path], None]:
+    """Return the function that exports a file into a folder ``name``."""
+
     def write(place: Path) -> None:
         (place / name).mkdir()
         exporter.write(ExportRecords(JsonlDataset.of_file(source)), place / name)
@@ -145,6 +150,7 @@ def huggingface_writer(source: Path) -> Callable[[Path], None]:
 
 
 def seconds_of(write: Callable[[Path], None], rounds: int) -> float:
+    """Return the least CPU seconds of some rounds, each into an empty folder."""
     best = float("inf")
     for _ in range(rounds):
         place = Path(tempfile.mkdtemp())
@@ -171,7 +177,7 @@ EXPORTS: dict[str, tuple[Any, str, Callable[[Path], Callable[[Path], None]], str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--documents", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()

@@ -39,7 +39,8 @@ class Configuration:
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
         data_process_scratch: Folder for working copies of results on object stores. Environment
             DATAOPS_DATA_PROCESS_SCRATCH, default a folder in the temporary folder that only this
-            user can write to. A folder that is set here must be one that no other user writes to.
+            user can write to. A folder that is set here must be one that no other user writes to,
+            and have no other files: ``s3/bucket/prefix`` in it means ``s3://bucket/prefix``.
         storage_options: Options of object stores, such as ``endpoint`` and ``access_key_id``, over
             those of the environment.
         clients: Objects that operators get from their context by name, such as clients of model
@@ -88,7 +89,7 @@ class Configuration:
         self._assigned["data_process_path"] = value
 
     def results_root(self) -> Root:
-        """Return the folder `data_process_path`, and the bucket of which it is a working copy."""
+        """Return the folder `data_process_path`, with its bucket if it is a working copy."""
         name = "data_process_path"
         return root_setting(name, self._read(name), self.storage_options, self)
 
@@ -113,7 +114,7 @@ class Configuration:
 
     @property
     def data_process_resume(self) -> Resume:
-        """What a call does about an earlier run; False starts afresh.
+        """How a call uses an earlier run; False starts afresh.
 
         True resumes it, "across_code" does so even if the operator's code has changed, and
         "failed_records" retries the failed records of a finished result.
@@ -153,7 +154,7 @@ class Configuration:
             self._assigned.update(before)
 
     def scratch_path(self) -> Path:
-        """Return the path of `data_process_scratch`, which is not created or checked."""
+        """Return the path of `data_process_scratch` without creating or checking the folder."""
         from dagster_dataops.foundation.places.private_folders import private_path
 
         return self._assigned_scratch() or private_path(_SCRATCH)
@@ -200,7 +201,8 @@ def root_setting(
 ) -> Root:
     """Return the folder of all results. For a URL of an object store it is a working copy.
 
-    The path of a working copy stands for its URL, so that a setting can be read and set again.
+    A path below the folder for working copies, such as ``s3/bucket/prefix`` in it, means the URL,
+    so that a setting can be read and set again.
 
     Args:
         setting: Name of the setting, for errors.

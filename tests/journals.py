@@ -1,4 +1,4 @@
-"""Journals, segments and input lines as tests write and read them.
+"""Names of the package for tests that write and read journals, segments and input lines.
 
 Tests import these names from here, so that a move of one in the package is an edit of this module.
 """

@@ -1,4 +1,4 @@
-"""Nodes as tests see them: how one is run, what is published in its folder, what is unfinished.
+"""Names of the package for tests that run nodes, and read what is in their folders.
 
 Tests import these names from here, so that a move of one in the package is an edit of this module.
 """

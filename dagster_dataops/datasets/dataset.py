@@ -34,8 +34,8 @@ class JsonlDataset:
     """Records in a fixed order, one JSON object per line.
 
     Attributes:
-        location: The absolute path of the file, or the object in a bucket that it is; of a result
-            in a bucket that this machine has a copy of, both.
+        location: The absolute path of the file, the object in a bucket, or a `CopiedFile`: the copy
+            on this machine of a result in a bucket.
         size_bytes: The size of the file.
         rows: The number of records; ``None`` if the file was written elsewhere and not counted.
         fingerprint: The digest of all bytes, ``xxh3:...``; ``None`` if it was not computed. Of an

@@ -88,17 +88,7 @@ class OperatorExecutor:
     ) -> RunReport:
         lock = folder.place.claim(self.context.run, self.context.lock_seconds)
         try:
-            report = self._run(operator, inputs, folder, lock)
-            use = operator.__dataops__
-            if use.spec.kind.exports:
-                from dagster_dataops.execution.result_exports import exported_by_node
-
-                return exported_by_node(report, folder)
-            if use.output is None:
-                return report
-            from dagster_dataops.execution.result_exports import exported  # imports exporters
-
-            return exported(report, use.output, folder, use.columns)
+            return _exported(self._run(operator, inputs, folder, lock), operator, folder)
         finally:
             lock.release()
 
@@ -140,6 +130,18 @@ class OperatorExecutor:
             return _report(attempt, _publish(attempt, manifest))
 
 
+def _exported(report: RunReport, operator: Operator, folder: NodeFolder) -> RunReport:
+    """Return the report of a run with its export, if there is one."""
+    use = operator.__dataops__
+    if not use.spec.kind.exports and use.output is None:
+        return report
+    from dagster_dataops.execution import result_exports  # imports exporters
+
+    if use.spec.kind.exports or use.output is None:
+        return result_exports.exported_by_node(report, folder)
+    return result_exports.exported(report, use.output, folder, use.columns)
+
+
 def _link(attempt: NodeAttempt) -> RunLink:
     """Return the facts about the run for the operator's context."""
     context, folder = attempt.context, attempt.folder
@@ -155,14 +157,21 @@ def _link(attempt: NodeAttempt) -> RunLink:
 
 
 def _name_of(inputs: Sequence[JsonlDataset]) -> str:
-    """Return the path of the first input, or its URL if it is an object."""
+    """Return the path of the first input, or its URL if it is an object; empty without inputs."""
     return "" if not inputs else str(local_path(inputs[0].location) or inputs[0].location)
 
 
 def _start_request(
     attempt: NodeAttempt, runner: Runner, found: list[CheckpointContent], late: Manifest | None
 ) -> StartRequest:
-    """Return the facts about a start; ``late`` is what this attempt has finished publishing."""
+    """Return the facts that the start decision depends on.
+
+    Args:
+        attempt: The attempt.
+        runner: The runner of its operator.
+        found: The checkpoints of the node, newest first.
+        late: The manifest of an earlier run that this attempt has finished publishing.
+    """
     context = attempt.context
     late_run = "" if late is None else late.run
     return StartRequest(

@@ -8,18 +8,19 @@ from typing import Any
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
-from dagster_dataops.foundation.places.bucket import published_file
+from dagster_dataops.foundation.places.bucket import Location, published_file
+
+
+def path_of(location: Location) -> str:
+    """Return the path of an input on this machine, or the URL of an object that is no result."""
+    return os.fspath(published_file(location) or str(location))
 
 
 def facts_of(dataset: JsonlDataset) -> dict[str, Any]:
     """Return the facts about an input; see `Manifest.inputs`."""
-    location, published = dataset.location, published_file(dataset.location)
-    facts = {
-        "path": os.fspath(published or str(location)),
-        "fingerprint": dataset.fingerprint or "",
-    }
-    if published is None:
-        facts["url"] = str(location)
+    facts = {"path": path_of(dataset.location), "fingerprint": dataset.fingerprint or ""}
+    if published_file(dataset.location) is None:
+        facts["url"] = str(dataset.location)
     if dataset.fingerprint is not None:
         state = {"state": list(dataset.state)} if dataset.rows is None and dataset.state else {}
         return {**facts, "rows": dataset.rows, **state}

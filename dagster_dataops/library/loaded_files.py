@@ -1,4 +1,4 @@
-"""`LoadedFile`: what is read from a model file once in a process, and again if it is replaced."""
+"""`LoadedFile`: a model file, read once in a process, and again if it is replaced."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -11,16 +11,18 @@ from dagster_dataops.operators.options.file_content import content_of
 
 
 class LoadedFile:
-    """The value that a function reads from a file or folder; pickled as the call.
+    """The model in a file or folder, as a function reads it.
+
+    It is pickled as the function and its arguments: another process reads the file.
 
     Args:
-        read: A function of a module.
-        path: The file or folder, its first argument.
-        *more: Further arguments, which are hashable.
-        digest: What `content_of` must return for the file; ``None`` for anything.
+        read: A function on the level of a module.
+        path: The file or folder, the first argument of the function.
+        *more: Further arguments of the function; they are hashable.
+        digest: The digest that the file must have, as `content_of` returns it; ``None`` for any.
 
     Attributes:
-        value: What the function returned; the same object for all operators of this process.
+        value: The result of the function; the same object for all operators of this process.
 
     Raises:
         DefinitionError: The file has other content.
@@ -39,10 +41,10 @@ class LoadedFile:
 
 
 def checked_content(path: str, digest: str) -> str:
-    """Return the digest of a file, which must be that of its content when a run started.
+    """Check that a file has the digest that it had when a run started, and return it.
 
     Raises:
-        DefinitionError: It has other content.
+        DefinitionError: The file has other content.
     """
     if content_of(path) != digest:
         msg = f"{path} is not the file that the run started with; run again, with the same file"

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.foundation.concurrency.sent_code import pickled
+from dagster_dataops.foundation.hashing.code_origins import searched_spec
 from dagster_dataops.operators.definition.decorated_function import named_as
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
@@ -131,9 +132,7 @@ def _resolves_to_same_file(module: ModuleType) -> bool:
     """
     package = sys.modules.get(module.__name__.rpartition(".")[0])
     path = getattr(package, "__path__", None)
-    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
-    found = (finder.find_spec(module.__name__, path) for finder in finders)
-    spec = next((spec for spec in found if spec is not None), None)
+    spec = searched_spec(module.__name__, path)
     return spec is not None and spec.origin == getattr(module, "__file__", None)
 
 

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -13,8 +13,6 @@ from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 from dagster_dataops.streams.files.text_lines import known_encoding, split_mark
-
-_READ_BYTES: Final = 1 << 20
 
 
 class WholeFileCursor(FileCursor):
@@ -55,16 +53,14 @@ class WholeFileCursor(FileCursor):
         return {**made, "size": len(found)}
 
     def _content(self, content: Content) -> bytes:
-        most, parts, size = self.stage.max_bytes, [], 0
-        while part := content.read_at(_READ_BYTES, size):
-            parts.append(part)
-            size += len(part)
-            if most is not None and size > most:
-                reason = f"has more than max_bytes={most:,} bytes"
-                raise StreamSourceError(self.location.path, reason)
-        if content.failure is not None:
-            raise content.failure
-        return b"".join(parts)
+        most = self.stage.max_bytes
+        if most is None:
+            return content.read_all()
+        found = content.read_all(most + 1)
+        if len(found) > most:
+            reason = f"has more than max_bytes={most:,} bytes"
+            raise StreamSourceError(self.location.path, reason)
+        return found
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""Parts of the engine that several tests of execution call, or see in what it returns.
+"""Names of the engine for several tests of execution.
 
 Tests import these names from here, so that a move of one in the package is an edit of this module.
 """

@@ -1,4 +1,4 @@
-"""Tests of Ctrl-C, SIGTERM and SIGSTOP, in every mode and state of the operator."""
+"""Tests of Ctrl-C, SIGTERM, SIGSTOP and killed parents, in every mode and state of the operator."""
 
 import os
 import signal

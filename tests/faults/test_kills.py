@@ -1,6 +1,5 @@
 """Records that kill their workers, and workers and runs that are killed from outside."""
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dagster_dataops import load_result
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import RecordError, WorkerError
 from tests.execution.helpers import (
@@ -26,8 +26,10 @@ from tests.faults.crashing import (
     Script,
     alive,
     alive_in_session,
+    in_child,
     wait_until,
 )
+from tests.nodes import ResumePolicy
 from tests.subprocesses import killed_at_exit
 
 
@@ -36,8 +38,6 @@ def poisonous(record):
     match record.get("poison"):
         case "exit":
             os._exit(3)
-        case "segfault":
-            ctypes.string_at(0)
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
     return {"n": record["n"]}
@@ -155,6 +155,16 @@ def test_a_worker_that_cannot_load_the_operator_is_an_error_at_once(
     monkeypatch.setenv("IN_WORKER", "1")
     with second_thread(True), pytest.raises(WorkerError, match=reason):
         run_over(tmp_path, module.keep(_max_workers=3), [{"n": 1}] * 10)
+
+
+def test_a_run_that_dies_among_its_records_leaves_the_older_result(tmp_path: Path) -> None:
+    operator = poisonous(_concurrency_mode="single")
+    run(operator, write_input(tmp_path / "input.jsonl", [{"n": 1}, {"n": 2}]), node(tmp_path))
+    poisoned = write_input(tmp_path / "other.jsonl", [{"n": 3}, {"n": 4, "poison": "exit"}])
+    assert in_child(lambda: run(operator, poisoned, node(tmp_path), run="dead")) == 3
+    assert load_result(node(tmp_path).path).read() == [{"n": 1}, {"n": 2}]
+    report = run(poisonous(), poisoned, node(tmp_path), resume=ResumePolicy.AUTO)
+    assert (report.dataset.read(), report.manifest.failed) == ([{"n": 3}], 1)
 
 
 _MAPPING = """

@@ -111,9 +111,9 @@ def save_tokenizer(path: Path, *known: str) -> None:
     tokenizers = pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
     vocabulary = {word: number for number, word in enumerate(["", *known])}
     model = tokenizers.models.WordLevel(vocabulary)
-    made = tokenizers.Tokenizer(model)
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    made.save(str(path))
+    splitting = tokenizers.Tokenizer(model)
+    splitting.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    splitting.save(str(path))
 
 
 @pytest.mark.parametrize("replaced", [True, False])

@@ -1,4 +1,4 @@
-"""Metadata of results to train on: the share of trained tokens, and samples of them."""
+"""Metadata of results with labels: the share of trained tokens, and examples."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -23,32 +23,32 @@ def training_metadata(
     """Return the share of trained tokens, and the texts of the first records, as Markdown.
 
     Args:
-        operator: The operator that made the result.
+        operator: The operator that wrote the result.
         dataset: The result.
-        counts: What the operator counted: ``tokens`` and ``trained_tokens``.
+        counts: The counts of the operator, among them ``tokens`` and ``trained_tokens``.
 
     Returns:
         Nothing if the operator writes no labels, or the result is empty.
     """
     text_of = getattr(operator, "marked_text", None)
-    records = dataset.head(_SAMPLES) if text_of else []
-    if text_of is None or not records or not counts.get("tokens"):
+    records = dataset.head(_SAMPLES) if text_of and counts.get("tokens") else []
+    if text_of is None or not records:
         return {}
-    numbers = [counts["tokens"], counts.get("trained_tokens", 0)]
-    rows = [[*(f"{one:,}" for one in numbers), percentage(numbers[1] / numbers[0])]]
-    summary = table(["tokens", "trained", "share"], rows)
+    tokens, trained = counts["tokens"], counts.get("trained_tokens", 0)
+    row = [f"{tokens:,}", f"{trained:,}", percentage(trained / tokens)]
+    summary = table(["tokens", "trained", "share"], [row])
     return {TRAINED: dg.MetadataValue.md(f"{summary}\n\n{samples(map(text_of, records))}")}
 
 
 def samples(texts: Iterable[str]) -> str:
-    """Return texts with their trained parts in ``[[`` and ``]]``, as Markdown."""
+    """Return Markdown that shows texts whose trained parts are in ``[[`` and ``]]``."""
     blocks = [fenced(_excerpt(text)) for text in texts]
     shown = [f"**record {number}**\n\n{block}" for number, block in enumerate(blocks)]
     return "\n\n".join(["Trained are the parts in `[[ ]]`.", *shown])
 
 
 def _excerpt(text: str) -> str:
-    """Return the part of a text around its first trained part, if it is long."""
+    """Return a text; of a long one, an excerpt with its first trained part."""
     if len(text) <= _MAX_CHARACTERS:
         return text
     start = max(text.find(_OPENS) - _BEFORE, 0)

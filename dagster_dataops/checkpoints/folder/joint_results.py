@@ -7,11 +7,12 @@ others in place.
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError
-from dagster_dataops.foundation.places.bucket import local_path
+from dagster_dataops.foundation.places.bucket import BucketFile
 
 
 def check_together(inputs: Sequence[JsonlDataset]) -> None:
@@ -21,16 +22,17 @@ def check_together(inputs: Sequence[JsonlDataset]) -> None:
         InputError: Two of the inputs are of different runs.
     """
     known: dict[str, tuple[str, Manifest]] = {}
-    paths = map(local_path, (one.location for one in inputs))
-    for path in filter(None, paths) if len(inputs) > 1 else ():
-        manifest = Manifest.load(path.with_name(f"{path.name}.json"))
+    for location in (one.location for one in inputs) if len(inputs) > 1 else ():
+        if isinstance(location, BucketFile):
+            continue
+        manifest = Manifest.load(location.with_name(f"{location.name}.json"))
         if manifest is None or not manifest.part_of:
             continue
-        node = os.path.realpath(path.parent / manifest.part_of)
-        other, first = known.setdefault(node, (str(path), manifest))
+        node = os.path.realpath(Path(location).parent / manifest.part_of)
+        other, first = known.setdefault(node, (str(location), manifest))
         if (manifest.attempts, manifest.made_from) != (first.attempts, first.made_from):
             reason = (
                 f"it is of run {manifest.attempts[-1]}, and {other} of run {first.attempts[-1]}: "
                 "their publication was cut short. Run their node again, which finishes it"
             )
-            raise InputError(str(path), reason)
+            raise InputError(str(location), reason)

@@ -59,8 +59,7 @@ class NodeFolder:
         name: The node's name. All file names begin with it.
         outputs: The folders of the results of a node with named outputs, by name; else empty. The
             node's own folder then has checkpoints, error file and manifest.
-        bucket: The bucket that has the files; the folder is then a working copy. ``None`` if the
-            folder has them.
+        bucket: The bucket that stores the files, if the folder is a working copy; else ``None``.
     """
 
     path: Path
@@ -116,12 +115,12 @@ class NodeFolder:
         return replace(self, outputs={name: NodeFolder.of(self.root / name) for name in names})
 
     def located(self, path: Path) -> LocalFile:
-        """Return where a file or folder of the node is; its text is what users know it by."""
+        """Return the location of a file or folder of the node; its text is for messages."""
         return self.root.located(path)
 
     @property
     def root(self) -> Root:
-        """The folder, for those of other nodes below."""
+        """The folder and its bucket."""
         return Root(self.path, self.bucket)
 
     @property
@@ -288,7 +287,7 @@ class Manifest:
 
     @classmethod
     def of(cls, folder: NodeFolder) -> "Manifest | None":
-        """Return the manifest of a node, as `load`."""
+        """Return the manifest of a node, see `load`."""
         return cls.load(folder.located(folder.manifest))
 
     @classmethod

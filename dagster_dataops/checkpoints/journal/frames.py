@@ -48,7 +48,7 @@ class FrameKind(IntEnum):
     COPY = 4  # kind and payload of the frame before; used if that frame is damaged
     POSITION = 6  # a position of a stream
     STAGES = 7  # JSON: the stages of the stream
-    DIGESTS = 8  # of the input lines of the spans in the next frame, one record a span
+    DIGESTS = 8  # of the input records in the frame after it; each of its spans has one record
     REOPENED = 9  # starts of spans that count no more, as records in them are to be tried again
     NOTES = 10  # of the spans in the frame that follows
 

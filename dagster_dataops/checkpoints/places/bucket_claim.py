@@ -19,7 +19,7 @@ from dagster_dataops.errors import StorageError
 
 
 class BucketClaim(FolderLock, Claim):
-    """A claim on a node in a bucket. The folder becomes a working copy of it, and is locked.
+    """A claim on a node in a bucket. It locks the folder, and makes it a working copy of the node.
 
     Args:
         place: The published files of the node.

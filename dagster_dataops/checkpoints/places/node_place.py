@@ -20,7 +20,7 @@ class Claim(ABC):
     @property
     @abstractmethod
     def descriptors(self) -> tuple[int, ...]:
-        """The descriptors of the files that hold the claim, which no other process may hold."""
+        """The descriptors of the files that hold the claim. No child process may keep them open."""
 
     @abstractmethod
     def check(self) -> None:

@@ -24,7 +24,7 @@ def place_of(folder: Root, name: str) -> NodePlace:
 
 
 def place_of_file(file: LocalFile) -> NodePlace:
-    """Return the place of the node whose result is a file; that of other files is a folder."""
+    """Return the place of the node that a file is the result of."""
     bucket = None if isinstance(file, Path) else file.bucket
     return place_of(Root(Path(file).parent, bucket), file.name.removesuffix(RESULT))
 

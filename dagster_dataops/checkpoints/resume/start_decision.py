@@ -169,10 +169,10 @@ def resuming(content: CheckpointContent, request: StartRequest) -> str:
 def changed_since(content: CheckpointContent, fingerprint: RunFingerprint) -> str:
     """Return the parts of the operator that have changed since ``content``, in words."""
     before = content.fingerprint
-    differing = before.differences(fingerprint) if before is not None else []
-    changed = [part for part in differing if part in CHANGEABLE]
-    files = before.files_changed(fingerprint) if before is not None else []
-    text = have_changed(changed, files)
+    if before is None:
+        return ""
+    changed = [part for part in before.differences(fingerprint) if part in CHANGEABLE]
+    text = have_changed(changed, before.files_changed(fingerprint))
     return text.replace("its", "the operator's", 1) if changed else ""
 
 
@@ -185,9 +185,13 @@ def have_changed(parts: list[str], files: Sequence[str] = ()) -> str:
     """
     verb = "have" if len(parts) > 1 or parts == ["options"] else "has"
     text = f"{in_words(parts)} {verb} changed since"
-    if not files or "options" not in parts:
-        return text
-    return f"{text} (the content of the file of {' and '.join(map(repr, files))})"
+    return text + in_files(files) if "options" in parts else text
+
+
+def in_files(options: Sequence[str]) -> str:
+    """Return an addition to a phrase that names options whose file has another content."""
+    names = " and ".join(map(repr, options))
+    return f" (the content of the file of {names})" if options else ""
 
 
 def why_other(content: CheckpointContent, fingerprint: RunFingerprint, differing: list[str]) -> str:

@@ -13,6 +13,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     StartDecision,
     StartKind,
     StartRequest,
+    in_files,
     not_used,
     settled_by,
     start_afresh,
@@ -96,6 +97,5 @@ def _why_not(request: StartRequest, content: CheckpointContent, other: str) -> s
         return request.fingerprint.unknown
     names = {"options": "options or seeds"}
     parts = " and ".join(names.get(part, part) for part in differing)
-    files = " and ".join(map(repr, content.fingerprint.files_changed(request.fingerprint)))
-    which = f" (the content of the file of {files})" if files else ""
+    which = in_files(content.fingerprint.files_changed(request.fingerprint))
     return f"the stream's {parts} changed since{which}" if differing else ""

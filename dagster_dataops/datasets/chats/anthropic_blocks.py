@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from dagster_dataops.datasets.chats.chat_record import (
     ASSISTANT,
+    BETWEEN_THOUGHTS,
     REASONING,
     SYSTEM,
     TOOL,
@@ -21,9 +22,8 @@ from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, Tool
 
 BLOCKS: Final = ("tool_use", "tool_result", "thinking", "redacted_thinking")
-_THOUGHTS: Final = "\n\n"  # between several thinking blocks of one turn
 _ORDER: Final = ("thinking", "text", "tool_use")  # of the blocks of a turn
-# What a reply says about itself.
+# Keys of replies that describe the reply; a conversation does not need them.
 _OF_REPLIES: Final = (
     "id", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container",
 )  # fmt: skip
@@ -119,7 +119,7 @@ def _assistant(role: str, blocks: list[Part], place: str, losses: Losses) -> Ite
             parts += _parts(block, at, losses)
     made: Message = {"role": role, "content": parts or None}
     if any(thoughts):
-        made[REASONING] = _THOUGHTS.join(thoughts)
+        made[REASONING] = BETWEEN_THOUGHTS.join(thoughts)
     if calls:
         made["tool_calls"] = calls
     yield made
@@ -138,7 +138,7 @@ def _call(block: Part, place: str, losses: Losses) -> Call:
 
 
 def _parts(block: Part, place: str, losses: Losses) -> list[Part]:
-    """Return the part of a block; nothing if there is none for it."""
+    """Return a block as a list with its part; the list is empty if there is no such part."""
     kind = text_entry(block, "type", place)
     if kind == "text":
         _check_keys(
@@ -197,7 +197,7 @@ def _check_keys(block: Part, known: tuple[str, ...], place: str, losses: Losses)
 
 
 def system_messages(system: object, losses: Losses) -> list[Message]:
-    """Return the message of the column ``system``: a text, or a list of text blocks."""
+    """Return the column ``system``, a text or text blocks, as a message; none if it is empty."""
     if system is None or system in ("", []):
         return []
     if isinstance(system, str):

@@ -34,7 +34,7 @@ def link_answers(
         if message["role"] == "tool":
             if called or "tool_call_id" in message:
                 _link(message, at, open_calls)
-            continue  # of a call in the text of the assistant, nothing is known
+            continue  # without an id, the call may be part of the assistant's text
         if open_calls and not keeps_unanswered:
             path, call = open_calls[0]
             name = call["function"]["name"]

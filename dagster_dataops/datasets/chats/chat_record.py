@@ -49,6 +49,7 @@ SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL = ROLES = (
     "tool",
 )
 REASONING: Final = "reasoning_content"
+BETWEEN_THOUGHTS: Final = "\n\n"  # between several texts of reasoning in one turn
 _REASONING_NAMES: Final = (REASONING, "reasoning", "thinking")  # the first that is there counts
 OLD_RESULT: Final = "function"  # the role of results in OpenAI's first form of calls
 # The roles that may follow a role; "" is the start.

@@ -2,9 +2,11 @@
 
 import json
 import math
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from dagster_dataops.errors import UnfitRecordError
+
+_T = TypeVar("_T")
 
 _KINDS: Final = {
     "NoneType": "null",
@@ -47,11 +49,7 @@ def text_entry(turn: dict[str, Any], key: str, place: str) -> str:
     Raises:
         UnfitRecordError: It is missing, or no text.
     """
-    value = turn.get(key)
-    if not isinstance(value, str):
-        found = kind_of(value) if key in turn else "nothing"
-        raise UnfitRecordError(f"{joined(place, key)} holds {found}; it must be a text")
-    return value
+    return _entry(turn, key, place, str)
 
 
 def dict_entry(turn: dict[str, Any], key: str, place: str) -> dict[str, Any]:
@@ -60,16 +58,16 @@ def dict_entry(turn: dict[str, Any], key: str, place: str) -> dict[str, Any]:
     Raises:
         UnfitRecordError: It is missing, or no dict.
     """
+    return _entry(turn, key, place, dict)
+
+
+def _entry(turn: dict[str, Any], key: str, place: str, kind: type[_T]) -> _T:
     value = turn.get(key)
-    if not isinstance(value, dict):
+    if not isinstance(value, kind):
         found = kind_of(value) if key in turn else "nothing"
-        raise UnfitRecordError(f"{joined(place, key)} holds {found}; it must be an object")
+        path = f"{place}.{key}" if place else key  # "" is the record
+        raise UnfitRecordError(f"{path} holds {found}; it must be {_KINDS[kind.__name__]}")
     return value
-
-
-def joined(place: str, key: str) -> str:
-    """Return the path of a key in a place; ``""`` is the record."""
-    return f"{place}.{key}" if place else key
 
 
 def json_list(value: object, place: str) -> object:

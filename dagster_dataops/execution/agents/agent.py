@@ -142,7 +142,10 @@ def _sent(error: BaseException, order: AgentOrder) -> BaseException:
 
 
 def _code_version(operator: Operator, sent: str) -> str:
-    """Return the code version of a received operator, from the source on this machine."""
+    """Return the code version of a received operator, from the source on this machine.
+
+    If no module of this machine has its code, the version that was sent is returned.
+    """
     spec = operator.__dataops__.spec
     by_reference = all(_is_module_attribute(target) for target in spec.targets)
     return spec.code_version if by_reference else sent

@@ -78,7 +78,7 @@ def raised(error: BaseException) -> Failure:
 
 
 def in_part(failure: Failure, operator: Operator) -> Failure:
-    """Return ``failure``; blame the last part of a chain whose result JSON cannot hold."""
+    """Return ``failure``; if JSON cannot hold the result of a chain, as one of its last part."""
     parts = operator.__dataops__.spec.parts
     unencodable = failure.exception == _INVALID_RESULT and not failure.part
     if not unencodable or not parts:

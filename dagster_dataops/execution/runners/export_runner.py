@@ -97,7 +97,7 @@ class ExportRunner(DatasetRunner):
 
 
 class _Writer:
-    """The `Exporter` that an export operator is."""
+    """An `Exporter` that calls an export operator."""
 
     def __init__(self, operator: Operator) -> None:
         self.format = str(getattr(operator, "format", operator.__dataops__.spec.name.lower()))
@@ -110,7 +110,7 @@ class _Writer:
 
 
 class _Records(ExportRecords):
-    """The records of an input; the first reading alone reports lines that are not records."""
+    """The records of an input. Only the first reading reports lines that are not records."""
 
     def __init__(
         self, dataset: JsonlDataset, columns: Mapping[str, Any], first: Iterator[Record]

@@ -35,7 +35,7 @@ class Runner(Protocol):
         return True
 
     def run(self, attempt: NodeAttempt) -> Drafts:
-        """Process what is open and return the drafts of the result."""
+        """Process the records without an outcome, and return the drafts of the result."""
         ...
 
 

@@ -258,7 +258,10 @@ def _copy(
     result_lines: _Lines,
     results: JsonlWriter,
 ) -> Iterator[_ResultBlock]:
-    """Write the lines of kept records, and yield each block; ``failed`` are rising positions."""
+    """Write the lines of kept records, and yield each block of the input.
+
+    ``failed`` has the byte positions of the failed records, in rising order.
+    """
     for start, block in line_blocks(source, sink.work.content, _BLOCK_BYTES):
         lines = _sketched(split_lines(block), start, start + len(block), failed)
         if not result_lines.ours:

@@ -4,7 +4,6 @@ Positions are at most a second apart. A killed run continues at the last one: th
 are neither read nor written again.
 """
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,13 +26,13 @@ from dagster_dataops.errors import (
     StreamStateError,
     UnencodableError,
 )
+from dagster_dataops.execution.input_facts import path_of
 from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failure
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.runners.given_stream import GivenStream, as_reading
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.execution.ticker import Ticker
 from dagster_dataops.foundation.hashing.values import digest, end_of_rules
-from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
 from dagster_dataops.operators.definition.operator import Operator
@@ -174,9 +173,7 @@ class StreamRunner(Runner):
                 if attempt.settings.stop_after_failures:
                     writer.check_any_item()
             attempt.check_inputs_unchanged()
-        paths = [
-            os.fspath(published_file(one.location) or str(one.location)) for one in attempt.inputs
-        ]
+        paths = [path_of(one.location) for one in attempt.inputs]
         combined = describe(stream.stage, paths, stream.seeds)
         traced = combined if attempt.settings.trace else None
         hide = attempt.operator.__dataops__.secrets.hide

@@ -82,11 +82,10 @@ class CallTask(asyncio.Task[T]):
         try:
             returned = await call
         except asyncio.CancelledError as error:
-            by_itself = (
-                self.cancelling() and not self._ending
-            )  # or else an exception of the operator
+            # Otherwise it is an exception of the operator.
+            was_cancelled = self.cancelling() and not self._ending
             await self._clear()
-            if by_itself and not error.args:
+            if was_cancelled and not error.args:
                 raise asyncio.CancelledError(_WHY) from error
             raise
         except BaseException:

@@ -77,7 +77,7 @@ class Scheduler:
         self._limit_ranges()
 
     def take_rest(self) -> list[Interval]:
-        """Remove and return the intervals that no worker was given; those of dead workers stay."""
+        """Remove and return the intervals that no worker was given; returned ranges stay."""
         rest = list(self._gaps)
         self._gaps.clear()
         self._left -= sum(end - start for start, end in rest)

@@ -217,6 +217,7 @@ class WorkerPool:
                 if self._serves_others(worker):
                     self._give_back(worker, max(0.0, _IDLE_SECONDS - since))
                 elif self._stopped and worker.circumstances is not None:
+                    # It waits for another run then, until it is killed below.
                     worker.becomes_idle(max(0.0, seconds - since))
                 else:
                     worker.wait(max(0.0, seconds - since))

@@ -195,10 +195,7 @@ class Collector:
         check, name = self._work.checks_input, self._attempt.name
         results = [span_of(run, name, check_input=check) for run in runs]
         data = b"".join(part for one in results for part in (one.output, one.errors))
-        spans, notes = (
-            [one.span for one in results],
-            [one.notes for one in results],
-        )
+        spans, notes = [one.span for one in results], [one.notes for one in results]
         self._sink.journal(self._segment.number, self._segment.append(data), spans, notes)
 
     def raise_if_failed(self) -> None:

@@ -81,7 +81,10 @@ def range_worker(
 
 
 def _refused(users: Sequence[threading.Thread], interval: object) -> str:
-    """Return why a worker does not run a range; empty if it may."""
+    """Return why a worker does not run a range; empty if it may.
+
+    ``users`` has the thread of the worker; it is empty after the block.
+    """
     if not users:
         return "a range came after the block of its range_worker; run ranges inside the block"
     if threading.current_thread() is not users[0]:

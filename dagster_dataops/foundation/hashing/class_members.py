@@ -37,7 +37,7 @@ _T = typing.TypeVar("_T")
 
 @functools.cache
 def _generated() -> frozenset[str]:
-    """Return the names of the members that classes of each kind have by themselves."""
+    """Return the names of members that Python or a decorator adds to a class."""
 
     @dataclasses.dataclass(order=True, slots=True)
     class Sample(abc.ABC):

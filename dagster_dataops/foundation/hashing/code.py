@@ -478,7 +478,7 @@ def _is_module(value: object) -> TypeGuard[types.ModuleType]:
 
 
 def _fractions() -> tuple[type, ...]:
-    """Return the class of fractions; nothing before its module, which has no other values."""
+    """Return the class `Fraction`; empty if its module was not imported: no value is one then."""
     found = sys.modules.get("fractions")
     return () if found is None else (found.Fraction,)
 

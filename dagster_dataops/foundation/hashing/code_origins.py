@@ -4,6 +4,7 @@ import functools
 import os
 import sys
 import sysconfig
+from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -61,9 +62,35 @@ def module_spec(name: str) -> ModuleSpec | None:
     above = module_spec(parent) if parent else None
     if parent and (above is None or above.submodule_search_locations is None):
         return None
-    path = list(above.submodule_search_locations or ()) if above is not None else None
-    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
-    return next((one for one in (f.find_spec(name, path) for f in finders) if one), None)
+    return searched_spec(name, None if above is None else above.submodule_search_locations)
+
+
+def searched_spec(name: str, path: Iterable[str] | None) -> ModuleSpec | None:
+    """Return the spec of a module by the finders of Python, as if it was not imported.
+
+    A finder that raises an error does not find it. That of Python does so for a folder without
+    ``__init__.py`` in a package that is not imported: its spec is made here.
+
+    Args:
+        name: The name of the module.
+        path: The folders of its package; ``None`` for a top-level module.
+    """
+    folders = None if path is None else list(path)
+    for finder in sys.meta_path:
+        try:
+            spec = finder.find_spec(name, folders)
+        except Exception:  # noqa: BLE001 - finders of other packages have errors of their own
+            spec = None
+        if spec is not None:
+            return spec
+    return _namespace_spec(name, folders or [])
+
+
+def _namespace_spec(name: str, folders: list[str]) -> ModuleSpec | None:
+    portions = [Path(folder, name.rpartition(".")[2]) for folder in folders]
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = [str(portion) for portion in portions if portion.is_dir()]
+    return spec if spec.submodule_search_locations else None
 
 
 def folder_of(module: str) -> str:

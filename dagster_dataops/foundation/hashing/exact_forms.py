@@ -153,7 +153,7 @@ class ExactForms(FormBuilder):
         kind = type(value)
         if kind is str or kind is int:
             return self.atom(value)
-        if kind is CopiedFile:  # its bucket does not count: the same file without one is no other
+        if kind is CopiedFile:  # counts as its path, as before it had a bucket
             return self.form(value.path, depth)
         return self._form_once(value, depth) if kind in _BUILT_IN else super().form(value, depth)
 

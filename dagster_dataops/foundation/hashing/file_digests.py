@@ -52,7 +52,7 @@ def cached_digest(location: Location, state: tuple[int, ...]) -> str:
     return _cached_digest(location, state)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)  # more than a folder of a model has files
 def _cached_digest(location: Location, state: tuple[int, ...]) -> str:  # noqa: ARG001 - part of the key
     return content_digest(location)
 

@@ -1,7 +1,7 @@
-"""The former names of modules of this package, which digests keep.
+"""Former names of modules of this package that were moved.
 
-Digests contain the names of functions and classes with their modules. Results and unfinished runs
-stay valid when a module moves, because its former name is used.
+A digest contains the names of functions and classes with their modules. It uses the former name of
+a module that was moved, so that results and unfinished runs stay valid.
 """
 
 from typing import Final
@@ -11,8 +11,10 @@ _FORMER: Final = {
     "datasets.exporters": "exporters",
     "execution.cluster": "cluster",
     "foundation.concurrency": "concurrency",
+    "foundation.entry_points": "entry_points",
     "foundation.exports": "exports",
     "foundation.hashing": "hashing",
+    "foundation.parts": "parts",
     "foundation.places.confined_names": "confined_names",
     "foundation.places.private_folders": "private_folders",
     "foundation.quantities": "quantities",
@@ -20,6 +22,7 @@ _FORMER: Final = {
     "library.analysis.tokenizers.tokenization": "library.analysis.tokenization",
     "library.combine": "combine",
     "library.sorting": "library",
+    "operators.secrets.hidden_errors": "operators.hidden_errors",  # before that of the folder
     "operators.secrets": "operators.options",
     "pipelines.graph": "graph",
     "pipelines.reporting": "reporting",
@@ -33,7 +36,7 @@ _MOVED: Final = tuple(f"{_PACKAGE}{name}" for name in _FORMER)
 
 
 def counted_module(module: object) -> str:
-    """Return the name that a module has in digests: the one before it moved.
+    """Return the name of a module in digests: the former name of one that was moved.
 
     Args:
         module: The ``__module__`` of a function or a class; methods of C code may have ``None``.

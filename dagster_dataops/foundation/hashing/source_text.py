@@ -67,7 +67,7 @@ def _tree(function: types.FunctionType) -> ast.AST | None:
     try:
         node = _function_in(_indented(following))
         if node is None or any(isinstance(one, ast.Lambda) for one in _in_decorators(node)):
-            # Without the rest of a decorator with a lambda, and then it has no tree.
+            # getblock ends at a lambda in a decorator: such a function has no tree, as ever.
             node = _function_in(inspect.getblock(following), alone=False)
     except (SyntaxError, IndexError, ValueError):
         return None

@@ -37,7 +37,7 @@ class StoreBucket:
     reached: bool = field(default=False, compare=False)
 
     def key_of(self, path: Path) -> str:
-        """Return the key of a file or folder in the folder of this bucket; that of it is empty."""
+        """Return the key of a path in the folder of this bucket; empty for the folder itself."""
         key = path.relative_to(self.folder).as_posix()
         return "" if key == "." else key
 
@@ -72,7 +72,7 @@ class BucketFile:
 
     @property
     def published(self) -> "CopiedFile | None":
-        """The copy of a published file in the working copy of its node; of others ``None``."""
+        """The copy of a published file in the working copy of its node; else ``None``."""
         found = _VERSION.fullmatch(self.key)
         folder = self.bucket.folder
         return None if found is None else CopiedFile(self.bucket, folder / found[1] / found[2])
@@ -85,7 +85,7 @@ class BucketFile:
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """A file or folder of this machine that a bucket has, too. Its text is its URL.
+    """The copy of a file or folder of a bucket on this machine. Its text is the URL.
 
     Attributes:
         bucket: The bucket.
@@ -105,6 +105,10 @@ class CopiedFile:
     def name(self) -> str:
         """The name of the file."""
         return self.path.name
+
+    def with_name(self, name: str) -> "CopiedFile":
+        """Return the location of another file in the same folder."""
+        return CopiedFile(self.bucket, self.path.with_name(name))
 
     def __fspath__(self) -> str:
         """Return the path of the copy."""
@@ -126,10 +130,10 @@ def local_path(location: Location) -> Path | None:
 
 
 def published_file(location: Location) -> LocalFile | None:
-    """Return where a file is in its folder, or in the working copy of its node.
+    """Return the location of a file on this machine; of a published object, that of its copy.
 
     Returns:
-        Where it is; it need not be there. ``None`` for an object that is of no node.
+        The location; the file need not exist. ``None`` for an object that no node published.
     """
     return location.published if isinstance(location, BucketFile) else location
 

@@ -9,12 +9,11 @@ from dagster_dataops.foundation.places.bucket import CopiedFile, LocalFile, Stor
 
 
 class Root(NamedTuple):
-    """A folder that has the folders of nodes, such as the root of all results.
+    """A folder with the folders of nodes, such as the root of all results.
 
     Attributes:
         path: The folder on this machine.
-        bucket: The bucket that has the results; the folder is then a working copy. ``None`` if the
-            folder has them.
+        bucket: The bucket that stores the results, if the folder is a working copy; else ``None``.
     """
 
     path: Path
@@ -25,12 +24,12 @@ class Root(NamedTuple):
         return Root(self.path / name, self.bucket)
 
     def at(self, path: Path) -> "Root":
-        """Return the folder at a path; it is in the bucket if the path is in its working copy."""
+        """Return the folder at a path, with the bucket if the path is in its working copy."""
         bucket = self.bucket
         return Root(path, bucket if bucket and path.is_relative_to(bucket.folder) else None)
 
     def located(self, path: Path) -> LocalFile:
-        """Return where a path is, with the bucket if it is in the working copy of the bucket."""
+        """Return the location of a file or folder, with the bucket if it is in its working copy."""
         bucket = self.at(path).bucket
         return path if bucket is None else CopiedFile(bucket, path)
 

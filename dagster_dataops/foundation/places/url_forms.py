@@ -17,7 +17,7 @@ _OBJECT: Final = r"(?i)(s3|gs|az|abfs)://[^/@]+/[^*?\[\]]*\.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class ObjectUrl:
-    """The URL of an object whose bucket is known when it is read: its options are of that run."""
+    """The URL of an object on a store. The run that reads it has the options of the store."""
 
     url: str
 

@@ -14,10 +14,10 @@ from dagster_dataops.datasets.chats.chat_record import (
 from dagster_dataops.datasets.chats.json_fields import text_entry
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.library.chat.turns import TWO_PROMPTS
 from dagster_dataops.records import Record
 
 _GAP: Final = "\n\n"  # between the instruction and the input
-_TWO_PROMPTS: Final = "the key 'system' and the system prompt of the messages differ; remove one"
 
 
 def read_alpaca(record: Record, losses: Losses) -> tuple[set[str], dict[str, Any]]:
@@ -67,7 +67,7 @@ def write_alpaca(record: dict[str, Any], losses: Losses) -> Record:
     if messages and messages[0]["role"] == SYSTEM:
         rest["system"] = _system_column(rest, messages.pop(0)["content"])
     elif optional_text(rest, "system"):
-        raise UnfitRecordError(_TWO_PROMPTS)
+        raise UnfitRecordError(TWO_PROMPTS)
     texts = _in_turns(messages)
     output = [texts.pop()] if len(texts) % 2 == 0 else []
     made: dict[str, Any] = {"instruction": _without_input(texts.pop(), rest)}
@@ -81,7 +81,7 @@ def write_alpaca(record: dict[str, Any], losses: Losses) -> Record:
 
 
 def _texts_alone(messages: list[Message], losses: Losses) -> list[Message]:
-    """Return the messages with a text, without all else."""
+    """Return the messages that have a text, with role and text alone."""
     made = []
     for position, message in enumerate(messages):
         place = f"{MESSAGES}[{position}]"
@@ -137,7 +137,7 @@ def check_free(record: Record, key: str) -> None:
 
 def _system_column(rest: Record, content: str) -> str:
     if optional_text(rest, "system") not in {"", content}:
-        raise UnfitRecordError(_TWO_PROMPTS)
+        raise UnfitRecordError(TWO_PROMPTS)
     if not content:
         raise UnfitRecordError("the system prompt is empty; remove that message")
     return content
@@ -169,7 +169,7 @@ def _message(role: str, content: str) -> Message:
 
 
 def prompt_messages(record: Record) -> list[Message]:
-    """Return the message of the column ``system``; none if it is empty."""
+    """Return the text of the column ``system`` as a message; no message if it is empty."""
     system = optional_text(record, "system")
     return [_message(SYSTEM, system)] if system else []
 

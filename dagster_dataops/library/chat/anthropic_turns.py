@@ -21,6 +21,7 @@ from dagster_dataops.datasets.chats.json_fields import text_entry
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, Tool
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.library.chat.turns import TWO_PROMPTS
 from dagster_dataops.records import Record
 
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
@@ -37,8 +38,7 @@ def write_anthropic(record: dict[str, Any], losses: Losses) -> Record:
     before = rest.pop("system", None)
     system, messages = _system_of(record[MESSAGES], losses)
     if before and before != system:
-        msg = "the key 'system' and the system prompt of the messages differ; remove one"
-        raise UnfitRecordError(msg)
+        raise UnfitRecordError(TWO_PROMPTS)
     made = {"system": system} if system is not None else {}
     if record.get(TOOLS) is not None:
         made[TOOLS] = _tools_written(record[TOOLS], losses)
@@ -49,7 +49,7 @@ def write_anthropic(record: dict[str, Any], losses: Losses) -> Record:
 
 
 def _turns_of(messages: list[Message], losses: Losses, first: int = 0) -> list[dict[str, Any]]:
-    """Return the turns of messages in normal form; those of the system must be gone.
+    """Return the turns of messages in normal form, without the system prompt at the start.
 
     Results in a row, and a message of the user after them, are one turn.
 
@@ -68,6 +68,8 @@ def _turns_of(messages: list[Message], losses: Losses, first: int = 0) -> list[d
         turn = _WRITERS[message["role"]](message, place, losses)
         if turn is None:
             continue
+        beside_content = message["content"] is None or "audio" in message
+        losses.check_rest(turn["content"], beside_content, place)
         if after_result and turn["role"] == USER:
             turns[-1]["content"] += _as_blocks(turn["content"])
         else:

@@ -1,7 +1,7 @@
 """The formats of conversations: chat records, OpenAI, Anthropic, ShareGPT, Alpaca and pairs.
 
-Each reader takes a record apart into a chat record and the other columns; each writer does the
-reverse. What messages cannot tell stays in the record, so that the way back is exact: the columns
+Each reader splits a record into a chat record and the other columns; each writer does the
+reverse. What messages cannot hold stays in the record, so that the way back is exact: the columns
 ``input`` and ``system`` of Alpaca, and the ShareGPT name of a role that is not the usual one, as
 ``from`` of its message.
 """
@@ -50,7 +50,7 @@ def format_of(record: Record) -> str | None:
     form = _reader_of(record)
     if form != MESSAGES:
         return form
-    found = _listed(record)  # these forms are all read as chat records
+    found = _listed(record, MESSAGES)  # these forms are all read as chat records
     if any(map(_is_of_openai, found)):
         return "openai"
     called = any("tool_calls" in one or one.get("role") == TOOL for one in found)
@@ -77,28 +77,26 @@ def _is_list(record: Record, key: str) -> bool:
     return isinstance(value, list) or (isinstance(value, str) and value.lstrip()[:1] == "[")
 
 
-def _listed(record: Record) -> list[dict[str, Any]]:
-    """Return the messages that are dicts; none of a damaged text."""
+def _listed(record: Record, key: str) -> list[dict[str, Any]]:
+    """Return the dicts in a column with a list or its JSON text; none if the text is damaged."""
     try:
-        messages: Any = json_list(record[MESSAGES], MESSAGES)
+        values = json_list(record.get(key), key)
     except UnfitRecordError:
         return []
-    return [one for one in messages if isinstance(one, dict)]
+    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 
 
 def _is_anthropic(record: Record) -> bool:
-    found = _listed(record)
-    tools = record.get(TOOLS)
-    listed = tools if isinstance(tools, list) else []
-    schemas = any(isinstance(one, dict) and "input_schema" in one for one in listed)
-    return schemas or is_anthropic(found)
+    if is_anthropic(_listed(record, MESSAGES)):
+        return True
+    return any("input_schema" in tool for tool in _listed(record, TOOLS))
 
 
 def _has_prompt_beside(record: Record) -> bool:
-    """Return whether the column ``system`` has the prompt that the messages lack."""
+    """Return whether the column ``system`` has a prompt, and the messages begin with none."""
     if not record.get("system") or not isinstance(record["system"], (str, list)):
         return False
-    found = _listed(record)
+    found = _listed(record, MESSAGES)
     return bool(found) and found[0].get("role") not in (SYSTEM, DEVELOPER)
 
 

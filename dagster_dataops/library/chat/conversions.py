@@ -188,7 +188,7 @@ class ToAnthropic(_Conversion, chat):
     @override
     def _converted(self, record: Record, losses: Losses) -> Record:
         if format_of(record) == "anthropic":
-            to_messages(record, "anthropic", _ANY, Losses(self._form, "drop"))
+            to_messages(record, "anthropic", _ANY, Losses(self._form, "drop"))  # checks it alone
             return record
         return write_anthropic(to_messages(record, None, _ANY, losses), losses)
 
@@ -234,7 +234,7 @@ class ToAlpaca(_Conversion, chat):
 
     Reads any format of ``chat.Detect`` and removes the keys that it was made of. Writes
     ``instruction`` (the last turn of the user), ``output`` (the answer to it), ``system`` and
-    ``history`` (pairs of earlier turns); those of which there are none are left out. If the
+    ``history`` (pairs of earlier turns); empty ones are left out. If the
     record has a column ``input`` and the last turn of the user ends with it, the instruction is
     what stands before. ``chat.ToMessages`` gives exactly the same messages back.
 

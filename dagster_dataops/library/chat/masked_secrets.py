@@ -15,7 +15,8 @@ from dagster_dataops.records import Record
 
 # Keys whose texts name something, so that another text would break a link.
 _NAMES: Final = frozenset({"role", "type", "id", "tool_call_id", "name"})
-_FREE: Final = frozenset({"arguments", "parameters"})  # objects with keys of any meaning
+# Keys of the objects that have them, besides messages and tools themselves.
+_WITH_NAMES: Final = frozenset({"content", "tool_calls", "function", "function_call"})
 _BYTES: Final = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[\w+/=]*+\Z")
 
 
@@ -66,7 +67,8 @@ def _mapped(value: Any, masked: Callable[[str], str], *, names: bool) -> Any:
     Args:
         value: A JSON value.
         masked: The mapping.
-        names: Whether the keys of messages name things, whose texts stay.
+        names: Whether the texts of `_NAMES` stay: in a message, a part, a call or a tool they are
+            names, in every other object they can be anything.
     """
     if isinstance(value, str):
         return value if _BYTES.match(value) else masked(value)
@@ -82,5 +84,5 @@ def _mapped(value: Any, masked: Callable[[str], str], *, names: bool) -> Any:
             written = masked(key)
             while written in made:  # two keys that are secrets
                 written += "_"
-            made[written] = _mapped(one, masked, names=names and key not in _FREE)
+            made[written] = _mapped(one, masked, names=names and key in _WITH_NAMES)
     return made

@@ -19,7 +19,7 @@ _REMEDY: Final = "use a Hugging Face template"
 
 
 def builtin(template: str, record: dict[str, Any], names: Mapping[str, Any]) -> Rendered:
-    """Return the text of a record with ``messages``, with the parts that the assistant wrote.
+    """Return the text of a record with ``messages``, and its parts that the assistant wrote.
 
     Args:
         template: One of `BUILTIN`.
@@ -40,7 +40,7 @@ def builtin(template: str, record: dict[str, Any], names: Mapping[str, Any]) -> 
 
 
 class _Text:
-    """Collects a text, with the parts that the assistant wrote."""
+    """Collects a text, and where in it the turns of the assistant are."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -92,7 +92,7 @@ def _alpaca(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> 
     task = columns.get("system") or (_WITH_INPUT if added else _WITHOUT_INPUT) + _WRITE
     output.add(f"{names['bos_token'] or ''}{task}\n\n")
     numbered = enumerate(record[MESSAGES])
-    answers = iter([(number, one) for number, one in numbered if _is_answer(one)])
+    answers = iter([(number, one) for number, one in numbered if one["role"] == ASSISTANT])
     for user, assistant in columns.get("history") or []:
         output.add(f"### Instruction:\n{user}\n\n### Response:\n")
         number, message = next(answers)
@@ -106,10 +106,6 @@ def _alpaca(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> 
         output.add_turn(message, number, f"{columns['output']}{names['eos_token']}")
     if columns.get("output") is None:
         output.add(names["eos_token"])
-
-
-def _is_answer(message: Mapping[str, Any]) -> bool:
-    return bool(message["role"] == ASSISTANT)
 
 
 BUILTIN: Final[dict[str, Callable[[dict[str, Any], Mapping[str, Any], _Text], None]]] = {

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dagster_dataops.datasets.chats.chat_record import Message
-from dagster_dataops.datasets.chats.tool_calls import in_form
+from dagster_dataops.datasets.chats.json_fields import dict_entry, list_of_dicts
+from dagster_dataops.datasets.chats.tool_calls import Call, in_form
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.rendering_jinja import ChatTemplate
 
@@ -26,25 +27,16 @@ def with_arguments(message: Message, number: int, form: str) -> Message:
     Raises:
         UnfitRecordError: A call is malformed, or its arguments are no JSON object.
     """
-    calls = message.get("tool_calls")
-    if form == "keep" or not calls:
+    if form == "keep" or not message.get("tool_calls"):
         return message
-    place = f"messages[{number}]"
-    if not isinstance(calls, list):
-        raise UnfitRecordError(f"{place}.tool_calls holds no list")
-    return {
-        **message,
-        "tool_calls": [
-            _call_in(call, f"{place}.tool_calls[{number}]", form)
-            for number, call in enumerate(calls)
-        ],
-    }
+    place = f"messages[{number}].tool_calls"
+    calls = list_of_dicts(place, message["tool_calls"])
+    changed = [_call_in(call, f"{place}[{index}]", form) for index, call in enumerate(calls)]
+    return {**message, "tool_calls": changed}
 
 
-def _call_in(call: Any, place: str, form: str) -> Any:
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict):
-        raise UnfitRecordError(f"{place}.function is no object with name and arguments")
+def _call_in(call: Call, place: str, form: str) -> Call:
+    function = dict_entry(call, "function", place)
     arguments = in_form(function.get("arguments"), form, f"{place}.function.arguments")
     return {**call, "function": {**function, "arguments": arguments}}
 
@@ -75,7 +67,7 @@ def _shows(template: ChatTemplate, names: Mapping[str, Any], arguments: Any) -> 
 
 
 def _probes(arguments: Any) -> Iterator[list[Message]]:
-    """Yield conversations with a call: some templates know no results, or take parts alone."""
+    """Yield conversations with a call: some templates refuse results, or texts outside of parts."""
     function = {"name": "probe", "arguments": arguments}
     call = {"id": "call00001", "type": "function", "function": function}
     turns: list[Message] = [
@@ -90,10 +82,10 @@ def _probes(arguments: Any) -> Iterator[list[Message]]:
 
 
 def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
-    """Return what messages say and a text does not show: what it is, and its path.
+    """Return the kind and path of each thing in messages that a text does not show.
 
-    It is ``tool_calls``, ``parts`` (texts in a list of parts), ``content`` or ``reasoning``. A
-    text may be stripped, written as JSON, or shown without the reasoning before ``</think>``.
+    Kinds are ``tool_calls``, ``parts`` (texts in a list of parts), ``content`` and ``reasoning``. A
+    content may be stripped, written as JSON, or shown without the reasoning before ``</think>``.
     """
     found = []
     reached = 0  # contents mostly follow each other, and a search from there ends at once

@@ -25,7 +25,7 @@ _FAULTS: Final = (
 
 
 class Part(NamedTuple):
-    """A part of a text that the assistant wrote.
+    """A part of a rendered text that the assistant wrote.
 
     Attributes:
         start: Its first character.
@@ -172,7 +172,7 @@ class _Output:
 
 
 def _unmarked(marked: str, plain: str) -> Rendered:
-    """Return a text with its spans, from the same text with marks around them.
+    """Return a text with its parts, from the same text with marks around them.
 
     Raises:
         UnfitRecordError: Without the marks it is another text.
@@ -451,7 +451,7 @@ def _leaves_loop(node: Any) -> bool:
 
 
 def _generation_filters() -> dict[str, Any]:
-    """Return the filters that the tag calls at its begin and end."""
+    """Return the two filters that `_generation_tag` writes before and behind its body."""
     from jinja2 import pass_context
 
     @pass_context

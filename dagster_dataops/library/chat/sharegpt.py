@@ -30,6 +30,7 @@ from dagster_dataops.datasets.chats.json_fields import (
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, json_text
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.library.chat.turns import TWO_PROMPTS
 from dagster_dataops.records import Record
 
 CONVERSATIONS: Final = "conversations"
@@ -140,8 +141,7 @@ def write_sharegpt(record: dict[str, Any], losses: Losses, *, split_system: bool
     elif rest.get("system"):
         start = 1 if _is_prompt(messages[0], rest["system"]) else 0
         if not start:
-            msg = "the key 'system' and the system prompt of the messages differ; remove one"
-            raise UnfitRecordError(msg)
+            raise UnfitRecordError(TWO_PROMPTS)
     if rest.get(TOOLS) is not None:
         rest[TOOLS] = _tools_text(rest[TOOLS], losses)
     _check_links(messages, losses)
@@ -170,11 +170,12 @@ def _turn(message: Message, place: str, losses: Losses) -> dict[str, Any]:
     if role == DEVELOPER:
         losses.lose(place, DEVELOPER)
     more = {key: one for key, one in message.items() if key not in _OF_MESSAGES}
-    for key in (REASONING, "is_error", "audio"):
-        if key in more:
-            losses.lose(f"{place}.{key}", key)
-            del more[key]
+    lost = [key for key in (REASONING, "is_error", "audio") if key in more]
+    for key in lost:
+        losses.lose(f"{place}.{key}", key)
+        del more[key]
     text = _text(message, place, losses)
+    losses.check_rest(text or "tool_calls" in message or role == TOOL, lost, place)
     if "tool_calls" in message:
         if text:
             losses.lose(place, "text_with_calls")
@@ -210,10 +211,12 @@ def _calls_text(calls: list[Call], place: str, losses: Losses) -> str:
 
 
 def _check_links(messages: list[Message], losses: Losses) -> None:
-    """Count ids that are others on the way back, where results answer calls in order.
+    """Count the ids of calls that ShareGPT does not keep; check the order of results.
+
+    Read again, the first result answers the first call, and ids are ``call_1``, ``call_2``.
 
     Raises:
-        UnfitRecordError: A result answers another call then.
+        UnfitRecordError: Results stand in another order than their calls.
     """
     names = new_ids(set())
     waiting: list[str] = []

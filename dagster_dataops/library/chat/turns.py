@@ -1,13 +1,15 @@
 """The group ``chat``, and the messages that a form of texts alone can show."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.chats.chat_record import MESSAGES, REASONING, TOOLS, Message
 from dagster_dataops.errors import UnfitRecordError
 
 chat: Any = data_register.new_group("chat")
+
+TWO_PROMPTS: Final = "the key 'system' and the system prompt of the messages differ; remove one"
 
 
 def check_texts(messages: Sequence[Message], form: str, remedy: str = "") -> None:

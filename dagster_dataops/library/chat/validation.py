@@ -89,7 +89,7 @@ class Validate(Filter, chat):
 
 
 def _sound(given: Any) -> tuple[str | None, list[Message]]:
-    """Return what is wrong with the form of messages, and those that can be counted."""
+    """Return the reason to drop malformed messages, and the messages that can be counted."""
     listed = given if isinstance(given, list) else []
     counted = [one for one in listed if isinstance(one, dict) and isinstance(one.get("role"), str)]
     if not given or not isinstance(given, list) or len(counted) < len(given):
@@ -123,10 +123,10 @@ def _chars(message: Message) -> int:
 
 
 def _says_nothing(message: Message) -> bool:
-    """Return whether a message has white space alone, and no call, part or reasoning."""
+    """Return whether a message has a content of white space alone, and no call."""
     content = message["content"]
+    if content is None or message.get("tool_calls"):
+        return False
     if isinstance(content, list):
         return all(part["type"] == "text" and not part["text"].strip() for part in content)
-    if content is None:
-        return False
-    return not content.strip() and not message.get("tool_calls")
+    return not content.strip()

@@ -63,18 +63,15 @@ class Continue(LLMOperator, llm):
 
     @override
     def messages(self, record: Record) -> list[dict[str, Any]]:
-        asked = self._asked_messages(to_messages(record, rules=_ANY_ORDER), record)
-        if not self.system or asked[0]["role"] in {SYSTEM, DEVELOPER}:
-            return asked
-        prompt = rendered(self.system, self.values(record))
-        return [{"role": SYSTEM, "content": prompt}, *asked]
+        conversation = to_messages(record, rules=_ANY_ORDER)
+        return self._with_system(self._asked_messages(conversation, record), record)
 
     @override
     async def forward(self, record: Record) -> Record:
         conversation: dict[str, Any] = to_messages(record, rules=_ANY_ORDER)
         asked = self._asked_messages(conversation, record)
         tools = {TOOLS: conversation[TOOLS]} if conversation.get(TOOLS) else {}
-        reply = await self.ask(self.messages(record), **tools)
+        reply = await self.ask(self._with_system(asked, record), **tools)
         return {**conversation, self.output_key: [*asked, _message_of(reply, len(asked))]}
 
     def _asked_messages(
@@ -91,6 +88,13 @@ class Continue(LLMOperator, llm):
             msg = f"{MESSAGES}[{len(messages) - 1}] is of the assistant; there is nothing to answer"
             raise UnfitRecordError(msg)
         return messages
+
+    def _with_system(self, asked: list[dict[str, Any]], record: Record) -> list[dict[str, Any]]:
+        """Return the messages of the request: ``system`` is not in the record that is written."""
+        if not self.system or asked[0]["role"] in {SYSTEM, DEVELOPER}:
+            return asked
+        prompt = rendered(self.system, self.values(record))
+        return [{"role": SYSTEM, "content": prompt}, *asked]
 
 
 def _message_of(reply: Reply, position: int) -> dict[str, Any]:

@@ -12,11 +12,7 @@ from dagster_dataops.library.chat.rendering_record import ChatRenderer
 from dagster_dataops.library.tokens.special_tokens import SpecialTokenCheck, chat_tokenizer
 from dagster_dataops.library.tokens.token_counts import tokens
 from dagster_dataops.library.tokens.trained_text import NOT_TRAINED, marked_text
-from dagster_dataops.library.tokens.training_spans import (
-    MESSAGES,
-    TurnFinder,
-    assistant_turns,
-)
+from dagster_dataops.library.tokens.training_spans import MESSAGES, TurnFinder, assistant_turns
 from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
@@ -50,18 +46,20 @@ class EncodeChat(tokens):
     the template shows them, and trains that turn alone: exact for every template.
 
     ``train="assistant"`` trains all turns of the assistant but those with ``weight`` 0, ``"last"``
-    the last of them, ``"all"`` every token. ``train_reasoning=False`` leaves out the text of
-    ``reasoning_content``. A record without a trained token is an error.
+    the last of them, ``"all"`` every token: then ``mask="auto"`` takes any template.
+    ``train_reasoning=False`` leaves out the text of ``reasoning_content``. A record without a
+    trained token is an error.
 
     A special token in a content would become one: an error of the record, unless
     ``special_in_content="allow"``, as in transformers. Longer records than ``max_tokens`` are an
     error, dropped (``"drop"``), cut on the right (``"cut"``), or lose whole turns at the end
-    (``"turns"``), by ``on_overflow``.
+    (``"turns"``, not with ``split_turns``), by ``on_overflow``.
 
-    A ``tokenizer.json`` is used without threads, since workers use all cores: unless it is set,
-    ``TOKENIZERS_PARALLELISM`` becomes ``false`` in the process.
+    A byte-level ``tokenizer.json`` is used without threads, since workers use all cores: unless it
+    is set, ``TOKENIZERS_PARALLELISM`` becomes ``false`` in the process.
 
-    Counts ``tokens`` and ``trained_tokens``. Needs the extra ``tokenizers`` or ``tokens``.
+    Counts ``tokens`` and ``trained_tokens``, and with ``split_turns`` the ``dropped_turns`` of
+    conversations of which shorter ones are written. Needs the extra ``tokenizers`` or ``tokens``.
 
     Args:
         tokenizer: Path of a ``tokenizer.json``, a vocabulary of ``tokens.Count``, or ``bytes``.
@@ -140,7 +138,13 @@ class EncodeChat(tokens):
             strict=undefined == "strict",
             arguments=arguments,
         )
-        self._finder = _finder(self._renderer, mask, (start_marker, end_marker), split=split_turns)
+        if train == "all" and not train_reasoning:
+            msg = "train='all' trains every token, so also reasoning; leave out train_reasoning"
+            raise DefinitionError(msg)
+        method = _split_method(mask, on_overflow) if split_turns else mask
+        if method == "auto" and train == "all":
+            method = "whole"
+        self._finder = TurnFinder(self._renderer, method, start_marker, end_marker)
         self._labeller = _Labeller(train, reasoning=train_reasoning)
         self._keys = ids_key, labels_key, text_key, spans_key
         self._most, self._on_overflow = max_tokens, on_overflow
@@ -162,13 +166,17 @@ class EncodeChat(tokens):
                 self._refuse_special(key, conversation.get(key))
         if not self._splits:
             return self._encoded(record, conversation)
-        written = [self._encoded(record, one) for one in _split(conversation)]
-        if not written:
+        encoded = [self._encoded(record, one) for one in _split(conversation)]
+        if not encoded:
             raise UnfitRecordError(_NOTHING)
-        return next((one for one in written if isinstance(one, Drop)), written)
+        written = [one for one in encoded if not isinstance(one, Drop)]
+        dropped = len(encoded) - len(written)
+        if written and dropped and self._context is not None:
+            self._context.count(dropped_turns=dropped)
+        return written or encoded[0]
 
     def marked_text(self, record: Record) -> str:
-        """Return the text of the tokens of a result, with ``[[`` and ``]]`` around trained ones."""
+        """Return the text of a written record, with ``[[`` and ``]]`` around its trained parts."""
         ids_key, labels_key, *_ = self._keys
         ids: Any = record[ids_key]
         labels: Any = record[labels_key]
@@ -187,10 +195,10 @@ class EncodeChat(tokens):
     def _shortened(
         self, record: Record, conversation: Record, turns: Rendered, encoded: Encoded | EncodedBytes
     ) -> Any:
-        """Return what becomes of a record with more tokens than `max_tokens`.
+        """Return the result for a conversation of more than `max_tokens`, by `on_overflow`.
 
         Raises:
-            UnfitRecordError: It cannot be shortened, or no token that is left is trained.
+            UnfitRecordError: It is not to be shortened, or no token that is left is trained.
         """
         if self._on_overflow == "drop":
             return Drop("high_num_token")
@@ -217,38 +225,41 @@ class EncodeChat(tokens):
             labels[start:end] = ids[start:end]
         if self._context is not None:
             self._context.count(tokens=len(labels), trained_tokens=trained)
-        values = (ids, labels, turns.text, spans)
-        written: dict[str, Any] = dict(record)
+        values: tuple[Any, ...] = (ids, labels, turns.text, spans)
         pairs = zip(self._keys, values, strict=True)
-        return written | {key: value for key, value in pairs if key is not None}
+        return record | {key: value for key, value in pairs if key is not None}
 
 
 _NEVER_LOST: Final = frozenset({"tool_calls", "parts", "content"})
 _NOTHING: Final = "no token is trained: the assistant wrote nothing, its weight is 0, or it is cut"
 # The template has its own rules for the order of turns, and has seen the arguments as they are.
 _RULES: Final = ChatRules(arguments="keep", order="any", unanswered="keep", flatten_text=False)
-
-
 _ALONE: Final = frozenset({"role", "content"})
 
 
 def _is_plain(message: dict[str, Any]) -> bool:
-    """Return whether a message is a role and a text, as most are, so that no rule is broken."""
+    """Return whether a message has only a known role and a text: then it keeps all rules."""
     role, content = message.get("role"), message.get("content")
     return type(content) is str and role in ROLES and message.keys() == _ALONE
 
 
-def _finder(
-    renderer: ChatRenderer, mask: str, markers: tuple[str | None, str | None], *, split: bool
-) -> TurnFinder:
-    if split and mask not in {"auto", "final"}:
+def _split_method(mask: str, on_overflow: str) -> str:
+    """Return how the trained turn is found if each is a record.
+
+    Raises:
+        DefinitionError: The options do not fit to that.
+    """
+    if mask not in {"auto", "final"}:
         msg = f"split_turns=True trains the last turn of each record; mask is {mask!r}, not 'final'"
         raise DefinitionError(msg)
-    return TurnFinder(renderer, "final" if split else mask, *markers)
+    if on_overflow == "turns":
+        msg = "on_overflow='turns' would write a turn again that split_turns=True has written"
+        raise DefinitionError(f"{msg}; choose 'error', 'drop' or 'cut'")
+    return "final"
 
 
 def _split(conversation: Record) -> Iterator[Record]:
-    """Yield the conversation up to each turn of the assistant that is trained."""
+    """Yield for each turn of the assistant, but those with weight 0, the messages up to it."""
     messages: Any = conversation[MESSAGES]
     for number in assistant_turns(conversation):
         if messages[number].get("weight") != 0:
@@ -267,10 +278,10 @@ class _Labeller:
         self._train, self._reasoning = train, reasoning
 
     def spans(self, turns: Rendered, conversation: Record) -> list[tuple[int, int]]:
-        """Return start and end, in characters, of what is trained, in order.
+        """Return the spans that are trained, as start and end in characters, in order.
 
         Raises:
-            UnfitRecordError: It depends on the turns, and the template does not tell them apart.
+            UnfitRecordError: They depend on the turns, and the parts do not have their turns.
         """
         if self._train == "all":
             return [(0, len(turns.text))]
@@ -300,7 +311,7 @@ class _Labeller:
 def _token_spans(
     spans: list[tuple[int, int]], encoded: Encoded | EncodedBytes, most: int | None
 ) -> list[list[int]]:
-    """Return start and end, in tokens, of the tokens with a character in a span.
+    """Return the spans of the tokens with a character in a span, as start and end in tokens.
 
     Args:
         spans: Spans of characters, in order.

@@ -1,4 +1,4 @@
-"""Which sequences go into which pack."""
+"""Plans of packs: which sequences go into which pack."""
 
 from bisect import bisect_left, insort
 from collections import deque
@@ -43,7 +43,7 @@ def best_fit(lengths: Sequence[int], most: int) -> list[list[int]]:
 
 
 def wrapped_lengths(lengths: Iterable[int], most: int) -> Iterator[list[int]]:
-    """Yield the lengths of the pieces in each pack, if sequences are joined and cut.
+    """Yield for each pack the lengths of its pieces, if sequences are joined and cut into packs.
 
     Args:
         lengths: Length of each sequence; empty ones have no piece.
@@ -66,5 +66,5 @@ def wrapped_lengths(lengths: Iterable[int], most: int) -> Iterator[list[int]]:
 
 
 def pieces_of(length: int, most: int) -> list[slice]:
-    """Return the pieces of at most ``most`` into which a sequence is split."""
+    """Return the slices that split a sequence into pieces of at most ``most``."""
     return [slice(start, start + most) for start in range(0, length, most)]

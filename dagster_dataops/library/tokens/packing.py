@@ -11,6 +11,7 @@ import orjson
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.tokens.pack_plans import best_fit, pieces_of, wrapped_lengths
 from dagster_dataops.library.tokens.token_counts import tokens
+from dagster_dataops.library.tokens.trained_text import NOT_TRAINED
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.packed_window import PackedWindow
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
@@ -18,11 +19,11 @@ from dagster_dataops.records import Record
 
 Lists: TypeAlias = tuple[list[Any], ...]  # one list for each column, all of one length
 
-_UNTRAINED: Final = -100  # a label that losses ignore
 _DIGITS: Final = b"0123456789-,"
 _WINDOW: Final = 1000
 _COLUMN: Final = "token_ids"
 _LENGTHS: Final = "seq_lengths"
+_LABELS: Final = "labels"
 
 
 class Pack(tokens):
@@ -74,8 +75,8 @@ class Pack(tokens):
             ``wrapped``.
         positions_key: Column of the positions; ``None`` for none.
         boundaries_key: Column of the boundaries; ``None`` for none.
-        label_key: Which of the columns has labels.
-        mask_first: Whether the first label of a text behind another one becomes -100.
+        label_key: Column of the labels, one of ``columns`` behind the first.
+        mask_first: Whether the first label of each text but the first of a pack becomes -100.
     """
 
     added_later = frozenset(
@@ -98,7 +99,7 @@ class Pack(tokens):
         lengths_key: str | None = None,
         positions_key: str | None = None,
         boundaries_key: str | None = None,
-        label_key: str = "labels",
+        label_key: str = _LABELS,
         mask_first: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -114,6 +115,9 @@ class Pack(tokens):
         self._lengths_key = lengths_key or usual
         self._positions_key, self._boundaries_key = positions_key, boundaries_key
         self._labels = [self._read.index(label_key)] if label_key in self._read[1:] else []
+        if label_key != _LABELS and not self._labels:
+            msg = f"label_key is {label_key!r}, which is none of the columns behind the first"
+            raise DefinitionError(msg)
         self._masked = self._labels if mask_first and strategy == "best_fit" else []
         self._context: OperatorContext | None = None
         self._check_options()
@@ -190,10 +194,10 @@ class Pack(tokens):
         return packs
 
     def _pieces(self, lists: Lists) -> list[Lists]:
-        """Return the sequences of a document: none, itself, its begin, or several.
+        """Return the sequences of a document: itself, its first tokens, or pieces; none if empty.
 
         Raises:
-            UnfitRecordError: It is too long.
+            UnfitRecordError: The document is too long.
         """
         length, most = len(lists[0]), self._length
         if length <= most:
@@ -209,7 +213,7 @@ class Pack(tokens):
         return [tuple(column[piece] for column in lists) for piece in chosen]
 
     def _packs(self, sequences: list[Lists]) -> list[Record]:
-        """Return the packs of sequences that fit in one each."""
+        """Return the packs of sequences, none of which is longer than a pack."""
         lengths = [len(sequence[0]) for sequence in sequences]
         if self._strategy == "best_fit":
             plan: Iterable[list[int]] = best_fit(lengths, self._length)
@@ -226,45 +230,46 @@ class Pack(tokens):
         """Return the record of a pack.
 
         Args:
-            columns: Its values; they are changed.
-            lengths: Lengths of its sequences.
+            columns: The values of the pack; the lists are changed.
+            lengths: The lengths of its sequences.
 
         Raises:
-            _NoIntegersError: A value is no integer. The values are checked here, not when they are
-                read, because that costs a third less: they are still in the cache.
+            _NoIntegersError: A value is no integer.
         """
+        # Checked here and not when read: it takes a third less, with the values in the CPU cache.
         if not all(map(_are_integers, columns)):
             raise _NoIntegersError
         for label in self._masked:
             for start in accumulate(lengths[:-1]):
-                columns[label][start] = _UNTRAINED
+                columns[label][start] = NOT_TRAINED
         missing = 0 if self._pad is None else self._length - len(columns[0])
         for at, column in enumerate(columns):
             column.extend([self._filler(at)] * missing)
         return dict(zip(self._written, columns, strict=True)) | self._places(lengths, missing)
 
     def _filler(self, at: int) -> int | None:
-        """Return what fills a column, by its place."""
+        """Return the value that fills the column of a number."""
         if not at:
             return self._pad
-        return _UNTRAINED if at in self._labels else 0
+        return NOT_TRAINED if at in self._labels else 0
 
     def _places(self, lengths: list[int], missing: int) -> Record:
-        """Return the columns that say where sequences are; ``missing`` ids were filled in."""
-        places: dict[str | None, Any] = {
-            self._lengths_key: lengths,
-            self._boundaries_key: [0, *accumulate(lengths)],
-        }
+        """Return the columns of lengths, boundaries and positions; ``missing`` ids are padding."""
+        places: dict[str, Any] = {}
+        if self._lengths_key is not None:
+            places[self._lengths_key] = lengths
+        if self._boundaries_key is not None:
+            places[self._boundaries_key] = [0, *accumulate(lengths)]
         if self._positions_key is not None:
             parts = [*lengths, missing]
             places[self._positions_key] = list(chain.from_iterable(map(range, parts)))
-        return {key: value for key, value in places.items() if key is not None}
+        return places
 
     def _lists(self, record: Record) -> Lists:
-        """Return the values of a record, with the end behind them.
+        """Return the values of a record by column, with ``end_id`` behind them.
 
         Raises:
-            UnfitRecordError: They are no lists, or lists of several lengths.
+            UnfitRecordError: They are no lists, or their lengths differ.
         """
         found: list[Any] = [record.get(column) for column in self._read]
         lists = tuple([] if values is None else values for values in found)
@@ -281,10 +286,10 @@ class Pack(tokens):
         return (lists[0] + self._end,) if self._end else lists
 
     def _integer_lists(self, record: Record) -> Lists:
-        """Return the values of a record, which are integers.
+        """Return the values of a record by column, after a check that they are integers.
 
         Raises:
-            UnfitRecordError: They are no lists of integers, or lists of several lengths.
+            UnfitRecordError: They are no lists of integers, or their lengths differ.
         """
         lists = self._lists(record)
         for column, values in zip(self._read, lists, strict=True):
@@ -320,7 +325,7 @@ def _columns(columns: Sequence[str] | None, input_key: str, output_key: str) -> 
     """Return the columns that are read.
 
     Raises:
-        DefinitionError: There are none, or other options name columns as well.
+        DefinitionError: There are none, or ``input_key`` or ``output_key`` is set as well.
     """
     if columns is None:
         return (input_key,)

@@ -1,32 +1,30 @@
-"""Special tokens: a tokenizer with some more of them, and where contents name one."""
+"""Special tokens: add them to a tokenizer, and refuse contents that hold their names."""
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.analysis.tokenizers.tokenization import Encoded, Tokenizer
+from dagster_dataops.library.analysis.tokenizers.tokenization import FILE_ENDING, Encoded, Tokenizer
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
-
-_OWN_ENDING: Final = ".json"  # of a tokenizer that has its own special tokens
 
 
 def chat_tokenizer(name: str, special_ids: Mapping[str, int] | None) -> Tokenizer:
-    """Return the tokenizer of a text that a chat template wrote.
+    """Return the tokenizer for texts that a chat template wrote.
 
     Args:
         name: The name of a tokenizer.
-        special_ids: The ids of special tokens by name; only for one that has none of its own.
+        special_ids: Ids of special tokens by name, for a tokenizer without special tokens.
 
     Raises:
-        DefinitionError: There is no tokenizer of this name, it has special tokens of its own, or it
-            needs some.
+        DefinitionError: There is no tokenizer of this name, ``special_ids`` is missing or not for
+            it, or an id is that of another token.
     """
     plain = tokenizer_of(name)
     plain.encode("")  # refuses a tokenizer without ids
-    if name.endswith(_OWN_ENDING):
+    if name.endswith(FILE_ENDING):
         if special_ids is not None:
             msg = f"special_ids is given, but {name} has special tokens of its own; leave it out"
             raise DefinitionError(msg)
@@ -34,7 +32,35 @@ def chat_tokenizer(name: str, special_ids: Mapping[str, int] | None) -> Tokenize
     if special_ids is None and name != "bytes":
         msg = f"{name} encodes special tokens as text; give special_ids, such as "
         raise DefinitionError(f"{msg}{{'<|im_start|>': 200264, '<|im_end|>': 200265}}")
-    return _WithSpecialTokens(plain, dict(special_ids)) if special_ids else plain
+    if not special_ids:
+        return plain
+    _check_ids(plain, special_ids)
+    return _WithSpecialTokens(plain, dict(special_ids))
+
+
+def _check_ids(plain: Tokenizer, ids: Mapping[str, int]) -> None:
+    """Check that each special token has a name, and an id that no other token has.
+
+    Raises:
+        DefinitionError: One has not.
+    """
+    names: dict[int, str] = {}
+    for name, number in ids.items():
+        if not name or number < 0:
+            msg = f"special_ids holds {name!r}: {number}; give a name, and an id of at least 0"
+            raise DefinitionError(msg)
+        token = names.setdefault(number, _text_of(plain, number) or name)
+        if token != name:
+            msg = f"special_ids holds {name!r}: {number}, the id of {token!r}; give an unused id"
+            raise DefinitionError(msg)
+
+
+def _text_of(plain: Tokenizer, number: int) -> str:
+    """Return the text of a token; empty if there is none of this id."""
+    try:
+        return plain.decode([number])
+    except DefinitionError:
+        return ""
 
 
 class _WithSpecialTokens(Tokenizer):
@@ -102,11 +128,7 @@ def _pattern(texts: Mapping[str, int]) -> re.Pattern[str]:
 
 
 class SpecialTokenCheck:
-    """Refuses values with the name of a special token in a text.
-
-    Args:
-        tokenizer: The tokenizer that would make a token of it.
-    """
+    """Refuses JSON values in which a text holds the name of a special token of a tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         names = {name: number for name, number in tokenizer.special.items() if name.strip()}

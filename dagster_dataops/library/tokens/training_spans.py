@@ -1,5 +1,6 @@
-"""Which parts of the text of a conversation a model is trained on."""
+"""`TurnFinder`: finds the parts of a rendered conversation that the assistant wrote."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
@@ -9,11 +10,11 @@ from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
 
 MESSAGES: Final = "messages"
-METHODS: Final = ("auto", "generation", "prefix", "final", "markers")
 _OTHERS: Final = (
     "use a template with {% generation %}, split_turns=True, mask='final' for the last turn alone, "
     "or mask='markers' with start_marker and end_marker"
 )
+_SHOWN: Final = ("tools", "documents")  # besides messages
 _PROBE: Final = [
     {"role": role, "content": content}
     for role, content in (("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"))
@@ -21,13 +22,14 @@ _PROBE: Final = [
 
 
 class TurnFinder:
-    """Finds what the assistant wrote in the texts of conversations.
+    """Finds the parts of rendered conversations that the assistant wrote.
 
     Args:
-        renderer: Renders them.
+        renderer: Renders conversations.
         method: ``generation`` by the tag of the template, ``prefix`` by the texts of shorter
-            conversations, ``final`` for the last turn alone, ``markers`` between two texts, or
-            ``auto`` for the first of the first two that fits the template.
+            conversations, ``final`` for the last turn alone, ``markers`` between two texts,
+            ``whole`` for the text without parts, or ``auto`` for the first of the first two that
+            fits the template.
         start_marker: The text before each turn, for ``markers``.
         end_marker: The end of each turn, for ``markers``.
 
@@ -55,10 +57,10 @@ class TurnFinder:
         self._find: Callable[[dict[str, Any]], Rendered] = getattr(self, f"_by_{self.method}")
 
     def find(self, record: dict[str, Any]) -> Rendered:
-        """Return the text of a conversation, with what the assistant wrote.
+        """Return the text of a conversation, with the parts that the assistant wrote.
 
         Raises:
-            UnfitRecordError: The template cannot render it, or does not tell it.
+            UnfitRecordError: The template cannot render it, or the parts cannot be found.
         """
         return self._find(record)
 
@@ -79,7 +81,7 @@ class TurnFinder:
         return "prefix"
 
     def _takes_parts(self) -> bool:
-        """Return whether prefixes fit a template that takes lists of parts alone."""
+        """Return whether the method ``prefix`` fits, with each content as a list of parts."""
         parts = [{**one, "content": [{"type": "text", "text": one["content"]}]} for one in _PROBE]
         try:
             self._by_prefix({MESSAGES: parts})
@@ -87,15 +89,19 @@ class TurnFinder:
             return False
         return True
 
+    def _by_whole(self, record: dict[str, Any]) -> Rendered:
+        return Rendered(self._renderer.render(record).text, [])
+
     def _by_generation(self, record: dict[str, Any]) -> Rendered:
         rendered = self._renderer.render(record)
         return Rendered(rendered.text, _numbered(rendered.parts, record))
 
     def _by_markers(self, record: dict[str, Any]) -> Rendered:
         start_marker, end_marker = self._markers
-        for number, message in enumerate(_messages(record)):
-            if start_marker in str(message) or end_marker in str(message):
-                raise UnfitRecordError(f"{MESSAGES}[{number}] holds a marker of mask='markers'")
+        places = {f"{MESSAGES}[{at}]": message for at, message in enumerate(_messages(record))}
+        for place, value in {**places, **{key: record.get(key) for key in _SHOWN}}.items():
+            if any(marker in text for text in _texts(value) for marker in self._markers):
+                raise UnfitRecordError(f"{place} holds a marker of mask='markers'")
         text = self._renderer.render(record).text
         parts: list[Part] = []
         at = 0
@@ -123,10 +129,10 @@ class TurnFinder:
         return Rendered(whole, parts)
 
     def _turn(self, record: dict[str, Any], number: int, whole: str) -> Part:
-        """Return the place of one turn, by the texts without and with it.
+        """Return the part of one turn, by the texts of the conversation before and up to it.
 
         Raises:
-            UnfitRecordError: One of them is not how the whole text begins.
+            UnfitRecordError: The whole text does not begin with them.
         """
         last = number == len(_messages(record)) - 1
         until = whole if last else self._renderer.render(_cut(record, number + 1)).text
@@ -141,8 +147,8 @@ class TurnFinder:
     def _start(self, record: dict[str, Any], number: int, until: str) -> int:
         """Return where a turn begins in a text that ends with it.
 
-        The beginning of an answer may differ, such as ``<think>`` that the turn closes at once, but
-        not the turns before.
+        The generation prompt may differ from the turn, as ``<think>`` does that the turn has not.
+        The turns before must be the same.
         """
         prompt = self._prompt(record, number)
         start = _shared(prompt, until)
@@ -151,32 +157,36 @@ class TurnFinder:
         return start
 
     def _end(self, until: str, whole: str) -> int | None:
-        """Return where a shorter text ends in the whole, without the token behind a last turn."""
-        for ending in ("", *self._renderer.endings):
+        """Return where a shorter text ends in the whole, without its end of text.
+
+        ``None`` if the whole does not begin with it.
+        """
+        for ending in ("", *sorted(self._renderer.endings, key=len)):
             begin = until.removesuffix(ending)
             if whole.startswith(begin):
                 return len(begin)
         return None
 
     def _prompt(self, record: dict[str, Any], number: int) -> str:
-        """Return the text before a turn, with the beginning of an answer."""
+        """Return the text of the messages before a turn, with the generation prompt."""
         if number == 0:
             raise UnfitRecordError(f"{MESSAGES}[0] is of the assistant: no prompt is before it")
         return self._renderer.render(_cut(record, number), add_generation_prompt=True).text
 
 
 def assistant_turns(record: dict[str, Any]) -> Iterator[int]:
-    """Yield the numbers of the messages of the assistant."""
+    """Yield the index of each message of the assistant."""
     for number, message in enumerate(_messages(record)):
         if message["role"] == "assistant":
             yield number
 
 
 def _numbered(parts: list[Part], record: dict[str, Any]) -> list[Part]:
-    """Return parts with the messages that they are of.
+    """Return the parts with the index of their message.
 
-    If the template does not tell, there must be as many parts as turns. A part right behind
-    another, such as the last token of a text, is of the same turn.
+    If no part has one, the parts are those of the turns of the assistant in order, if there are as
+    many. A part without index that begins where another ends, such as the end of text, is of the
+    same message.
     """
     if all(part.message is None for part in parts):
         numbers: list[int] = list(assistant_turns(record))
@@ -200,12 +210,21 @@ def _cut(record: dict[str, Any], count: int) -> dict[str, Any]:
     return {**record, MESSAGES: _messages(record)[:count]}
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in a JSON value, keys among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _texts([*value, *value.values()])
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
 def _shared(first: str, second: str) -> int:
-    """Return the number of characters with which both texts begin."""
-    if second.startswith(first):
-        return len(first)
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
+    """Return the length of the longest common prefix of two texts."""
+    sizes = range(1, min(len(first), len(second)) + 1)
+    return bisect_left(sizes, 1, key=lambda size: first[:size] != second[:size])
 
 
 def _unsound(number: int | None, what: str) -> UnfitRecordError:

@@ -71,8 +71,6 @@ from dagster_dataops.operators.outcomes.packed_window import add_forward_window
 Method: TypeAlias = str  # the name of a method that a function can implement
 CONTEXT: Final = "context"  # name of the parameter that gets an OperatorContext
 _CONTEXT_TYPE: Final = "OperatorContext"
-
-
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 

@@ -46,7 +46,7 @@ class Tracing(Enum):
 
 
 class OperatorKind(NamedTuple):
-    """A kind of operators; give all by keyword.
+    """A kind of operators. Pass all fields by keyword.
 
     Attributes:
         name: The name, as manifests hold it.

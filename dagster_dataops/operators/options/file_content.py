@@ -46,6 +46,8 @@ def content_of(path: "str | os.PathLike[str]") -> str:
     It is kept for as long as the status of the files is the same. Of an object on a store, it is
     the entity tag.
     """
+    if not os.fspath(path):
+        return ""  # as a path it would be the working directory
     try:
         if is_url(path):
             from dagster_dataops.datasets.remote_input import object_of  # threads
@@ -93,7 +95,7 @@ def _paths(annotation: Any, value: Any) -> "Iterator[str | os.PathLike[str]]":
         return
     origin, members = typing.get_origin(annotation), typing.get_args(annotation)
     if isinstance(annotation, str) or (origin is Annotated and not is_marked(members[0])):
-        if isinstance(value, (str, os.PathLike)) and os.fspath(value):
+        if isinstance(value, (str, os.PathLike)):
             yield value
     elif origin is Annotated:
         yield from _paths(members[0], value)

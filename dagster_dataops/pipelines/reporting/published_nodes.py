@@ -77,10 +77,10 @@ def _walked(place: Root) -> Iterator[PublishedNode]:
         names = [name.removesuffix(MANIFEST) for name in sorted(files) if name.endswith(MANIFEST)]
         unfinished = _unfinished(path) if "checkpoints" in folders else ""
         for name in names:
-            manifest = Manifest.load(path / f"{name}{MANIFEST}")
+            node = NodeFolder.of(folder, name)
+            manifest = Manifest.of(node)
             if manifest is not None and not manifest.part_of:
-                shown = _name(place.path, path, name)
-                yield PublishedNode(shown, NodeFolder.of(folder, name), manifest, unfinished)
+                yield PublishedNode(_name(place.path, path, name), node, manifest, unfinished)
         if unfinished and not names:
             shown = _name(place.path, path, path.name)
             yield PublishedNode(shown, NodeFolder.of(folder), None, unfinished)

@@ -96,7 +96,7 @@ def _results_in(folder: str | os.PathLike[str]) -> tuple[list[Path], StoreBucket
         return [NodeFolder.at(root).result], root.bucket
     except ResultMissingError:
         for path in sorted(place.glob(f"*{MANIFEST}")):
-            manifest = Manifest.load(path)
+            manifest = Manifest.load(root.located(path))
             if manifest is not None and manifest.outputs:
                 node = TracedNode.of_manifest(path, root.bucket)
                 return list(node.results.values()), root.bucket
@@ -301,7 +301,7 @@ def _is_named(location: Location, name: str) -> bool:
     )
     if name in {path.name, path.parent.name, str(location)}:
         return True
-    return Path(name).expanduser().absolute() in {location, path.parent}
+    return Path(name).expanduser().absolute() in {path, path.parent}
 
 
 class _Forward:

@@ -19,7 +19,7 @@ def unchanged(
 
     Args:
         results: The results.
-        bucket: The bucket of whose working copy they are.
+        bucket: The bucket, if they are in its working copy; else ``None``.
         nodes_before: Whether the files of all nodes before them count, not only their inputs.
 
     Raises:

@@ -1,7 +1,7 @@
 """Sessions of Claude Code: lines with messages of Anthropic's form, in a tree.
 
 One message of the assistant is spread over several lines with the same ``message.id``, one for each
-block. Lines of ``isSidechain`` are the talk of another agent. There is no public specification.
+block. Lines with ``isSidechain`` are messages of another agent. There is no public specification.
 """
 
 from collections import defaultdict
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from dagster_dataops.datasets.chats.anthropic_blocks import messages_of
-from dagster_dataops.datasets.chats.json_fields import dict_entry
+from dagster_dataops.datasets.chats.json_fields import dict_entry, text_entry
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.readers.agent_traces.sessions import Line, Session, branch
 
 HARNESS: Final = "claude_code"
-_TALK: Final = ("user", "assistant")
+_SPOKEN: Final = ("user", "assistant")
 _PARENTS: Final = ("parentUuid", "logicalParentUuid")  # the second leads past a compaction
 
 
@@ -23,34 +23,39 @@ def claude_code_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Ses
 
     Args:
         lines: The lines of the file.
-        sidechains: Whether the talk of other agents is yielded, or left out and counted.
+        sidechains: Whether sessions of other agents are yielded, or left out and counted.
     """
     main = [line for line in lines if not line.get("isSidechain")]
+    side = [line for line in lines if line.get("isSidechain")]
+    named = {line["uuid"]: line for line in side if isinstance(line.get("uuid"), str)}
     others: dict[str, list[Line]] = defaultdict(list)
-    for line in lines:
-        if line.get("isSidechain"):
-            others[_agent(line, lines)].append(line)
+    for line in side:
+        others[_agent(line, named)].append(line)
     session = _session(main)
     if not sidechains:
-        session.left_out["sidechain"] += sum(map(len, others.values()))
+        session.left_out["sidechain"] += len(side)
     yield session
     if sidechains:
-        for agent, talk in others.items():
-            other = _session(talk)
+        for agent, spoken in others.items():
+            other = _session(spoken)
             other.tell(sidechain=agent)
             yield other
 
 
-def _agent(line: Line, lines: list[Line]) -> str:
-    """Return the name of the agent of a line: its own, or the first line of its talk."""
+def _agent(line: Line, named: dict[str, Line]) -> str:
+    """Return the id of the agent of a line: its own, or that of the first line above it.
+
+    Args:
+        line: A line of another agent.
+        named: All such lines of the file by their ids.
+    """
     if isinstance(line.get("agentId"), str):
         return str(line["agentId"])
-    named = {one["uuid"]: one for one in lines if isinstance(one.get("uuid"), str)}
     seen: set[str] = set()
     while str(line.get("uuid")) not in seen:
         seen.add(str(line.get("uuid")))
         before = named.get(str(line.get("parentUuid")))
-        if before is None or not before.get("isSidechain"):
+        if before is None:
             break
         line = before
     return str(line.get("uuid"))
@@ -88,7 +93,7 @@ def _tell(session: Session, line: Line) -> None:
 
 
 def _reason_to_leave_out(line: Line) -> str | None:
-    if line.get("type") not in _TALK or not isinstance(line.get("message"), dict):
+    if line.get("type") not in _SPOKEN or not isinstance(line.get("message"), dict):
         return str(line.get("type"))
     if line.get("isMeta"):
         return "meta"
@@ -154,6 +159,6 @@ def _joined(lines: list[Line]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _as_list(message: dict[str, Any]) -> list[Any]:
     content = message.get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return content if isinstance(content, list) else []
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": text_entry(message, "content", "")}]

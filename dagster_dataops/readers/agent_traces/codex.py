@@ -1,14 +1,19 @@
-"""Sessions of Codex: lines of ``type`` and ``payload``; the items of a response are the talk."""
+"""Sessions of Codex: lines of ``type`` and ``payload``; items of responses are the messages."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from dagster_dataops.datasets.chats.chat_record import ASSISTANT, REASONING, SYSTEM, TOOL
-from dagster_dataops.readers.agent_traces.sessions import Line, Session, call_of
+from dagster_dataops.datasets.chats.chat_record import (
+    ASSISTANT,
+    BETWEEN_THOUGHTS,
+    REASONING,
+    SYSTEM,
+    TOOL,
+)
+from dagster_dataops.readers.agent_traces.sessions import Line, Session, block_type, call_of
 
 HARNESS: Final = "codex"
 _TWICE: Final = ("event_msg", "turn_context")  # events repeat the items
-_THOUGHTS: Final = "\n\n"
 _TEXTS: Final = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 
 
@@ -17,7 +22,7 @@ def codex_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
 
     Args:
         lines: The lines of the file.
-        sidechains: Of no use: other agents have files of their own.
+        sidechains: Ignored: other agents have files of their own.
     """
     del sidechains
     reading = _Reading()
@@ -94,14 +99,13 @@ class _Reading:
             self.session.left_out["encrypted_reasoning"] += 1
         if any(texts):
             turn = self._open_turn()
-            before = [turn[REASONING]] if REASONING in turn else []
-            turn[REASONING] = _THOUGHTS.join([*before, *texts])
+            turn[REASONING] = BETWEEN_THOUGHTS.join(filter(None, [turn.get(REASONING), *texts]))
 
     def _call(self, item: dict[str, Any]) -> None:
-        self._add_call(item, str(item.get("name")), item.get("arguments"))
+        self._add_call(item, item.get("name"), item.get("arguments"))
 
     def _custom_call(self, item: dict[str, Any]) -> None:
-        self._add_call(item, str(item.get("name")), {"input": item.get("input")})
+        self._add_call(item, item.get("name"), {"input": item.get("input")})
 
     def _shell_call(self, item: dict[str, Any]) -> None:
         self._add_call(item, "local_shell", item.get("action"))
@@ -109,19 +113,19 @@ class _Reading:
     def _search_call(self, item: dict[str, Any]) -> None:
         self._add_call(item, "web_search", item.get("action"))
 
-    def _add_call(self, item: dict[str, Any], name: str, arguments: object) -> None:
+    def _add_call(self, item: dict[str, Any], name: object, arguments: object) -> None:
         number = len(self.session.messages)
         calls = self._open_turn().setdefault("tool_calls", [])
         identity = item.get("call_id") or item.get("id") or f"{name}_{number}_{len(calls)}"
-        calls.append(call_of(name, str(identity), arguments))
+        calls.append(call_of(name, identity, arguments))
 
     def _output(self, item: dict[str, Any]) -> None:
         self._turn = None
         output = item.get("output")
-        if isinstance(output, dict):  # with success, in files of early versions
-            output = output.get("content") or output.get("content_items")
+        if isinstance(output, dict) and ("content" in output or "content_items" in output):
+            output = output.get("content") or output.get("content_items")  # of early versions
         content = self._content(output)
-        result = {"role": TOOL, "tool_call_id": str(item.get("call_id")), "content": content}
+        result = {"role": TOOL, "tool_call_id": item.get("call_id"), "content": content}
         self.session.messages.append(result)
 
     def _open_turn(self) -> dict[str, Any]:
@@ -133,23 +137,26 @@ class _Reading:
     def _content(self, content: object) -> str | list[dict[str, Any]]:
         """Return a text, or parts if there are images."""
         if not isinstance(content, list):
-            return content if isinstance(content, str) else ""
+            return self.session.text_of(content)
         parts: list[dict[str, Any]] = []
         for one in content:
-            kind = one.get("type") if isinstance(one, dict) else None
-            if kind in _TEXTS:
-                parts.append({"type": "text", "text": str(one.get("text") or "")})
+            kind = block_type(one)
+            if kind in _TEXTS and isinstance(one.get("text"), str):
+                parts.append({"type": "text", "text": one["text"]})
             elif kind == "input_image" and isinstance(one.get("image_url"), str):
                 parts.append({"type": "image_url", "image_url": {"url": one["image_url"]}})
             else:
                 self.session.left_out[str(kind)] += 1
         return parts
 
-    @staticmethod
-    def _texts(content: object) -> list[str]:
-        parts = content if isinstance(content, list) else []
-        found = [one.get("text") for one in parts if isinstance(one, dict)]
-        return [one for one in found if isinstance(one, str)]
+    def _texts(self, content: object) -> list[str]:
+        """Return the texts of reasoning; other things in it are counted as left out."""
+        parts = self._content(content)
+        if isinstance(parts, str):
+            return [parts]
+        texts = [part["text"] for part in parts if part["type"] == "text"]
+        self.session.left_out["image_url"] += len(parts) - len(texts)
+        return texts
 
     _adders: ClassVar[Mapping[str, Callable[["_Reading", dict[str, Any]], None]]] = {
         "message": _message,

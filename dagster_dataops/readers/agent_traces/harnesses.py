@@ -1,4 +1,4 @@
-"""The coding agents whose session files are known, and how their lines are told apart."""
+"""The coding agents whose session files are read, and how their lines are recognized."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -26,7 +26,7 @@ HARNESSES: Final[Mapping[str, Callable[..., Iterator[Session]]]] = {
 
 
 def harness_of(lines: list[Line]) -> str | None:
-    """Return the name of the agent that wrote lines: by the first that tells; else ``None``."""
+    """Return the name of the agent that wrote lines; ``None`` if no line is of a known form."""
     return next((name for name in map(_harness_of_line, lines) if name is not None), None)
 
 

@@ -1,18 +1,30 @@
-"""Sessions whose lines hold whole messages: those of Pi, Droid and Hermes."""
+"""Sessions of Pi, Droid and Hermes, whose lines hold whole messages."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
 from dagster_dataops.datasets.chats.anthropic_blocks import messages_of
-from dagster_dataops.datasets.chats.chat_record import ASSISTANT, REASONING, SYSTEM, TOOL, USER
+from dagster_dataops.datasets.chats.chat_record import (
+    ASSISTANT,
+    BETWEEN_THOUGHTS,
+    REASONING,
+    SYSTEM,
+    TOOL,
+    USER,
+)
 from dagster_dataops.datasets.chats.json_fields import json_list, list_of_dicts, text_entry
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.chats.tool_calls import checked_tools
-from dagster_dataops.readers.agent_traces.sessions import Line, Session, branch, call_of
+from dagster_dataops.readers.agent_traces.sessions import (
+    Line,
+    Session,
+    block_type,
+    branch,
+    call_of,
+)
 
 PI, DROID, HERMES = "pi", "droid", "hermes"
 _PI_PARENTS: Final = ("parentId",)
-_THOUGHTS: Final = "\n\n"
 _OF_HERMES: Final = frozenset(
     {"role", "content", "tool_calls", "tool_call_id", "tool_name", "name", "reasoning", REASONING}
 )
@@ -23,7 +35,7 @@ def pi_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
 
     Args:
         lines: The lines of the file.
-        sidechains: Of no use: other agents have files of their own.
+        sidechains: Ignored: other agents have files of their own.
     """
     del sidechains
     session = Session()
@@ -47,7 +59,7 @@ def _add_pi_message(session: Session, message: dict[str, Any]) -> None:
     role, content = message.get("role"), message.get("content")
     made: dict[str, Any]
     if role == "toolResult":
-        made = {"role": TOOL, "tool_call_id": str(message.get("toolCallId"))}
+        made = {"role": TOOL, "tool_call_id": message.get("toolCallId")}
         made["content"] = _pi_content(session, content)
         if message.get("isError"):
             made["is_error"] = True
@@ -63,19 +75,19 @@ def _add_pi_message(session: Session, message: dict[str, Any]) -> None:
 
 
 def _pi_answer(session: Session, content: object) -> dict[str, Any]:
-    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    blocks = content if isinstance(content, list) else []
     made: dict[str, Any] = {"role": ASSISTANT, "content": None}
-    thoughts = [text_entry(one, "thinking", "") for one in blocks if one.get("type") == "thinking"]
+    thoughts = [text_entry(one, "thinking", "") for one in blocks if block_type(one) == "thinking"]
     calls = [
-        call_of(str(one.get("name")), str(one.get("id")), one.get("arguments"))
+        call_of(one.get("name"), one.get("id"), one.get("arguments"))
         for one in blocks
-        if one.get("type") == "toolCall"
+        if block_type(one) == "toolCall"
     ]
-    said = [one for one in blocks if one.get("type") not in ("thinking", "toolCall")]
-    if isinstance(content, str) or said:
-        made["content"] = _pi_content(session, content if isinstance(content, str) else said)
+    others = [one for one in blocks if block_type(one) not in ("thinking", "toolCall")]
+    if said := others if isinstance(content, list) else content:
+        made["content"] = _pi_content(session, said)
     if any(thoughts):
-        made[REASONING] = _THOUGHTS.join(filter(None, thoughts))
+        made[REASONING] = BETWEEN_THOUGHTS.join(filter(None, thoughts))
     if calls:
         made["tool_calls"] = calls
     return made
@@ -83,14 +95,15 @@ def _pi_answer(session: Session, content: object) -> dict[str, Any]:
 
 def _pi_content(session: Session, content: object) -> str | list[dict[str, Any]]:
     if not isinstance(content, list):
-        return content if isinstance(content, str) else ""
+        return session.text_of(content)
     parts: list[dict[str, Any]] = []
     for one in content:
-        kind = one.get("type") if isinstance(one, dict) else None
+        kind = block_type(one)
         if kind == "text":
             parts.append({"type": "text", "text": text_entry(one, "text", "")})
         elif kind == "image":
-            url = f"data:{one.get('mimeType')};base64,{one.get('data')}"
+            media_type, data = (text_entry(one, key, "") for key in ("mimeType", "data"))
+            url = f"data:{media_type};base64,{data}"
             parts.append({"type": "image_url", "image_url": {"url": url}})
         else:
             session.left_out[str(kind)] += 1
@@ -102,7 +115,7 @@ def droid_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
 
     Args:
         lines: The lines of the file.
-        sidechains: Of no use: other agents have files of their own.
+        sidechains: Ignored: other agents have files of their own.
     """
     del sidechains
     session, losses = Session(), Losses("a chat record", "drop")
@@ -129,7 +142,7 @@ def hermes_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]
 
     Args:
         lines: The lines of the file.
-        sidechains: Of no use: other agents have lines of their own.
+        sidechains: Ignored: other agents have lines of their own.
     """
     del sidechains
     for line in lines:
@@ -176,4 +189,4 @@ def _hermes_call(call: dict[str, Any]) -> dict[str, Any]:
     function = call.get("function")
     function = function if isinstance(function, dict) else call
     identity = call.get("id") or call.get("call_id")
-    return call_of(str(function.get("name")), str(identity), function.get("arguments"))
+    return call_of(function.get("name"), identity, function.get("arguments"))

@@ -15,12 +15,12 @@ from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
 
-_READ_BYTES: Final = 1 << 20
+_FAILED: Final = -1
 _SIDECHAINS: Final = ("drop", "records")
 
 
 class SessionCursor(FileCursor):
-    """Read one file. The state is the number of its records that were read."""
+    """Read one file. The state is the number of its records that were read; -1 if it failed."""
 
     saved: ClassVar[tuple[str, ...]] = ("_read", "failed")
 
@@ -38,8 +38,8 @@ class SessionCursor(FileCursor):
         try:
             records = self._records()
         except StreamSourceError as error:
-            if not self._read:
-                self._read = 1
+            if self._read != _FAILED:
+                self._read = _FAILED
                 self.counter.settle(self.location.path, error)
             return
         for number, record in enumerate(records):
@@ -67,7 +67,8 @@ class SessionCursor(FileCursor):
 
     def _lines(self) -> tuple[list[Line], bool]:
         """Return the lines, and whether the last one is not complete: a session may be running."""
-        content = self._content()
+        with self.location.opened() as opened:
+            content = opened.read_all()
         numbered = list(enumerate(content.split(b"\n"), 1))
         lines: list[Line] = []
         for number, line in numbered:
@@ -81,16 +82,6 @@ class SessionCursor(FileCursor):
                 place = f"{self.location.path}, line {number}"
                 raise StreamSourceError(place, _without_content(error)) from None
         return lines, False
-
-    def _content(self) -> bytes:
-        parts, size = [], 0
-        with self.location.opened() as content:
-            while part := content.read_at(_READ_BYTES, size):
-                parts.append(part)
-                size += len(part)
-            if content.failure is not None:
-                raise content.failure
-        return b"".join(parts)
 
 
 def _without_content(error: ValueError) -> str:
@@ -122,7 +113,7 @@ def read_agent_traces(  # noqa: PLR0913 - the options of files
 ) -> DataPipelineBuilder:
     """Read the session files of coding agents: one chat record for each session.
 
-    A record is ``{"messages", "tools"?, "metadata"}``; ``metadata`` tells ``harness``,
+    A record is ``{"messages", "tools"?, "metadata"}``; ``metadata`` holds ``harness``,
     ``session_id``, ``cwd``, ``model``, ``started_at`` and ``cli_version`` as far as the file has
     them, ``left_out`` (how many things are not in the messages, by reason) and ``torn`` (the last
     line is not complete, because the session is running). ``tools`` is there only if the file has
@@ -133,7 +124,7 @@ def read_agent_traces(  # noqa: PLR0913 - the options of files
     (``~/.pi/agent/sessions``), Droid (``~/.factory/sessions``) and exports of Hermes, one session
     in each line. Of a session with several branches, that of the last line is read. A session that
     grows gives another record when it is read again; the others stay the same, so that
-    ``_reuse_outcomes`` keeps what was made of them. Files without messages give no record.
+    ``_reuse_outcomes`` keeps their results. Files without messages give no record.
 
     Sessions hold what the agent read: use ``chat.Secrets`` and the group ``pii`` behind this
     reader. A line that is no JSON, or a file of another form, is a failed item, which the stream's
@@ -141,10 +132,10 @@ def read_agent_traces(  # noqa: PLR0913 - the options of files
 
     Args:
         path: A folder, a list of files or a pattern, also as URLs; see `read_jsonl`.
-        harness: ``claude_code``, ``codex``, ``pi``, ``droid`` or ``hermes``; by default the one
-            that the first lines tell.
-        sidechains: Whether the talk of other agents of Claude Code, in a file of the session or in
-            one of its own, is left out (``drop``), or becomes ``records``, with
+        harness: ``claude_code``, ``codex``, ``pi``, ``droid`` or ``hermes``; by default it is
+            recognized by the first lines.
+        sidechains: Whether the messages of other agents of Claude Code, in a file of the session or
+            in one of its own, are left out (``drop``), or become ``records``, with
             ``metadata.sidechain``.
         reasoning: Whether messages keep their ``reasoning_content``.
         pattern: The files to keep. It is matched against the whole path.

@@ -29,7 +29,7 @@ class Session:
 
     Attributes:
         messages: The messages; results stand anywhere behind their call.
-        facts: What the record tells about the session in ``metadata``; null is left out.
+        facts: Facts about the session, which become ``metadata`` of the record; none is null.
         left_out: How many things are not in the messages, by reason.
         tools: The schemas of tools, if the file has them.
     """
@@ -44,6 +44,13 @@ class Session:
         for name, fact in facts.items():
             if fact is not None:
                 self.facts.setdefault(name, fact)
+
+    def text_of(self, content: object) -> str:
+        """Return a content that is a text; others but null are empty, and counted as left out."""
+        if isinstance(content, str):
+            return content
+        self.left_out["content"] += content is not None
+        return ""
 
     def records(self, *, reasoning: bool) -> Iterator[Record]:
         """Yield the record of the session; none if it has no messages.
@@ -79,7 +86,9 @@ class Session:
             if text_entry(message, "role", place) == TOOL:
                 text_entry(message, "tool_call_id", place)
             for position, call in enumerate(message.get("tool_calls", [])):
-                text_entry(call, "id", f"{place}.tool_calls[{position}]")
+                at = f"{place}.tool_calls[{position}]"
+                text_entry(call, "id", at)
+                text_entry(call[FUNCTION], "name", f"{at}.{FUNCTION}")
 
     def _joined(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the messages; several texts of one and nothing else are one text."""
@@ -99,12 +108,9 @@ class Session:
 
     def _with_results_behind_calls(self) -> Iterator[dict[str, Any]]:
         """Yield the messages, each call's result behind its message, with the name of the call."""
-        results = {
-            one["tool_call_id"]: one for one in self.messages if one["role"] == TOOL
-        }  # the last one counts
-        self.left_out["result_again"] += sum(one["role"] == TOOL for one in self.messages) - len(
-            results
-        )
+        answers = [one for one in self.messages if one["role"] == TOOL]
+        results = {one["tool_call_id"]: one for one in answers}  # the last one counts
+        self.left_out["result_again"] += len(answers) - len(results)
         known: set[str] = set()
         for message in self.messages:
             if message["role"] == TOOL:
@@ -129,8 +135,19 @@ def _says_something(message: Mapping[str, Any]) -> bool:
     )
 
 
-def call_of(name: str, identity: str, arguments: object) -> Call:
-    """Return a call; arguments that are no object, nor the text of one, are its ``input``."""
+def block_type(block: object) -> Any:
+    """Return the type of a block of a content; ``None`` if it is no block."""
+    return block.get("type") if isinstance(block, dict) else None
+
+
+def call_of(name: object, identity: object, arguments: object) -> Call:
+    """Return a call; arguments that are no object, nor the text of one, are its ``input``.
+
+    Args:
+        name: The name of the function. `Session.records` refuses another value than a text.
+        identity: The id of the call, as ``name``.
+        arguments: The arguments.
+    """
     if isinstance(arguments, str):
         try:
             found = json_text_value(arguments, "arguments") if arguments.strip() else {}
@@ -145,15 +162,15 @@ def call_of(name: str, identity: str, arguments: object) -> Call:
 
 
 def branch(lines: list[Line], key: str, parent_keys: tuple[str, ...]) -> set[str] | None:
-    """Return the names of the lines from the last one back to the first; ``None`` without names.
+    """Return the ids of the lines on the branch of the last line; ``None`` if no line has an id.
 
-    Sessions are trees: a user who goes back begins a new branch. A line whose parent is not in the
-    file stands behind the line before it.
+    Sessions are trees: to go back in a session begins a new branch. A line whose parent is not in
+    the file follows the line before it.
 
     Args:
         lines: The lines of a session.
-        key: The key of a line's own name.
-        parent_keys: The keys of the name of the line before, the first that is not null.
+        key: The key of the id of a line.
+        parent_keys: The keys of the id of the parent. The first that is not null counts.
     """
     named = {line[key]: line for line in lines if isinstance(line.get(key), str)}
     if not named:

@@ -76,7 +76,7 @@ class FrameCursor(FileCursor):
             self.counter.settle(path, error)
 
     def _frames(self, content: Content) -> list[Frame]:
-        """Return the next frames, at least one; none at the end of the file."""
+        """Return the frames of the next block: at least one, but none at the end of the file."""
         frames: list[Frame] = []
         path, start = self.location.path, self._start
         data = content.read_at(BLOCK_BYTES, start)

@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final, Protocol, Self
@@ -11,7 +12,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.files.descriptors import open_descriptor
 
-_SKIP_BYTES: Final = 1 << 20  # bytes read at once when skipping
+_BYTES_AT_ONCE: Final = 1 << 20
 
 
 class ByteSource(Protocol):
@@ -38,6 +39,21 @@ class Content(ABC):
     @abstractmethod
     def read_at(self, size: int, offset: int) -> bytes:
         """Return ``size`` bytes from ``offset``; fewer only at the end or before `failure`."""
+
+    def read_all(self, limit: int | None = None) -> bytes:
+        """Return the bytes of the file from its start, at most ``limit``; all if it is ``None``.
+
+        Raises:
+            StreamSourceError: The file cannot be read.
+        """
+        parts: list[bytes] = []
+        size, most = 0, sys.maxsize if limit is None else limit
+        while part := self.read_at(min(_BYTES_AT_ONCE, most - size), size):
+            parts.append(part)
+            size += len(part)
+        if self.failure is not None:
+            raise self.failure
+        return b"".join(parts)
 
     @abstractmethod
     def close(self) -> None:
@@ -117,7 +133,7 @@ class WindowedContent(Content):
             self._start = offset
             return
         while (missing := offset - self._start) > 0:
-            self._fill(min(missing, _SKIP_BYTES))
+            self._fill(min(missing, _BYTES_AT_ONCE))
             if not self._window:
                 return  # the source ends before the offset
             passed = min(missing, len(self._window))

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from dagster_dataops import load_result
 from dagster_dataops.checkpoints.folder.joint_results import check_together
 from dagster_dataops.errors import InputError
+from dagster_dataops.foundation.places.bucket import CopiedFile, StoreBucket
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.execution.splitting import operator_for, splits
 from tests.faults.crashing import DyingAfter, in_child
@@ -27,6 +29,10 @@ def test_results_of_two_runs_of_a_node_are_not_read_together(tmp_path: Path) -> 
     with pytest.raises(InputError, match="of run old, and .* of run killed"):
         run(act(_concurrency_mode="single"), mixed, node(tmp_path, "both"))
     check_together(mixed[:1])
+    bucket = StoreBucket("s3://docs", tmp_path, {})
+    copies = [replace(one, location=CopiedFile(bucket, one.path)) for one in mixed]
+    with pytest.raises(InputError, match="s3://docs/.* of run old, and s3://docs/.* of run killed"):
+        check_together(copies)
 
     run(operator, dataset, folder, run="next")
     check_together([load_result(place) for place in folder.outputs.values()])

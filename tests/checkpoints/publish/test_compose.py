@@ -1,22 +1,14 @@
 """Results made of settled spans that may be damaged."""
 
 import random
-import shutil
-import threading
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dagster_dataops.checkpoints.publish import cleanup
-from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
 from dagster_dataops.checkpoints.publish.compose import compose
-from dagster_dataops.checkpoints.publish.funnel import funnel
-from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.runners import record_runner
-from dagster_dataops.operators.outcomes.dispositions import disposition
 from tests.execution.helpers import (
     MODES,
     SMALL,
@@ -30,8 +22,7 @@ from tests.execution.helpers import (
     run,
     write_input,
 )
-from tests.journals import SpanTable
-from tests.nodes import CheckpointContent, JsonlWriter, background, deleting
+from tests.nodes import CheckpointContent, JsonlWriter
 
 _RECORDS = plan(random.Random(2).choices(["keep", "expand", "drop", "fail", "replace"], k=60))
 
@@ -187,131 +178,3 @@ def test_a_damaged_segment_does_not_become_the_result(
 
     linked = _composed_after(tmp_path, monkeypatch, hurt, ["keep"] * 20)
     assert [path.name for path in linked[-1:]] != ["segment-00001.jsonl"]
-
-
-def table(records: int, failed: int = 0, **counts: Any) -> SpanTable:
-    made = SpanTable()
-    made.records, made.failed = records, failed
-    made.counts = {f".seconds {name[1:]}": number for name, number in counts.items()}
-    return made
-
-
-def rows(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    return [tuple(row.values())[1:5] for row in found]
-
-
-def test_usual_records_enter_and_leave_every_part() -> None:
-    found = funnel(["a", "b"], table(7, p0=0.5, p1=1.2345), Counter())
-    assert rows(found) == [(7, 7, 0, 0)] * 2
-    assert [(row["name"], row["seconds"]) for row in found] == [("a", 0.5), ("b", 1.234)]
-
-
-def test_dropped_split_and_failed_records_count_where_it_happened() -> None:
-    unusual = Counter(
-        {
-            disposition(emitted=0, dropped=["b: short"], entered=[1, 1]): 3,
-            disposition(emitted=4, dropped={"b: short": 2}, entered=[1, 6, 4]): 1,
-            disposition(failed=2): 2,
-        }
-    )
-    found = funnel(["a", "b", "c"], table(10, failed=2), unusual)
-    # 4 usual, 3 dropped in b, 1 made 6 of which b dropped 2, 2 failed in c
-    assert rows(found) == [(10, 15, 0, 0), (15, 10, 5, 0), (10, 8, 0, 2)]
-
-
-def test_records_that_failed_outside_the_parts_are_in_none() -> None:
-    found = funnel(["a"], table(10, failed=3), Counter({disposition(failed=0): 1}))
-    assert rows(found) == [(8, 7, 0, 1)]
-
-
-def _with_checkpoints(path: Path, count: int = 2) -> None:
-    for number in range(1, count + 1):
-        folder = node(path).checkpoints / str(number)
-        folder.mkdir(parents=True)
-        (folder / "journal").write_bytes(b"x" * 100)
-
-
-def _entries(path: Path) -> list[str]:
-    return sorted(entry.name for entry in node(path).path.iterdir())
-
-
-def test_checkpoints_are_moved_at_once_and_deleted_in_the_background(tmp_path: Path) -> None:
-    _with_checkpoints(tmp_path)
-    remove_checkpoints(node(tmp_path))
-    assert _entries(tmp_path) == [".removed"]
-    assert (node(tmp_path).path / ".removed" / "0" / "2" / "journal").exists()
-    delete_removed(node(tmp_path))
-    deleting.finish()
-    assert _entries(tmp_path) == []
-
-
-def test_a_node_without_checkpoints_stays_as_it_is(tmp_path: Path) -> None:
-    node(tmp_path).path.mkdir()
-    remove_checkpoints(node(tmp_path))
-    delete_removed(node(tmp_path))
-    deleting.finish()
-    assert _entries(tmp_path) == []
-
-
-def test_a_checkpoint_file_linked_to_the_result_is_unlinked_at_once(tmp_path: Path) -> None:
-    _with_checkpoints(tmp_path)
-    node(tmp_path).result.write_bytes(b"{}\n")
-    (node(tmp_path).checkpoints / "1" / "segment").hardlink_to(node(tmp_path).result)
-    remove_checkpoints(node(tmp_path))
-    assert node(tmp_path).result.stat().st_nlink == 1
-
-
-def test_checkpoints_that_a_killed_run_moved_are_deleted_by_the_next(tmp_path: Path) -> None:
-    for _ in range(3):
-        _with_checkpoints(tmp_path)
-        remove_checkpoints(node(tmp_path))
-    removed = node(tmp_path).path / ".removed"
-    assert sorted(entry.name for entry in removed.iterdir()) == ["0", "1", "2"]
-    delete_removed(node(tmp_path))
-    deleting.finish()
-    assert _entries(tmp_path) == []
-
-
-def test_a_folder_deleted_meanwhile_by_an_earlier_run_is_created_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Deletion continues after a run has released its lock: the next run may be at this point."""
-    _with_checkpoints(tmp_path)
-    times = iter(range(10))
-
-    def made_and_taken_away(folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        if next(times) < 3:
-            shutil.rmtree(folder)
-
-    monkeypatch.setattr(cleanup, "make_folder", made_and_taken_away)
-    remove_checkpoints(node(tmp_path))
-    assert _entries(tmp_path) == [".removed"]
-    assert next(times) == 4
-
-
-def test_checkpoints_that_cannot_be_removed_are_an_error_that_names_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _with_checkpoints(tmp_path)
-
-    def refuse(*given: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(StorageError, match=r"checkpoints.*remove the checkpoints.*denied"):
-        remove_checkpoints(node(tmp_path))
-
-
-def test_a_sync_does_not_wait_for_a_deletion(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release = threading.Event()
-    monkeypatch.setattr(shutil, "rmtree", lambda *given, **named: release.wait(30))
-    _with_checkpoints(tmp_path)
-    remove_checkpoints(node(tmp_path))
-    delete_removed(node(tmp_path))
-    background.finish()
-    assert deleting.native_id is not None
-    release.set()
-    deleting.finish()

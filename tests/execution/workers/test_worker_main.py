@@ -1,5 +1,3 @@
-import math
-import os
 import threading
 from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe
@@ -7,10 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dagster_dataops.execution.workers.parent_death import end_with_parent
 from dagster_dataops.execution.workers.worker_main import serve
 from tests.execution.engine import (
     STOP,
@@ -23,7 +18,6 @@ from tests.execution.engine import (
     protocol,
 )
 from tests.execution.helpers import act, expected_results, plan, write_input
-from tests.faults.crashing import in_child
 from tests.journals import Span, segment_path
 
 _RECORDS = plan(["keep", "expand", "fail", "drop"])
@@ -112,71 +106,3 @@ def test_a_worker_ends_when_its_connection_closes(tmp_path: Path) -> None:
     connection.close()
     serve(theirs, _assignment(tmp_path), act(), Termination())
     theirs.close()
-
-
-def test_a_process_bound_to_a_pipe_that_has_closed_ends_at_once() -> None:
-    reader, writer = os.pipe()
-
-    def bind() -> None:
-        os.close(writer)
-        end_with_parent(reader)
-
-    os.close(writer)
-    writer = os.dup(reader)  # something that the child may close
-    assert in_child(bind) in {1, -9}
-    os.close(reader)
-    os.close(writer)
-
-
-def test_every_process_bound_to_a_pipe_ends_with_it() -> None:
-    import time
-
-    reader, writer = os.pipe()
-    bound, binds = os.pipe()
-    children = []
-    for _ in range(3):
-        child = os.fork()
-        if not child:
-            os.close(writer)
-            end_with_parent(reader)
-            os.write(binds, b".")
-            time.sleep(60)
-            os._exit(0)
-        children.append(child)
-    for _ in children:
-        assert os.read(bound, 1)
-    os.close(writer)
-    statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert set(statuses) <= {-9, 1}
-    for descriptor in (reader, bound, binds):
-        os.close(descriptor)
-
-
-_LARGE = st.integers(0, 2**64 - 1)
-_SMALL = st.integers(0, 2**32 - 1)
-
-
-_SPAN = st.builds(Span, _LARGE, _LARGE, *[_SMALL] * 4, _LARGE, _LARGE, _SMALL, _SMALL)
-
-
-@given(_LARGE, _LARGE, st.sampled_from(Mode), st.floats(0) | st.just(math.inf))
-def test_ranges_arrive_as_they_were_sent(start: int, end: int, mode: Mode, patience: float) -> None:
-    for order in (Range(start, end, mode, patience), Range(start, end)):
-        message = protocol.pack_range(order)
-        assert protocol.unpack_range(message) == order
-        assert message != STOP
-
-
-@given(_LARGE, _SPAN, st.floats(0, 1e9))
-def test_messages_arrive_as_they_were_sent(offset: int, span: Span, seconds: float) -> None:
-    message = protocol.pack(Kind.SPAN, offset, *span)
-    assert message[0] == Kind.SPAN
-    assert protocol.unpack(message) == [offset, *span]
-    assert protocol.unpack(protocol.pack(Kind.DONE, seconds)) == [seconds]
-    assert protocol.unpack(protocol.pack(Kind.READY)) == []
-
-
-def test_faults_with_any_text_arrive() -> None:
-    message = protocol.pack_fault("full \ud800 é")
-    assert message[0] == Kind.FAULT
-    assert protocol.unpack(message) == ["full \\ud800 é"]

@@ -245,6 +245,37 @@ def test_a_package_that_is_installed_counts_by_its_code_where_it_is_the_operator
     assert _version(tmp_path / "one", script) != _version(tmp_path / "two", script)
 
 
+_WITH_FINDER = """
+import sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("proj.deep"):
+            raise KeyError(name)
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("before", ["", _WITH_FINDER], ids=["usual finders", "one that raises"])
+def test_a_folder_without_init_in_a_package_that_is_not_imported_counts_by_its_code(
+    tmp_path: Path, before: str
+) -> None:
+    versions = []
+    for name, value in (("one", 1), ("same", 1), ("two", 2)):
+        files = {
+            "proj/__init__.py": "",
+            "proj/deep/__init__.py": "raise RuntimeError('imported')",
+            "proj/deep/folder/inner/leaf.py": f"def last(data):\n    return {value}\n",
+            "proj/operators.py": """
+                def target(data):
+                    from proj.deep.folder.inner import leaf
+                    return leaf.last(data)
+                """,
+        }
+        _write(tmp_path / name, files)
+        versions.append(_version(tmp_path / name, before + _PRINT))
+    assert versions[0] == versions[1] != versions[2]
+
+
 _EDITED = """
 from pathlib import Path
 from dagster_dataops.foundation.hashing.code import code_digest
@@ -273,6 +304,10 @@ def test_a_moved_module_counts_under_its_former_name():
     present = "dagster_dataops.foundation.hashing.values"
     assert counted_module(present) == "dagster_dataops.hashing.values"
     assert counted_module("dagster_dataops.training.cooking") == "dagster_dataops.cooking"
+    secrets = "dagster_dataops.operators.secrets"
+    assert counted_module(f"{secrets}.hidden_errors") == "dagster_dataops.operators.hidden_errors"
+    former = "dagster_dataops.operators.options.secret_texts"
+    assert counted_module(f"{secrets}.secret_texts") == former
     for other in ("dagster_dataops.foundation.hashing_more", "dagster_dataops.data", "json"):
         assert counted_module(other) == other
 

@@ -50,6 +50,9 @@ def test_the_format_is_detected() -> None:
         ({"messages": [USER], "system": {"cpu": 1}}, "messages"),
         ({"messages": [{"role": "system", "content": "s"}, USER], "system": "s"}, "messages"),
         ({"messages": [USER], "tools": [{"name": "f", "input_schema": {}}]}, "anthropic"),
+        ({"messages": [USER], "tools": '[{"name": "f", "input_schema": {}}]'}, "anthropic"),
+        ({"messages": [USER], "tools": '[{"name": "f"}]'}, "messages"),
+        ({"messages": [USER], "tools": '[{"input_schema"'}, "messages"),
         ({"messages": json.dumps([USER])}, "messages"),
         ({"messages": "Hello"}, None),
         ({"messages": "[", "question": "a", "answer": "b"}, "messages"),
@@ -157,6 +160,8 @@ def test_results_and_texts_of_a_user_of_anthropic_are_one_turn() -> None:
         ],
     }
     assert data.chat.ToMessages().forward(dict(converted)) == record
+    as_texts = {key: json.dumps(converted[key]) for key in ("messages", "tools")}
+    assert data.chat.ToMessages().forward(converted | as_texts) == record
     assert data.chat.ToAnthropic().forward(dict(converted)) == converted
 
 

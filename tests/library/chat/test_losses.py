@@ -133,6 +133,30 @@ def test_no_empty_turn_stands_for_what_was_dropped(name: str) -> None:
         getattr(data.chat, name)("drop").forward(seen)
 
 
+@each(
+    "case",
+    [
+        ("ToShareGPT", {"content": None, "reasoning_content": "r"}),
+        ("ToShareGPT", {"content": "", "reasoning_content": "r"}),
+        ("ToShareGPT", {"content": None, "audio": {"id": "a"}}),
+        ("ToAnthropic", {"content": None, "audio": {"id": "a"}}),
+        ("ToAnthropic", {"content": "", "audio": {"id": "a"}}),
+    ],
+)
+def test_no_empty_turn_stands_for_an_answer_that_was_not_in_the_content(case) -> None:
+    name, answer = case
+    with pytest.raises(UnfitRecordError, match=r"messages\[1\]: .* can hold nothing of it"):
+        getattr(data.chat, name)("drop").forward(record(USER, {"role": "assistant"} | answer))
+
+
+def test_an_empty_answer_and_an_empty_result_stay() -> None:
+    empty = record(
+        USER, CALLING, RESULT | {"content": "", "is_error": True}, DONE | {"content": ""}
+    )
+    for name in ("ToShareGPT", "ToAnthropic"):
+        assert getattr(data.chat, name)("drop").forward(empty)
+
+
 def test_a_prompt_alone_is_no_request() -> None:
     with pytest.raises(UnfitRecordError, match="messages: Anthropic can hold nothing of it"):
         data.chat.ToAnthropic().forward(record({"role": "system", "content": "s"}))

@@ -10,6 +10,7 @@ USER, ASSISTANT = {"role": "user", "content": "a"}, {"role": "assistant", "conte
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 RESULT = {"role": "tool", "tool_call_id": "c", "content": "r"}
+BLANK = {"type": "text", "text": " "}
 SYSTEM, TOOL = {"role": "system", "content": "s"}, {"role": "tool", "content": "t"}
 
 
@@ -47,6 +48,8 @@ SYSTEM, TOOL = {"role": "system", "content": "s"}, {"role": "tool", "content": "
             "empty_content",
             {},
         ),
+        ([USER, CALLING | {"content": [BLANK, BLANK]}, RESULT, ASSISTANT], None, {}),
+        ([USER, ASSISTANT | {"content": [BLANK, BLANK]}], "empty_content", {}),
         ([{"role": "developer", "content": "d"}, USER, ASSISTANT], None, {}),
         ([USER, {"role": "assistant", "reasoning_content": "r"}], None, {}),
     ],

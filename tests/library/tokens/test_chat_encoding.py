@@ -1,4 +1,5 @@
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +7,7 @@ import pytest
 
 from dagster_dataops import Drop, data
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
+from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer
 from dagster_dataops.library.analysis.unicode_normalization import valid_text
 from tests.execution.helpers import node, run, write_input
 from tests.library.adversarial import HOSTILE, SCRIPTS
@@ -95,6 +97,42 @@ def test_a_vocabulary_needs_the_ids_of_special_tokens() -> None:
         data.tokens.EncodeChat("whitespace", "chatml")
 
 
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ({"<a>": 65}, "'<a>': 65, the id of 'A'"),
+        ({"<a>": 200}, "the id of '\ufffd'"),
+        ({"<a>": 256, "<b>": 256}, "'<b>': 256, the id of '<a>'"),
+        ({"<a>": -1}, "an id of at least 0"),
+        ({"": 256}, "give a name"),
+    ],
+)
+def test_a_special_token_has_a_name_and_an_id_of_its_own(ids: dict[str, int], message: str) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(message)):
+        data.tokens.EncodeChat("bytes", PLAIN, special_ids=ids)
+
+
+def test_a_special_token_of_a_vocabulary_keeps_its_id() -> None:
+    pytest.importorskip("bpe_openai", reason="needs the extra tokens")
+    data.tokens.EncodeChat("o200k_base", PLAIN, special_ids={"<|endoftext|>": 199999})
+    with pytest.raises(DefinitionError, match=r"'<\|end\|>': 199999, the id of '<\|endoftext\|>'"):
+        data.tokens.EncodeChat("o200k_base", PLAIN, special_ids={"<|end|>": 199999})
+
+
+@pytest.mark.parametrize("name", ["bytes", "o200k_base", "tokenizer.json"])
+@pytest.mark.parametrize("unknown", [400_000, -1, 1 << 40])
+def test_an_id_without_a_token_is_not_left_out(name: str, unknown: int, tmp_path: Path) -> None:
+    if name == "tokenizer.json":
+        tokenizers = pytest.importorskip("tokenizers", reason="needs the extra tokenizers")
+        name = str(tmp_path / name)
+        tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 97})).save(name)
+    elif name != "bytes":
+        pytest.importorskip("bpe_openai", reason="needs the extra tokens")
+    assert tokenizer(name).decode([97])
+    with pytest.raises(DefinitionError, match="tokenizer '"):
+        tokenizer(name).decode([97, unknown])
+
+
 @pytest.mark.parametrize("name", ["<|im_end|>", "<|im_start|>"])
 def test_a_special_token_in_a_content_is_an_error(name: str) -> None:
     options: dict[str, Any] = {"special_ids": SPECIAL}
@@ -124,6 +162,14 @@ def test_weights_choose_turns() -> None:
         encoded([USER, silent])
     with pytest.raises(UnfitRecordError, match="no token is trained"):
         encoded([USER])
+
+
+def test_every_token_is_trained_with_any_template() -> None:
+    text = encoded(template=DROPS_REASONING, train="all")
+    assert text.startswith("[[<user>Hi")
+    assert text.endswith("No.</>]]")
+    with pytest.raises(DefinitionError, match="so also reasoning"):
+        encoded(template=PLAIN, train="all", train_reasoning=False)
 
 
 def test_weights_need_turns_that_can_be_told_apart() -> None:
@@ -217,6 +263,20 @@ def test_a_record_for_each_turn() -> None:
         encoded(template=PLAIN, split_turns=True, mask="prefix")
 
 
+def test_a_long_record_of_a_turn_is_dropped_alone(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"split_turns": True, "max_tokens": 40, "on_overflow": "drop"}
+    assert encoded(template=PLAIN, **options) == ["<user>Hi</><assistant>[[Hö</>]]"]
+    assert isinstance(encoded(template=PLAIN, **options | {"max_tokens": 5}), Drop)
+    dataset = write_input(tmp_path / "input.jsonl", [{"messages": CHAT}, {"messages": CHAT[:2]}])
+    operator = data.tokens.EncodeChat("bytes", PLAIN, _concurrency_mode="single", **options)
+
+    counts = run(operator, dataset, node(tmp_path)).manifest.counts
+
+    assert counts == {"tokens": 56, "trained_tokens": 12, "dropped_turns": 1}
+    with pytest.raises(DefinitionError, match="would write a turn again"):
+        encoded(template=PLAIN, **options | {"on_overflow": "turns"})
+
+
 def test_markers() -> None:
     marks = {"start_marker": "<assistant>", "end_marker": "</>"}
     text = encoded(template=DROPS_REASONING, mask="markers", **marks)
@@ -224,6 +284,14 @@ def test_markers() -> None:
     assert text.endswith("<assistant>[[<think></think>No.</>]]")
     with pytest.raises(UnfitRecordError, match=r"messages\[0\] holds a marker"):
         encoded([{"role": "user", "content": "</>"}, ANSWER], PLAIN, mask="markers", **marks)
+    lines = {"start_marker": "assistant\n", "end_marker": "</>"}
+    for key, value in (("content", "assistant\nNo."), ("name", "'assistant\n'"), ("</>", 1)):
+        chat = [{"role": "user", "content": "a", key: value}, ANSWER]
+        with pytest.raises(UnfitRecordError, match=r"messages\[0\] holds a marker"):
+            encoded(chat, PLAIN, mask="markers", **lines)
+    operator = data.tokens.EncodeChat("bytes", PLAIN, mask="markers", **lines)
+    with pytest.raises(UnfitRecordError, match="tools holds a marker"):
+        operator.forward({"messages": CHAT, "tools": [{"function": {"name": "</>"}}]})
     for options in ({"mask": "markers"}, {"mask": "prefix", **marks}):
         with pytest.raises(DefinitionError, match="needs start_marker and end_marker"):
             encoded(template=PLAIN, **options)

@@ -192,6 +192,8 @@ def test_a_text_that_does_not_fit_fails_alone(tmp_path) -> None:
         ({"lengths_key": "input_ids"}, "one name"),
         ({"input_key": "a", "columns": BOTH}, "leave out input_key"),
         ({"strategy": "bfd"}, "strategy"),
+        ({"columns": BOTH, "label_key": "label"}, "none of the columns behind the first"),
+        ({"columns": BOTH, "label_key": "input_ids"}, "none of the columns behind the first"),
     ],
 )
 def test_options_that_do_not_fit_together_are_refused(options, message) -> None:

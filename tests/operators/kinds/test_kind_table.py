@@ -4,6 +4,7 @@ import ast
 import os
 import pickle
 import signal
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     PipelineDefinitionError,
 )
+from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.operators.kinds import kind_table
 from dagster_dataops.operators.kinds.kind import Inputs, OperatorKind, Tracing
 from dagster_dataops.operators.kinds.kind_table import (
@@ -137,6 +139,12 @@ def test_the_documents_have_a_row_for_each_kind_of_operator() -> None:
 @each("kind", kinds())
 def test_a_kind_survives_pickling(kind: OperatorKind) -> None:
     assert pickle.loads(pickle.dumps(kind)) == kind
+
+
+@each("kind", kinds())
+def test_every_kind_of_operator_has_a_runner(kind: OperatorKind) -> None:
+    module, _, name = kind.runner.partition(":")
+    assert Runner in getattr(import_module(module), name).__mro__
 
 
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])

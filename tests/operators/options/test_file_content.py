@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import pytest
 
 from dagster_dataops import FileContent, Operational, chain, data_register
+from dagster_dataops.operators.options.file_content import content_of
 from tests.each import each
 from tests.execution.helpers import TINY, cut_by, node, run, write_input
 from tests.nodes import ResumePolicy
@@ -82,6 +83,10 @@ def test_other_content_at_the_same_path_is_another_option(
     file.unlink()
     file.write_text("one")
     assert digest_of(**options) == before
+
+
+def test_an_empty_path_does_not_name_the_working_directory() -> None:
+    assert content_of("") == ""
 
 
 def test_the_names_of_the_files_of_a_folder_count(tmp_path: Path) -> None:

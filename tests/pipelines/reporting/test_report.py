@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from dagster_dataops import To, combine, config, data, data_register, pipeline, report
-from dagster_dataops.errors import DataOpsError, ResultMissingError
+from dagster_dataops.errors import DataOpsError, NewerVersionError, ResultMissingError
+from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.pipelines.reporting.changed_records import changed_records
 from dagster_dataops.pipelines.reporting.excerpts import (
@@ -472,3 +473,12 @@ def test_missing_files_have_no_lengths(tmp_path: Path):
 def test_several_files_are_measured_together(tmp_path: Path):
     paths = [write_texts(tmp_path / name, ["abc"]) for name in "abc"]
     assert compared_lengths([], paths)[0]["after"]["texts"] == 3
+
+
+def test_a_manifest_of_a_newer_version_in_a_bucket_is_named_by_its_url(tmp_path):
+    folder = Root(tmp_path, StoreBucket("s3://docs", tmp_path, {}))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "a_results.jsonl.json").write_text('{"made_from": {"format": "99-little"}}')
+
+    with pytest.raises(NewerVersionError, match=r"s3://docs/a/a_results\.jsonl\.json.* 99-little"):
+        published_nodes([folder])

@@ -9,6 +9,7 @@ from dagster_dataops import config, data, data_register, pipeline
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
 from dagster_dataops.readers import read_agent_traces
 from dagster_dataops.testing import assert_resumes_anywhere
+from tests.each import each
 from tests.library.chat.damage import damaged
 from tests.readers.agent_traces.sessions import Claude, item, read, text, tool_use
 
@@ -87,6 +88,82 @@ def test_the_stream_resumes_at_any_record(tmp_path: Path) -> None:
             ],
         )
     assert_resumes_anywhere(lambda: read_agent_traces(str(tmp_path), sidechains="records"))
+
+
+def test_a_file_that_is_damaged_between_two_of_its_records_is_an_error(tmp_path: Path) -> None:
+    talk = Claude()
+    lines = [talk.user("Go."), talk.user("Sub.", isSidechain=True, agentId="x")]
+    write(tmp_path / "a.jsonl", lines)
+    stream = read_agent_traces(str(tmp_path), sidechains="records").and_return()
+    next(iter(stream))
+    state = stream.state_dict()
+    stream = read_agent_traces(str(tmp_path), sidechains="records").and_return()
+    stream.load_state_dict(state)
+    write(tmp_path / "a.jsonl", [{"n": 1}])
+    with pytest.raises(DataPipelineError, match="is no session of a known agent"):
+        list(stream)
+
+
+PI_CALL = {"type": "toolCall", "id": "c", "name": "n", "arguments": {}}
+HERMES_CALL = {"id": "c", "function": {"name": "f", "arguments": "{}"}}
+
+
+def of_pi(content, role: str = "assistant", **more) -> dict:
+    return {"type": "message", "id": "a", "message": {"role": role, "content": content, **more}}
+
+
+def of_hermes(call: dict) -> dict:
+    return {"id": "h", "source": "cli", "messages": [{"role": "assistant", "tool_calls": [call]}]}
+
+
+def without(value: dict, key: str) -> dict:
+    return {name: one for name, one in value.items() if name != key}
+
+
+INCOMPLETE = [
+    (item("function_call", arguments="{}", call_id="c"), "function.name holds null"),
+    (item("custom_tool_call", name=1, input="a"), "function.name holds a number"),
+    (item("function_call", name="f", call_id=1), "id holds a number"),
+    (item("function_call_output", output="a"), "tool_call_id holds null"),
+    (of_pi([without(PI_CALL, "name")]), "function.name holds null"),
+    (of_pi([without(PI_CALL, "id")]), "id holds null"),
+    (of_pi([text("a")], "toolResult"), "tool_call_id holds null"),
+    (of_pi([{"type": "image", "data": "AAEC"}], "user"), "mimeType holds nothing"),
+    (of_hermes(without(HERMES_CALL, "id")), "id holds null"),
+    (of_hermes({"id": "c", "function": {}}), "function.name holds null"),
+]
+
+
+@each("case", INCOMPLETE)
+def test_nothing_is_made_up_for_what_an_agent_did_not_write(case, tmp_path: Path) -> None:
+    line, message = case
+    with pytest.raises(DataPipelineError, match=message):
+        read(tmp_path / "a.jsonl", line)
+
+
+def said_by_codex(*parts: object) -> dict:
+    return item("message", role="user", content=[{"type": "input_text", "text": "Go."}, *parts])
+
+
+LEFT_OUT = [
+    ([said_by_codex({"type": "input_text"})], {"input_text": 1}),
+    ([said_by_codex(), item("message", role="user", content={"a": 1})],
+     {"content": 1, "empty_turn": 1}),
+    ([said_by_codex(), item("reasoning", summary=[{"type": "summary_text"}, 1])],
+     {"None": 1, "summary_text": 1}),
+    ([said_by_codex(), item("function_call", name="f", call_id="c"),
+      item("function_call_output", call_id="c", output={"success": True})], {"content": 1}),
+    ([of_pi([text("Go."), 1])], {"None": 1}),
+    ([of_pi({"a": 1}), {**of_pi("Go.", "user"), "id": "b", "parentId": "a"}],
+     {"content": 1, "empty_turn": 1}),
+]  # fmt: skip
+
+
+@each("case", LEFT_OUT)
+def test_contents_of_other_forms_are_counted(case, tmp_path: Path) -> None:
+    lines, expected = case
+    (record,) = read(tmp_path / "a.jsonl", *lines)
+    assert record["metadata"]["left_out"] == expected
 
 
 def test_a_session_that_grows_is_processed_again_and_the_others_are_not(

@@ -1,6 +1,8 @@
 """The check ``trained_tokens``."""
 
+from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from dagster_dataops.library.analysis.tokenizers.tokenization import Tokenizer
 
 _NOT_TRAINED: Final = -100
-_STEPS: Final = 1000  # the median is one of so many shares
+_STEPS: Final = 1000  # shares of records are counted in steps of 1/1000
 _RATIO: Final = {"type": "number", "minimum": 0, "maximum": 1}
 
 
@@ -175,17 +177,13 @@ class _Labels(RecordInspector):
         )
 
     def _spread(self) -> dict[str, float]:
-        """Return the smallest, middle and largest share of a record, rounded down."""
+        """Return the smallest, median and largest share of the records, rounded down."""
         known = [step for step, number in enumerate(self._shares) if number]
         if not known:
             return {}
-        half, reached, middle = sum(self._shares) / 2, 0, 0
-        for step in known:
-            reached += self._shares[step]
-            middle = step
-            if reached >= half:
-                break
-        steps = {"min_share": known[0], "median_share": middle, "max_share": known[-1]}
+        reached = list(accumulate(self._shares))
+        median = bisect_left(reached, reached[-1] / 2)
+        steps = {"min_share": known[0], "median_share": median, "max_share": known[-1]}
         return {key: step / _STEPS for key, step in steps.items()}
 
 
@@ -199,7 +197,7 @@ def _shown(decoder: "Tokenizer", ids: list[int], labels: list[int]) -> str:
 
 
 def _fault(ids: Any, labels: Any, keys: tuple[str, str]) -> tuple[str, Any] | None:
-    """Return what is wrong with the labels of a record, and the value to show."""
+    """Return the problem of the ids and labels of a record, and the value to show; or ``None``."""
     for key, value in zip(keys, (ids, labels), strict=True):
         if not isinstance(value, list) or any(type(one) is not int for one in value):
             return f"{key} is no list of integers", value

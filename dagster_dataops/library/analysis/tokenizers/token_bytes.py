@@ -1,22 +1,22 @@
-"""The bytes of a text that tokens stand for, where these make up the text."""
+"""Lengths of byte-level tokens, from which the places of tokens in a text follow."""
 
 import json
 import unicodedata
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-# Steps before byte-level tokens that only cut a text, or leave out some of it.
-_CUTS: Final = frozenset({"Split", "Digits"})
-# The length of a token that is no text in bytes: with it, no sum is that of a text.
+# Pre-tokenizers that change no character: they split a text, and may remove some of it.
+_SPLITS: Final = frozenset({"Split", "Digits"})
+# The length of a token whose bytes are unknown: with it, no sum is the length of a text.
 _NO_LENGTH: Final = 1 << 60
 
 
 class TokenBytes(NamedTuple):
-    """What byte-level tokens tell of their text.
+    """The lengths of the tokens of a byte-level tokenizer.
 
     Attributes:
         lengths: The number of bytes of each token, by id.
-        keeps: Whether the tokenizer takes a text as it is.
+        keeps: Returns whether the normalizer leaves a text as it is.
     """
 
     lengths: list[int]
@@ -24,29 +24,33 @@ class TokenBytes(NamedTuple):
 
 
 def token_bytes(loaded: Any) -> TokenBytes | None:
-    """Return what the tokens of a tokenizer tell of their text; ``None`` if they do not tell.
+    """Return the lengths of the tokens of a tokenizer; ``None`` if it is not byte-level.
 
-    They do if each is a run of bytes, and nothing is added or replaced: so a text whose length is
-    the sum of those of its tokens is made of them.
+    Each token of such a tokenizer is a sequence of bytes of the text, and no byte is added or
+    replaced. If the lengths of the tokens of a text add up to its length, none was removed either.
 
     Args:
         loaded: A tokenizer of the package tokenizers.
     """
     normalizer = _state(loaded.normalizer)
     keeps = _NORMALIZERS.get(normalizer.get("type"))
-    if keeps is None or not _cuts_alone(_state(loaded.pre_tokenizer)) or not _pairs(loaded.model):
+    if (
+        keeps is None
+        or not _only_splits(_state(loaded.pre_tokenizer))
+        or not _merges_bytes(loaded.model)
+    ):
         return None
     lengths = _lengths(loaded)
     return None if lengths is None else TokenBytes(lengths, keeps)
 
 
 def trims(loaded: Any) -> bool:
-    """Return whether the places of tokens leave out the spaces at their ends."""
+    """Return whether the offsets of tokens leave out the spaces at their ends."""
     return '"trim_offsets":true' in json.dumps(_state(loaded.post_processor), separators=(",", ":"))
 
 
 def _state(step: Any) -> dict[str, Any]:
-    """Return the options of a step; none if there is no step."""
+    """Return the options of a step of a tokenizer; empty if there is no step."""
     state: dict[str, Any] = {} if step is None else json.loads(step.__getstate__())
     return state
 
@@ -62,21 +66,18 @@ def _is_any(_text: str) -> bool:
 _NORMALIZERS: Final[dict[str | None, Callable[[str], bool]]] = {None: _is_any, "NFC": _is_composed}
 
 
-def _cuts_alone(state: dict[str, Any]) -> bool:
-    """Return whether the steps before the model cut a text, and write its bytes as characters."""
-    *cuts, last = state["pretokenizers"] if state.get("type") == "Sequence" else [state]
+def _only_splits(state: dict[str, Any]) -> bool:
+    """Return whether the pre-tokenizers only split a text, and write its bytes as characters."""
+    *splits, last = state["pretokenizers"] if state.get("type") == "Sequence" else [state]
     plain = last.get("type") == "ByteLevel" and not last["add_prefix_space"]
-    return plain and all(step["type"] in _CUTS for step in cuts)
+    return plain and all(step["type"] in _SPLITS for step in splits)
 
 
-def _pairs(model: Any) -> bool:
-    """Return whether a model merges pairs of bytes, and marks nothing."""
-    marks = (
-        (model.continuing_subword_prefix, model.end_of_word_suffix, model.dropout)
-        if (type(model).__name__ == "BPE")
-        else (True,)
-    )
-    return not any(marks)
+def _merges_bytes(model: Any) -> bool:
+    """Return whether a model merges byte pairs, without prefixes, suffixes or dropout."""
+    if type(model).__name__ != "BPE":
+        return False
+    return not (model.continuing_subword_prefix or model.end_of_word_suffix or model.dropout)
 
 
 def _lengths(loaded: Any) -> list[int] | None:

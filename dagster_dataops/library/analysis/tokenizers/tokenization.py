@@ -20,6 +20,11 @@ from dagster_dataops.library.loaded_files import LoadedFile
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.file_content import content_of
 
+FILE_ENDING: Final = ".json"
+"""The ending of the path of a tokenizer; other names are those of vocabularies."""
+
+_BYTES: Final = range(256)
+_IDS: Final = range(1 << 32)  # of the package tokenizers
 _WORD: Final = re.compile(r"\S+")
 # The first bytes of UTF-8 characters; the other bytes of a character are in between.
 _CONTINUES: Final = range(0x80, 0xC0)
@@ -31,27 +36,30 @@ class Encoded(NamedTuple):
 
     Attributes:
         ids: The id of each token.
-        place: Returns start and end, in characters, of the token of a number. A token of some bytes
-            of a character covers it.
+        place: Returns start and end, in characters, of the token at an index. A token that has some
+            bytes of a character covers this character.
     """
 
     ids: list[int]
     place: Callable[[int], tuple[int, int]]
 
     def covering(self, start: int, end: int) -> tuple[int, int]:
-        """Return start and end, in tokens, of those with a character of a span."""
-        place, count = self.place, len(self.ids)
-        first = _first(0, count, lambda number: place(number)[1] > start)
-        return first, _first(first, count, lambda number: place(number)[0] >= end)
+        """Return the first token that overlaps a span of characters, and the end of the last one.
+
+        Both are indices of tokens; they are equal if there is none.
+        """
+        place, numbers = self.place, range(len(self.ids))
+        first = bisect_right(numbers, start, key=lambda number: place(number)[1])
+        return first, bisect_left(numbers, end, first, key=lambda number: place(number)[0])
 
 
 class EncodedBytes(NamedTuple):
-    """The tokens of a text, each of which stands for some bytes of it.
+    """The tokens of a text, each of which is a sequence of its bytes.
 
     Attributes:
         ids: The id of each token.
         text: The text.
-        ends: The number of the byte behind each token.
+        ends: The end of each token, in bytes.
     """
 
     ids: list[int]
@@ -59,28 +67,20 @@ class EncodedBytes(NamedTuple):
     ends: list[int]
 
     def place(self, number: int) -> tuple[int, int]:
-        """Return start and end, in characters, of the token of a number."""
+        """Return start and end, in characters, of the token at an index."""
         start = self.ends[number - 1] if number else 0
         return _character_offsets(self.text, [start, self.ends[number] - start])[1]
 
     def covering(self, start: int, end: int) -> tuple[int, int]:
-        """Return start and end, in tokens, of those with a character of a span that has one."""
+        """Return the first token that overlaps a span of characters, and the end of the last one.
+
+        Both are indices of tokens. The span has a character at least.
+        """
         if not self.text.isascii():
             start, length = len(self.text[:start].encode()), len(self.text[start:end].encode())
             end = start + length
         first = bisect_right(self.ends, start)
         return first, min(bisect_left(self.ends, end, first) + 1, len(self.ids))
-
-
-def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """Return the first number from which on something holds; ``high`` if it never does."""
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 class Tokenizer(ABC):
@@ -107,7 +107,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode_with_offsets(self, text: str) -> Encoded | EncodedBytes:
-        """Return the ids of the tokens, with their places.
+        """Return the ids of the tokens, with their places in the text.
 
         Raises:
             DefinitionError: The tokenizer has no ids.
@@ -115,15 +115,15 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def decode(self, ids: list[int]) -> str:
-        """Return the text of tokens, also of special ones. Parts of characters become U+FFFD.
+        """Return the text of ids, also of special tokens. Parts of characters become U+FFFD.
 
         Raises:
-            DefinitionError: The tokenizer has no ids.
+            DefinitionError: The tokenizer has no ids, or no token for one of these.
         """
 
     @property
     def special(self) -> Mapping[str, int]:
-        """The ids of special tokens, which are no text, by name."""
+        """The ids of the special tokens by name."""
         return {}
 
     @abstractmethod
@@ -176,6 +176,9 @@ class _Bytes(Tokenizer):
 
     @override
     def decode(self, ids: list[int]) -> str:
+        for number in ids:
+            if number not in _BYTES:
+                raise _no_token(self.name, number)
         return bytes(ids).decode(errors="replace")
 
     @override
@@ -217,7 +220,14 @@ class _BytePairs(Tokenizer):
 
     @override
     def decode(self, ids: list[int]) -> str:
-        return b"".join(self._pieces(ids)).decode(errors="replace")
+        least = min(ids, default=0)
+        if least < 0:  # `decode_tokens_bytes` counts from the last token
+            raise _no_token(self.name, least)
+        try:
+            pieces = self._pieces(ids)
+        except KeyError as error:
+            raise DefinitionError(f"tokenizer {self.name!r}: {error.args[0]}") from None
+        return b"".join(pieces).decode(errors="replace")
 
     def _pieces(self, ids: list[int]) -> list[bytes]:
         pieces: list[bytes] = self._encoding.decode_tokens_bytes(ids)
@@ -230,7 +240,7 @@ class _BytePairs(Tokenizer):
 
 
 class _FromFile(Tokenizer):
-    """A tokenizer.json of the package tokenizers. It is pickled with the digest of its file."""
+    """A tokenizer.json of the package tokenizers. It is pickled as the path and its digest."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -255,12 +265,12 @@ class _FromFile(Tokenizer):
 
     @override
     def encode_with_offsets(self, text: str) -> Encoded | EncodedBytes:
-        valid, told = valid_text(text), self._token_bytes
-        if told is not None and told.keeps(valid):
-            # Without the places of all tokens, which take a quarter of the time.
-            [quick] = self._loaded.encode_batch_fast([valid], add_special_tokens=False)
-            ids: list[int] = quick.ids
-            ends = list(accumulate(map(told.lengths.__getitem__, ids)))
+        valid, known = valid_text(text), self._token_bytes
+        if known is not None and known.keeps(valid):
+            # Without the offsets of all tokens, which take a quarter of the time.
+            [fast] = self._loaded.encode_batch_fast([valid], add_special_tokens=False)
+            ids: list[int] = fast.ids
+            ends = list(accumulate(map(known.lengths.__getitem__, ids)))
             if ends and ends[-1] == (len(valid) if valid.isascii() else len(valid.encode())):
                 return EncodedBytes(ids, valid, ends)
         encoded = self._untrimmed.encode(valid, add_special_tokens=False)
@@ -268,13 +278,15 @@ class _FromFile(Tokenizer):
 
     @cached_property
     def _token_bytes(self) -> TokenBytes | None:
-        # Worker processes use all cores; threads besides would keep this process from forking.
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-        return token_bytes(self._loaded)
+        known = token_bytes(self._loaded)
+        if known is not None:
+            # Else `encode_batch_fast` starts threads, and a process with threads cannot be forked.
+            os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        return known
 
     @cached_property
     def _untrimmed(self) -> Any:
-        """The tokenizer, with the spaces at the ends of a token in its place."""
+        """The tokenizer, with offsets that include the spaces at the ends of a token."""
         if not trims(self._loaded):
             return self._loaded
         from tokenizers.processors import ByteLevel
@@ -285,6 +297,9 @@ class _FromFile(Tokenizer):
 
     @override
     def decode(self, ids: list[int]) -> str:
+        for number in ids:  # `decode` leaves out ids without a token
+            if number not in _IDS or self._loaded.id_to_token(number) is None:
+                raise _no_token(self.name, number)
         text: str = self._loaded.decode(ids, skip_special_tokens=False)
         return text
 
@@ -307,6 +322,10 @@ class _FromFile(Tokenizer):
 
 def _no_ids() -> DefinitionError:
     return DefinitionError("tokenizer 'whitespace' has no token ids; use 'bytes' or a vocabulary")
+
+
+def _no_token(name: str, number: int) -> DefinitionError:
+    return DefinitionError(f"tokenizer {name!r} has no token of the id {number}")
 
 
 def _bpe_openai(name: str) -> tuple[Any, Any]:
@@ -334,7 +353,7 @@ def tokenizer(name: str) -> Tokenizer:
         DefinitionError: There is no tokenizer of this name.
         MissingExtraError: Its package is not installed.
     """
-    return _of_file(name) if name.endswith(".json") else _of_name(name)
+    return _of_file(name) if name.endswith(FILE_ENDING) else _of_name(name)
 
 
 def _of_file(name: str, digest: str | None = None) -> Tokenizer:
@@ -366,7 +385,7 @@ def _character_starts(data: bytes, lengths: list[int]) -> list[int]:
 
 
 def _character_offsets(text: str, lengths: list[int]) -> list[tuple[int, int]]:
-    """Return start and end, in characters, of tokens of these numbers of bytes."""
+    """Return start and end, in characters, of tokens whose lengths in bytes are given."""
     ends = list(accumulate(lengths))
     starts = [0, *ends][:-1]
     if text.isascii():

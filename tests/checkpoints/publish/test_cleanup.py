@@ -1,0 +1,106 @@
+"""The removal of checkpoints after a publication."""
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops.checkpoints.publish import cleanup
+from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
+from dagster_dataops.errors import StorageError
+from tests.execution.helpers import node
+from tests.nodes import background, deleting
+
+
+def _with_checkpoints(path: Path, count: int = 2) -> None:
+    for number in range(1, count + 1):
+        folder = node(path).checkpoints / str(number)
+        folder.mkdir(parents=True)
+        (folder / "journal").write_bytes(b"x" * 100)
+
+
+def _entries(path: Path) -> list[str]:
+    return sorted(entry.name for entry in node(path).path.iterdir())
+
+
+def test_checkpoints_are_moved_at_once_and_deleted_in_the_background(tmp_path: Path) -> None:
+    _with_checkpoints(tmp_path)
+    remove_checkpoints(node(tmp_path))
+    assert _entries(tmp_path) == [".removed"]
+    assert (node(tmp_path).path / ".removed" / "0" / "2" / "journal").exists()
+    delete_removed(node(tmp_path))
+    deleting.finish()
+    assert _entries(tmp_path) == []
+
+
+def test_a_node_without_checkpoints_stays_as_it_is(tmp_path: Path) -> None:
+    node(tmp_path).path.mkdir()
+    remove_checkpoints(node(tmp_path))
+    delete_removed(node(tmp_path))
+    deleting.finish()
+    assert _entries(tmp_path) == []
+
+
+def test_a_checkpoint_file_linked_to_the_result_is_unlinked_at_once(tmp_path: Path) -> None:
+    _with_checkpoints(tmp_path)
+    node(tmp_path).result.write_bytes(b"{}\n")
+    (node(tmp_path).checkpoints / "1" / "segment").hardlink_to(node(tmp_path).result)
+    remove_checkpoints(node(tmp_path))
+    assert node(tmp_path).result.stat().st_nlink == 1
+
+
+def test_checkpoints_that_a_killed_run_moved_are_deleted_by_the_next(tmp_path: Path) -> None:
+    for _ in range(3):
+        _with_checkpoints(tmp_path)
+        remove_checkpoints(node(tmp_path))
+    removed = node(tmp_path).path / ".removed"
+    assert sorted(entry.name for entry in removed.iterdir()) == ["0", "1", "2"]
+    delete_removed(node(tmp_path))
+    deleting.finish()
+    assert _entries(tmp_path) == []
+
+
+def test_a_folder_deleted_meanwhile_by_an_earlier_run_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deletion continues after a run has released its lock: the next run may be at this point."""
+    _with_checkpoints(tmp_path)
+    times = iter(range(10))
+
+    def made_and_taken_away(folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        if next(times) < 3:
+            shutil.rmtree(folder)
+
+    monkeypatch.setattr(cleanup, "make_folder", made_and_taken_away)
+    remove_checkpoints(node(tmp_path))
+    assert _entries(tmp_path) == [".removed"]
+    assert next(times) == 4
+
+
+def test_checkpoints_that_cannot_be_removed_are_an_error_that_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with_checkpoints(tmp_path)
+
+    def refuse(*given: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(StorageError, match=r"checkpoints.*remove the checkpoints.*denied"):
+        remove_checkpoints(node(tmp_path))
+
+
+def test_a_sync_does_not_wait_for_a_deletion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(shutil, "rmtree", lambda *given, **named: release.wait(30))
+    _with_checkpoints(tmp_path)
+    remove_checkpoints(node(tmp_path))
+    delete_removed(node(tmp_path))
+    background.finish()
+    assert deleting.native_id is not None
+    release.set()
+    deleting.finish()
