@@ -16,7 +16,7 @@ Given: TypeAlias = Annotated[str | os.PathLike[str], FileContent] | Sequence[Any
 
 
 def given_records(option: str, given: Given, needed: Iterable[FieldKey] = ()) -> Iterator[Record]:
-    """Yield the records of an option: records, or those of the jsonl file at a path.
+    """Yield the records of an option, which has the records or the path of a jsonl file.
 
     Each of the columns ``needed`` must be in some of the records.
 

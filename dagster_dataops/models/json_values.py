@@ -133,7 +133,7 @@ def _loose_end(text: str, at: int, depth: int) -> int:
 
 
 def _next(kind: str, character: str, wanted: str, stack: list[str]) -> str:
-    """Return what must follow a token, of which the first character counts; empty if it is wrong.
+    """Return what must follow a token with this first character; empty if the token is wrong.
 
     ``wanted`` is what the token must be: ``value``, ``key``, ``colon``, ``mark`` for a comma, or
     ``end`` for a bracket that closes; perhaps the last with one of the others. The stack has what

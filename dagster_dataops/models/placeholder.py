@@ -62,9 +62,9 @@ def _texts_for(request: dict[str, Any]) -> Iterator[str]:
 def instance_of(
     schema: dict[str, Any], texts: Iterator[str], definitions: dict[str, Any] | None = None
 ) -> Any:
-    """Return an instance of a JSON Schema as servers take it, with the next of the texts.
+    """Return an instance of a JSON Schema as servers take it; its texts are the next of ``texts``.
 
-    The schema may name the definitions, which are its own by default.
+    ``definitions`` has the schemas that references name, by default those of the schema.
     """
     definitions = schema.get("$defs", {}) if definitions is None else definitions
     if "$ref" in schema:

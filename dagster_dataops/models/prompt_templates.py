@@ -45,7 +45,7 @@ def _as_json(value: object) -> str:
 
 
 def rendered(text: str, values: Mapping[str, Any]) -> str:
-    """Return a prompt: a Jinja template that sees the values by name, and the filter ``tojson``.
+    """Render a Jinja template. It sees the values by name, and the filter ``tojson``.
 
     Raises:
         UnfitRecordError: The template needs a value that is not there.

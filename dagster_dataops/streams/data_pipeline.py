@@ -15,7 +15,8 @@ from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
 from dagster_dataops.streams.sharding.marks import check_inputs
-from dagster_dataops.streams.stages.round_robin import ConcatStage, RoundRobinStage
+from dagster_dataops.streams.stages.concatenating import ConcatStage
+from dagster_dataops.streams.stages.round_robin import RoundRobinStage
 from dagster_dataops.streams.stages.sampling import SampleStage
 from dagster_dataops.streams.stages.zipping import ZipStage
 

@@ -15,9 +15,10 @@ from dagster_dataops.streams.core.sequences import SequenceSource
 from dagster_dataops.streams.core.stage import Stage, UnaryStage
 from dagster_dataops.streams.positioned_stream import PositionedStream
 from dagster_dataops.streams.result_stream import ResultRecords
+from dagster_dataops.streams.stages.concatenating import ConcatStage
 from dagster_dataops.streams.stages.mapping import Map, RandomMap
 from dagster_dataops.streams.stages.prefetching import Prefetch
-from dagster_dataops.streams.stages.round_robin import ConcatStage, RoundRobinStage
+from dagster_dataops.streams.stages.round_robin import RoundRobinStage
 from dagster_dataops.streams.stages.sampling import SampleStage
 from dagster_dataops.streams.stages.taking import ContiguousShard, Shard, Skip, Take
 from dagster_dataops.streams.stages.zipping import ZipStage

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DataPipelineError, StreamDefinitionError, StreamStateError
+from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.streams.core.arguments import check_count, check_seed
 from dagster_dataops.streams.core.item_failures import (
@@ -23,7 +23,7 @@ from dagster_dataops.streams.core.item_failures import (
     OnError,
     check_unbroken,
 )
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, restoring
 from dagster_dataops.streams.core.stage_tree import share_of
 from dagster_dataops.streams.core.unused_results import warn_if_unused
 from dagster_dataops.streams.identity.held_objects import HeldObjects
@@ -444,14 +444,9 @@ class PositionedStream(Operations):
         )
         failures, cursor = self._opened()
         failures.kept = self.quarantined
-        try:
+        with restoring():
             cursor.restore(content["position"])
             failures.restore(content.get("failures", []))
-        except StreamStateError:
-            raise
-        except (TypeError, ValueError, LookupError) as error:
-            msg = f"its position is damaged: {type(error).__name__}: {error}"
-            raise StreamStateError(msg) from error
         self._end_reading()
         self._failures, self._cursor, self._is_closed = failures, cursor, False
         self._drawn_seeds = {**self._drawn_seeds, **content.get("seeds", {})}

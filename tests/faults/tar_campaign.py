@@ -18,7 +18,7 @@ from pathlib import Path
 from dagster_dataops import read_tar
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.training.filestores.source_info import split_name
+from dagster_dataops.training.filestores.sample_names import split_name
 from dagster_dataops.training.filestores.tars.shard_scan import BY_TARFILE, TarShard, scan
 
 SIZES = (b"-0000000001\0", b"\x80" + bytes(10) + b"\x05", b"\xff" * 12, b"\x80" + b"\x7f" * 11)

@@ -1,6 +1,7 @@
 """States of streams as version 2 has written them are read, and the same items follow."""
 
 import json
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -74,6 +75,43 @@ def test_a_position_that_lacks_a_value_or_has_another_is_refused(
     for one in wrong:
         with pytest.raises(StreamStateError, match="its position is damaged"):
             cases.opened(name).load_state_dict(state | {"position": one})
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_damaged_position_of_an_input_or_a_nested_stream_is_refused(
+    cases: ModuleType, name: str
+) -> None:
+    stream = cases.opened(name)
+    list(islice(stream, cases.COUNTS[1]))
+    state = json.loads(json.dumps(stream.state_dict()))
+    stream.close()
+    for position in damaged(state["position"]):
+        again = cases.opened(name)
+        with pytest.raises(StreamStateError):  # while it is loaded, or when the part is reached
+            again.load_state_dict(state | {"position": position})
+            list(islice(again, LIMIT))
+        again.close()
+
+
+OPAQUE: Final = {"files", "held", "position"}  # values that the user's objects or other code define
+
+
+def damaged(value: Any) -> Iterator[Any]:
+    """Yield copies of a position, each with one name too many, too few, or with another value."""
+    if isinstance(value, list):
+        for at, one in enumerate(value):
+            yield from ([*value[:at], other, *value[at + 1 :]] for other in damaged(one))
+    if not isinstance(value, dict):
+        return
+    yield value | {"other": 0}
+    for name, one in value.items():
+        yield {key: kept for key, kept in value.items() if key != name}
+        if name in OPAQUE:
+            continue
+        yield value | {name: "text"}
+        if type(one) in {int, bool}:
+            yield from (value | {name: other} for other in (1.5, None, str(one)))
+        yield from (value | {name: other} for other in damaged(one))
 
 
 def test_a_state_of_a_later_version_is_refused_with_both_versions(cases: ModuleType) -> None:

@@ -122,12 +122,12 @@ def preview_job(
 
 @dataclass(frozen=True)
 class _Preview:
-    """Runs all previews as the work of one step, which yields no events."""
+    """Calls a function as the work of a step; there are no events."""
 
     function: Callable[[dg.OpExecutionContext, DataOpsResource], None]
 
     def run(self, context: Any, dataops: DataOpsResource) -> Iterator[StepEvent]:
-        """Run the previews."""
+        """Call the function."""
         self.function(context, dataops)
         yield from ()
 

@@ -10,6 +10,8 @@ import dagster as dg
 
 from dagster_dataops.assets.planning.run_tags import run_tags
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.operators.secrets.secret_options import redacted
+from dagster_dataops.operators.secrets.secret_texts import HIDDEN, without_named
 
 EACH_WINDOW: Final = "@window"
 _ALIASES: Final = {
@@ -22,6 +24,20 @@ _ALIASES: Final = {
 _CRON: Final = "a cron line of five fields, such as '0 2 * * *', or an alias such as '@daily'"
 _ANY: Final = dg.mem_io_manager  # stands for a resource of the rest of the code location
 _NOT_SET: Final = "FAILED_POST_PROCESSING"  # Dagster's reason for a variable that is not set
+_NAMES: Final = frozenset(  # Dagster's reasons whose messages have names, but no values
+    {
+        "FIELD_NOT_DEFINED",
+        "FIELDS_NOT_DEFINED",
+        "FIELD_ALIAS_COLLISION",
+        "MISSING_REQUIRED_FIELD",
+        "MISSING_REQUIRED_FIELDS",
+        "SELECTOR_FIELD_ERROR",
+    }
+)
+_TYPES: Final = {  # by the kind of a type of Dagster without a name
+    "ARRAY": "list",
+    **dict.fromkeys(("MAP", "STRICT_SHAPE", "PERMISSIVE_SHAPE", "SELECTOR"), "dict"),
+}
 _LONGEST: Final = 500  # characters of one of Dagster's reasons, which may list the whole schema
 _FIELDS: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
     ("cron", (str,), _CRON),
@@ -72,7 +88,8 @@ class PipelineSchedule:
         for name, kinds, allowed in _FIELDS:
             value = getattr(self, name)
             if not isinstance(value, kinds):
-                raise ConfigurationError(f"schedule.{name}", value, allowed)
+                shown = without_named(value) if isinstance(value, str) else redacted(name, value)
+                raise ConfigurationError(f"schedule.{name}", shown, allowed)
 
 
 def pipeline_schedule(
@@ -155,10 +172,10 @@ def check_run_config(
     try:
         dg.validate_run_config(resolved, {str(name): one for name, one in wanted.items()})
     except dg.DagsterInvalidConfigError as error:
-        reasons = [_cut(one.message) for one in error.errors if one.reason.name != _NOT_SET]
+        reasons = [_reason(one) for one in error.errors if one.reason.name != _NOT_SET]
         if reasons:
             allowed = f"the run config of {job}: {' '.join(reasons)}"
-            raise ConfigurationError("schedule.run_config", config, allowed) from None
+            raise ConfigurationError("schedule.run_config", HIDDEN, allowed) from None
 
 
 def _required(hooks: Iterable[dg.HookDefinition], definitions: dg.Definitions) -> set[str]:
@@ -168,8 +185,20 @@ def _required(hooks: Iterable[dg.HookDefinition], definitions: dg.Definitions) -
     return {key for one in users for key in one.required_resource_keys}
 
 
-def _cut(message: str) -> str:
-    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+def _reason(error: Any) -> str:
+    """Return the reason of one of Dagster's errors without the value, which may be private."""
+    if error.reason.name in _NAMES:
+        message = str(error.message)
+        return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+    path = ":".join(["root", *error.stack.levels])
+    wanted = getattr(error.error_data, "config_type_snap", None)
+    if wanted is None:
+        return f"The value at path {path} is invalid."
+    if wanted.enum_values:
+        expected = f"one of {', '.join(repr(one.value) for one in wanted.enum_values)}"
+    else:
+        expected = wanted.given_name or _TYPES.get(wanted.kind.name, wanted.kind.name)
+    return f"The value at path {path} must be {expected}."
 
 
 def _check_timezone(timezone: str) -> None:
@@ -187,7 +216,7 @@ def _check_windows(asked: PipelineSchedule, windows: dg.TimeWindowPartitionsDefi
         raise ConfigurationError("schedule.timezone", asked.timezone, allowed)
     if asked.run_config is not None:
         allowed = "left out: schedules of time windows have no run config"
-        raise ConfigurationError("schedule.run_config", asked.run_config, allowed)
+        raise ConfigurationError("schedule.run_config", HIDDEN, allowed)
 
 
 def _static_schedule(

@@ -124,9 +124,9 @@ def _name_of(kind: Any) -> str:
 
 
 def files_of(datasets: Datasets) -> list[Path]:
-    """Return the files with the records of datasets, in order; empty ones are left out.
+    """Return the paths of the files of datasets, in order, without empty files.
 
-    Objects on a store are copied to this machine.
+    Objects on a store are copied to this machine first.
     """
     paths = [dataset.download().path for dataset in datasets]
     files = (PartedFile(path).paths if path.is_dir() else [path] for path in paths)

@@ -55,7 +55,7 @@ def is_text(value: object) -> bool:
 
 
 def shape_of(value: object) -> str:
-    """Return what a value is, in words that hold no secret: its type, of a mapping its keys."""
+    """Describe a value without its content: by its type, or by the keys of a mapping."""
     if isinstance(value, Mapping):
         return f"a mapping with the keys {list(value)}"
     return f"a value of type {type(value).__name__}"

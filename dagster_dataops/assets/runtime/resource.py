@@ -100,15 +100,18 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     @field_validator("storage_options", mode="before")
     @classmethod
     def _options_of_stores(cls, given: Any) -> Any:
-        options = given if isinstance(given, Mapping) else {"": given}
-        for name, value in options.items():
+        allowed = (
+            "storage_options maps names of options to texts or dg.EnvVar(...), which may be "
+            'written as {"env": "NAME"}'
+        )
+        if not isinstance(given, Mapping):
+            msg = f"{allowed}; found {shape_of(given)}"
+            raise ValueError(msg)  # noqa: TRY004 - pydantic reports it
+        for name, value in given.items():
             if not (name and isinstance(name, str) and is_text(value)):
-                msg = (
-                    "storage_options maps names of options to texts or dg.EnvVar(...), which may "
-                    f'be written as {{"env": "NAME"}}; found {shape_of(value)} for {name!r}'
-                )
+                msg = f"{allowed}; found {shape_of(value)} for {name!r}"
                 raise ValueError(msg)
-        return dict(options)
+        return dict(given)
 
     @override
     def __hash__(self) -> int:

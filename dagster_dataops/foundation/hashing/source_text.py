@@ -80,12 +80,15 @@ def _indented(lines: list[str]) -> list[str]:
     """Return the lines of the function that the first line begins, by their indentation.
 
     `inspect.getblock` reads them token by token, which takes far longer. If a text of several lines
-    is indented less, the lines end in it and cannot be parsed.
+    is indented less, the lines end in it and cannot be parsed. All lines are returned if one has a
+    form feed, behind which Python counts the indentation again.
     """
     indent = len(lines[0]) - len(lines[0].lstrip())
     header = False
     for number, line in enumerate(lines):
         text = line.lstrip()
+        if text and "\f" in line:
+            return lines
         if header and text and text[0] not in "#)]}" and len(line) - len(text) <= indent:
             return lines[:number]
         header = header or text.startswith(("def ", "async "))

@@ -10,7 +10,7 @@ _BREAKS: Final = frozenset({"softbreak", "hardbreak"})
 
 @cache
 def commonmark_parser(*, blocks: bool = False) -> Any:
-    """Return the parser of CommonMark; of ``blocks`` alone in a fraction of the time.
+    """Return the parser of CommonMark; with ``blocks``, it finds blocks alone, in far less time.
 
     Raises:
         MissingExtraError: markdown-it-py is not installed.

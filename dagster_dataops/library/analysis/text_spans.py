@@ -10,7 +10,7 @@ Finder: TypeAlias = Callable[[str], Spans]
 def replaced(text: str, spans: Iterable[tuple[int, int]], replacements: Iterable[str]) -> str:
     """Return ``text`` with its spans replaced.
 
-    The spans are in order, without overlaps. There is a replacement for each; there may be more.
+    The spans are in order, without overlaps. There are at least as many replacements.
     """
     pieces: list[str] = []
     place = 0

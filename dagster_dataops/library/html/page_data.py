@@ -176,7 +176,7 @@ def _spread(row: list[_Cell], hanging: dict[int, tuple[str, int]], left: int) ->
     """Return the texts of a row, from the cells that begin in it.
 
     ``hanging`` has the cells of rows before, by column; it is changed to those that go on in the
-    next row. ``left`` rows of the section remain, with this one.
+    next row. ``left`` is the number of rows that the section has left, with this one.
     """
     texts: list[str] = []
 

@@ -108,7 +108,7 @@ class Merge(JoinOperator, join):
 
 
 class _Matches:
-    """Finds the right rows of rising keys, among rows sorted by key.
+    """Finds the rows of the right side for keys in rising order; the rows are sorted by key.
 
     ``unmatched`` takes number and line of each row that was passed and not found.
     """

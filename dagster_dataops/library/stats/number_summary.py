@@ -38,7 +38,7 @@ class NumberSummary:
         return sqrt(max(0.0, self._squares) / (self.count - 1)) if self.count > 1 else 0.0
 
     def quantile(self, share: float) -> float:
-        """Return the number below which a share (0 to 1) lies, between two of them linearly."""
+        """Return the quantile of a share from 0 to 1, interpolated between two numbers."""
         centroids = self.centroids()
         wanted = share * (sum(weight for _, weight in centroids) - 1)
         before, below = centroids[0][0], -1.0

@@ -14,7 +14,7 @@ _LONGEST_VALUE: Final = 100  # characters
 class ValueSummary:
     """Counts the values of a column; numbers are also measured, in a histogram of ``bins`` bins.
 
-    The ``top`` most frequent values are told.
+    The summary has the ``top`` most frequent values.
     """
 
     def __init__(self, bins: int, top: int) -> None:

@@ -35,8 +35,8 @@ class _Parts(NamedTuple):
 class AnswerComparison:
     """Compares answers; see ``verify.MathEqual``.
 
-    Equal numbers differ by the tolerance at most, relatively. ``equal_values`` compares parts that
-    are no numbers; without it, they differ.
+    Numbers are equal within a relative tolerance. ``equal_values`` compares parts that are no
+    numbers; without it, they differ.
     """
 
     def __init__(self, tolerance: float, equal_values: EqualValues | None = None) -> None:

@@ -270,7 +270,7 @@ class BatchState:
             self.failed, self.rounds, self.published = {}, 0, published
 
     def intend(self, counts: dict[str, int], address: str) -> None:
-        """Write down that parts will be submitted: their numbers of requests by digest."""
+        """Write down that parts will be submitted; ``counts`` are their requests, by digest."""
         done = [digest for digest, part in self.parts.items() if part["collected"]]
         for digest in done:  # of the rounds before
             del self.parts[digest]
@@ -350,7 +350,7 @@ class Parts:
         return len(self._keys)
 
     def add(self, key: str, start: int, request: dict[str, Any]) -> None:
-        """Add a request of the record at a byte position; those of one key are sent once."""
+        """Add the request of the record at byte ``start``; requests with one key are sent once."""
         if key in self._keys:
             return
         self._keys.add(key)

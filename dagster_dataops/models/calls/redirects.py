@@ -23,8 +23,8 @@ async def following(
 ) -> AsyncIterator[Any]:
     """Yield the response to a request of aiohttp; redirects are followed with the same method.
 
-    The headers ``own``, such as those with credentials, are for this server alone. ``options``
-    makes the options of the request anew for each redirect.
+    ``private_headers``, such as credentials, are sent to the server of ``url`` alone. ``options``
+    returns the other arguments of each request.
 
     Raises:
         WrongServerError: The server redirects to where the request must not go.

@@ -25,7 +25,13 @@ _MAX_TEXT: Final = 500
 _OVERLOADED: Final = frozenset({429, 503, 529})
 _STATUSES: Final = range(400, 600)
 _PLAIN: Final = (
-    *("message", "detail", "msg", "error_message", "error_description", "title", "errors"),
+    "message",
+    "detail",
+    "msg",
+    "error_message",
+    "error_description",
+    "title",
+    "errors",
 )
 _ANSWERS: Final = ("choices", "data", "output", "content", "candidates")  # also of other APIs
 _CODES: Final = ("code", "type", "status", "error_code", "reason")

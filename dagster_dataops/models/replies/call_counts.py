@@ -38,7 +38,7 @@ class CallCounts:
     def stored(self, stored: StoredReply, *, replays: bool) -> None:
         """Count a stored reply; as paid if its record was interrupted before it was settled.
 
-        ``replays`` tells that the replies are those of a file of the user.
+        With ``replays``, the replies come from a file of the user.
         """
         new = self._store.published <= stored.at < self._store.opened
         own = stored.start == self._context.position

@@ -8,9 +8,9 @@ _LARGEST: Final = 1 << 20  # pixels of a side
 
 
 def image_size(head: bytes) -> tuple[int, int] | None:
-    """Return width and height in pixels from the first bytes of an image; ``None`` if not known.
+    """Return the width and height of an image in pixels; ``None`` if they cannot be read.
 
-    Known are PNG, JPEG, GIF and WebP.
+    ``head`` has the first bytes of a file in one of the formats PNG, JPEG, GIF and WebP.
     """
     try:
         size = _size(head)

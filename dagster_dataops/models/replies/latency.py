@@ -19,7 +19,10 @@ def latency_count(seconds: float) -> str:
 
 
 def latency_quantile(rows: Mapping[str, float], share: float) -> float:
-    """Return the seconds that a share (0 to 1) of the calls did not exceed, of counts by bucket."""
+    """Return the seconds that a share of the calls did not exceed.
+
+    ``rows`` has the number of calls by bucket; the share is from 0 to 1.
+    """
     ordered = sorted((int(bucket), number) for bucket, number in rows.items())
     wanted = share * sum(number for _, number in ordered)
     passed = 0.0

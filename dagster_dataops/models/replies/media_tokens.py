@@ -45,7 +45,7 @@ def media_kind(part: Mapping[str, Any]) -> str:
 def media_tokens(part: Mapping[str, Any], kind: str, stated: Mapping[str, float]) -> float:
     """Return about how many tokens a part of a message counts, by its `media_kind`.
 
-    The numbers by kind that the user states come first.
+    A number for this kind in ``stated``, which the user gives, is used as it is.
     """
     if kind in stated:
         return float(stated[kind])

@@ -142,7 +142,10 @@ class ReplyStore:
             )
 
     def get(self, key: str, *, rejected: bool = True) -> StoredReply | None:
-        """Return the last reply to a request, also a rejected one if allowed; else ``None``."""
+        """Return the last reply to a request; ``None`` without one, or for one that is refused.
+
+        A rejected reply is refused unless ``rejected`` is true.
+        """
         entry = self._find(key)
         if entry is None:
             with storage(self._path, "read the replies"):

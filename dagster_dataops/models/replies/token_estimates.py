@@ -26,8 +26,8 @@ def estimate(
 ) -> tuple[float, float]:
     """Return about how many tokens a request has, and the most that its reply has.
 
-    ``usual_output`` counts for a reply without a limit, ``media`` for a part by its kind:
-    ``image``, ``audio``, ``video``, ``file``.
+    ``usual_output`` is the number of tokens of a reply without a limit. ``media`` has the number
+    of tokens of a part by its kind: ``image``, ``audio``, ``video``, ``file``.
     """
     if "messages" not in request:
         return text_tokens(str(request.get("input"))), 0.0

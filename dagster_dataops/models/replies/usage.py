@@ -10,13 +10,27 @@ _LONGEST: Final = 20  # characters of a number
 _HOLDERS: Final = ("usage", "usageMetadata", "usage_metadata", "token_usage", "meta", "timings")
 _INNER: Final = ("tokens", "billed_units", "usage")
 _TOKENS_IN: Final = (
-    *("prompt_tokens", "promptTokens", "promptTokenCount", "prompt_token_count", "prompt_n"),
-    *("prompt_eval_count", "inputTokens", "inputTokenCount", "input_token_count"),
+    "prompt_tokens",
+    "promptTokens",
+    "promptTokenCount",
+    "prompt_token_count",
+    "prompt_eval_count",
+    "inputTokens",
+    "inputTokenCount",
+    "input_token_count",
+    "prompt_n",
 )
 _TOKENS_IN_UNCACHED: Final = "input_tokens"  # of Anthropic; without those of its caches
 _TOKENS_OUT: Final = (
-    *("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "predicted_n"),
-    *("outputTokenCount", "output_token_count", "generated_tokens", "eval_count"),
+    "completion_tokens",
+    "output_tokens",
+    "completionTokens",
+    "outputTokens",
+    "outputTokenCount",
+    "output_token_count",
+    "generated_tokens",
+    "eval_count",
+    "predicted_n",
 )
 _TOKENS_OUT_SHOWN: Final = ("candidatesTokenCount", "candidates_token_count")  # without thoughts
 _THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count")
@@ -60,7 +74,12 @@ class Usage(NamedTuple):
 
 
 class CountedUsage(NamedTuple):
-    """The tokens of a call, and those of request and reply that are estimated, if any."""
+    """The tokens of a call.
+
+    Attributes:
+        usage: All tokens.
+        estimated: The estimated tokens of request and reply; ``None`` if the server reports both.
+    """
 
     usage: Usage
     estimated: tuple[int, int] | None
@@ -94,7 +113,8 @@ def counted_usage(
 ) -> CountedUsage:
     """Return the tokens of a call; those that the server does not report are estimated.
 
-    ``request_tokens`` is the estimate of the request; an earlier estimate of both counts instead.
+    ``request_tokens`` is the estimate for the request. ``estimated``, an earlier estimate for
+    request and reply, is used instead of a new one.
     """
     usage = usage_of(raw) or Usage()
     if estimated is None:

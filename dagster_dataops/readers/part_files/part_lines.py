@@ -118,11 +118,9 @@ class PartLines(NestingCursor, SourceStage):
         names = [order[place] for place in shard.places(len(order))]
         while self._place < len(names):
             name = names[self._place]
-            self.inner = self.opened_part(self.parts.path(name))
-            if self.to_restore is not None:
-                self.inner.restore(self.to_restore)
-                self.to_restore = None
-            for line in self.inner.items():
+            lines = self.opened_part(self.parts.path(name))
+            self.enter(lines)
+            for line in lines.items():
                 self._number += 1
                 if self._number == 1:
                     line = self.first(line)  # noqa: PLW2901 - the same line

@@ -30,7 +30,7 @@ class SequenceSource(SourceStage):
     """Yield the items of a list or tuple. The index of the next item is saved."""
 
     name: ClassVar[str] = "read_sequence"
-    saved: ClassVar[tuple[str, ...]] = ("next",)
+    saved: ClassVar[tuple[str, ...]] = ("_next",)
     left_out: ClassVar[frozenset[str]] = frozenset({"sequence"})
     sequence: tuple[Any, ...]
 
@@ -52,10 +52,14 @@ class SequenceSource(SourceStage):
     def state(self) -> State:
         return {"next": len(self.sequence) - self._remaining.__length_hint__()}
 
-    @override
-    def restore(self, state: State) -> None:
-        self.reset()
-        self._remaining.__setstate__(self.values_of(state)["next"])
+    @property
+    def _next(self) -> int:
+        """The index of the next item."""
+        return len(self.sequence) - int(self._remaining.__length_hint__())
+
+    @_next.setter
+    def _next(self, index: int) -> None:
+        self._remaining.__setstate__(index)
 
     @override
     def items(self) -> Iterator[Any]:

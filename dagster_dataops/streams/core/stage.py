@@ -7,6 +7,7 @@ between two items is stored in its cursor, so a state can be taken between any t
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -27,13 +28,26 @@ State: TypeAlias = Any
 """The position of a cursor: a small JSON value that is never changed after it was returned.
 
 It is an object with the values of a stage by name, and with the positions of its inputs, a list,
-under ``inputs``. A stage with one input and no value has the position of its input.
+under ``inputs``. The position of a stage with one input and no values is that of its input.
 """
 
 UNNAMED: Final = "unnamed"
 """The key of a position as version 2 has written it: a list of values without names."""
 
 _INPUTS: Final = "inputs"
+_CHECKED_TYPES: Final = frozenset({int, bool, list})
+
+
+@contextmanager
+def restoring() -> Iterator[None]:
+    """Raise the errors of a damaged position in the ``with`` block as `StreamStateError`."""
+    try:
+        yield
+    except StreamStateError:
+        raise
+    except (TypeError, ValueError, LookupError) as error:
+        msg = f"its position is damaged: {type(error).__name__}: {error}"
+        raise StreamStateError(msg) from error
 
 
 class Cursor(ABC):
@@ -42,7 +56,7 @@ class Cursor(ABC):
     Attributes:
         saved: The names of the attributes that are the position, besides the positions of the
             inputs. Their values are JSON values. In states, they have no leading underscore, and
-            their order does not matter. In states of version 2 they have the order of today.
+            their order does not matter. States of version 2 have the values in this order.
         keys: The names in states, each with the name of the attribute.
         opened: The cursors of the inputs.
         counter: Counts failed items.
@@ -117,15 +131,16 @@ class Cursor(ABC):
 
         Raises:
             StreamStateError: The position lacks a value, or has one that the stage does not know.
-            TypeError: A value is no number, where the stage counts.
+            TypeError: A value has another type than at the start.
         """
         alone = not self.keys and len(self.opened) == 1
         values = {_INPUTS: [state]} if alone else self.values_of(state)
         self.reset()
         for key, name in self.keys:
             start, value = getattr(self, name), values[key]
-            if type(start) in {int, bool} and type(value) is not type(start):
-                msg = f"{key} of stage {self.title} is {value!r}, not {type(start).__name__}"
+            if type(start) in _CHECKED_TYPES and type(value) is not type(start):
+                types = f"{type(value).__name__}, not {type(start).__name__}"
+                msg = f"{key} of stage {self.title} is of type {types}"
                 raise TypeError(msg)
             setattr(self, name, value)
         for one, inner in zip(self.opened, values.get(_INPUTS, ()), strict=True):
@@ -141,7 +156,7 @@ class Cursor(ABC):
         if not isinstance(state, dict):
             msg = f"stage {self.title} has a {type(state).__name__} instead of named values"
             raise TypeError(msg)
-        values = self.with_names(state[UNNAMED]) if UNNAMED in state else state
+        values = self.with_names(state[UNNAMED]) if state.keys() == {UNNAMED} else state
         needed = {key for key, _ in self.keys} | ({_INPUTS} if self.opened else set())
         if values.keys() != needed:
             found, expected = (", ".join(sorted(one)) or "none" for one in (values, needed))
@@ -154,7 +169,7 @@ class Cursor(ABC):
         return values
 
     def with_names(self, state: Any) -> dict[str, Any]:
-        """Return a position that version 2 has written with names; see `UNNAMED`."""
+        """Add the names to the values of a position of version 2; see `UNNAMED`."""
         count = len(self.keys)
         parts = [state] if count + len(self.opened) == 1 else state
         values = {key: one for (key, _), one in zip(self.keys, parts[:count], strict=True)}
@@ -201,6 +216,17 @@ class NestingCursor(Cursor):
     @within.setter
     def within(self, state: State) -> None:
         self.inner, self.to_restore = None, state
+
+    def enter(self, cursor: Cursor) -> None:
+        """Read a cursor from now on: from the position to restore, or from its start.
+
+        Raises:
+            StreamStateError: The position is damaged.
+        """
+        if self.to_restore is not None:
+            with restoring():
+                cursor.restore(self.to_restore)
+        self.inner, self.to_restore = cursor, None
 
     @override
     def with_names(self, state: Any) -> dict[str, Any]:

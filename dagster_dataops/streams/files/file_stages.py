@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DamagedFileError, StreamStateError
+from dagster_dataops.errors import DamagedFileError
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.stage import BlockwiseCursor, NestingCursor, SourceStage, State
 from dagster_dataops.streams.files.file_sets import FileSet
@@ -69,20 +69,9 @@ class FileStage(NestingCursor, BlockwiseCursor, SourceStage):
             if number < self._number:
                 continue
             inner = self.file_cursor(self, location, self.counter)
-            if self.to_restore is not None:
-                _restore_inner(inner, self.to_restore)
-            self._number, self.inner, self.to_restore = number, inner, None
+            self.enter(inner)
+            self._number = number
             try:
                 yield from inner.blocks()
             except DamagedFileError as error:
                 self.counter.settle(location.path, error)
-
-
-def _restore_inner(inner: FileCursor, state: State) -> None:
-    try:
-        inner.restore(state)
-    except StreamStateError:
-        raise
-    except (TypeError, ValueError, LookupError) as error:
-        msg = f"its position is damaged: {type(error).__name__}: {error}"
-        raise StreamStateError(msg) from error

@@ -10,10 +10,11 @@ from dagster_dataops.streams.files.file_stages import FileStage
 from dagster_dataops.streams.parallel.parallel_map import UnorderedMap
 from dagster_dataops.streams.sharding.feeds import Feed
 from dagster_dataops.streams.sharding.marks import ShardingMark, marks_below
+from dagster_dataops.streams.stages.concatenating import ConcatStage
 from dagster_dataops.streams.stages.grouping.buckets import Bucket
 from dagster_dataops.streams.stages.mapping import Filter, Map
 from dagster_dataops.streams.stages.repeating import Repeat
-from dagster_dataops.streams.stages.round_robin import ConcatStage, RoundRobinStage
+from dagster_dataops.streams.stages.round_robin import RoundRobinStage
 from dagster_dataops.streams.stages.sampling import SampleStage
 from dagster_dataops.streams.stages.shuffling import Shuffle
 from dagster_dataops.streams.stages.taking import ContiguousShard, Shard, Skip, Take

@@ -17,14 +17,14 @@ from dagster_dataops.streams.core.item_failures import (
     OnError,
 )
 from dagster_dataops.streams.core.seeds import derive_seed
-from dagster_dataops.streams.core.stage import UNNAMED, Cursor, ReadContext, Stage, State
+from dagster_dataops.streams.core.stage import Cursor, NestingCursor, ReadContext, Stage, State
 from dagster_dataops.streams.files.file_stages import FileStage
 
 _END: Final = object()
 
 
 @dataclass(eq=False)
-class YieldFrom(NumberedStage):
+class YieldFrom(NestingCursor, NumberedStage):
     """Yield the items of the streams that ``fn`` returns, one stream after another.
 
     The position before the current item is saved, and the position in its stream. Each stream gets
@@ -49,44 +49,30 @@ class YieldFrom(NumberedStage):
         super().reset()
         self._before: State = None  # the state of the input before the current item
         self._last: list[int] = []  # `begun` before the current item
-        self._inner: _InnerStream | None = None
-        self._to_restore: State = None  # the position to restore in the next stream
+        self.within = None
 
     @property
     def begun_before(self) -> list[int]:
         """The value of `begun` before the current item, or before the next one."""
-        return self.begun if self._inner is None else list(self._last)
+        return self.begun if self.inner is None else list(self._last)
 
     @begun_before.setter
     def begun_before(self, begun: list[int]) -> None:
         self.begun = begun
 
-    @property
-    def within(self) -> State:
-        """The position in the stream of the current item; ``None`` at its start."""
-        return self._to_restore if self._inner is None else self._inner.state()
-
-    @within.setter
-    def within(self, state: State) -> None:
-        self._to_restore = state
-
     @override
     def with_names(self, state: Any) -> dict[str, Any]:
         failed, (*begun, within), *inputs = state
-        values = super().with_names([failed, begun, within, *inputs])
-        if within is not None:
-            files, position = within
-            values["within"] = {"files": files, "position": {UNNAMED: position}}
-        return values
+        return super().with_names([failed, begun, within, *inputs])
 
     @property
     @override
     def is_within(self) -> bool:
-        return self._inner is not None or self._to_restore is not None
+        return self.inner is not None or self.to_restore is not None
 
     @override
     def states_before(self) -> list[State] | None:
-        return None if self._inner is None else [self._before]
+        return None if self.inner is None else [self._before]
 
     @override
     def items(self) -> Iterator[Any]:
@@ -104,13 +90,13 @@ class YieldFrom(NumberedStage):
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self.counter.end(self.counter.settle(item, error, self.counter.before))
                 continue
-            inner.restore(self._to_restore)
-            self._to_restore, self._before, self._last, self._inner = None, before, last, inner
+            self.enter(inner)
+            self._before, self._last = before, last
             yield from self._items_of(inner)
-            self._inner = None
+            self.inner = None
 
-    def _items_of(self, inner: "_InnerStream") -> Iterator[Any]:
-        items = inner.cursor.items()
+    def _items_of(self, inner: Cursor) -> Iterator[Any]:
+        items = inner.items()
         first = next(items, _END)
         if first is not _END:
             self.counter.end(first)
@@ -124,34 +110,43 @@ class YieldFrom(NumberedStage):
         return _InnerStream(stage, stage.open(context))
 
 
-class _InnerStream:
-    """The stream of one item, identified by the files that it reads."""
+class _InnerStream(Cursor):
+    """The stream of one item. The files that it reads are saved, with its position."""
+
+    saved: ClassVar[tuple[str, ...]] = ("files",)
 
     def __init__(self, stage: Stage, cursor: Cursor) -> None:
         self._stage = stage
-        self.cursor = cursor
+        self.opened = [cursor]
 
     @cached_property
     def _files(self) -> list[object]:
         stages = self._stage.ordered()  # sources in memory are not compared
         return [one.identity() for one in stages if isinstance(one, FileStage)]
 
-    def restore(self, state: State) -> None:
-        """Restore a position, unless it is ``None``.
+    @property
+    def files(self) -> list[object]:
+        """The identities of the files; others than those of the stream are refused."""
+        return self._files
 
-        Raises:
-            StreamStateError: It belongs to another stream.
-        """
-        if state is None:
-            return
-        if state["files"] != self._files:
+    @files.setter
+    def files(self, files: list[object]) -> None:
+        if files != self._files:
             msg = "yield_from: the stream of the item reads other files than in the saved state"
             raise StreamStateError(msg)
-        self.cursor.restore(state["position"])
 
-    def state(self) -> State:
-        """Return the position in the stream of the item."""
-        return {"files": self._files, "position": self.cursor.state()}
+    @property
+    @override
+    def title(self) -> str:
+        return f"yield_from (the stream of an item, {self._stage.name})"
+
+    @override
+    def state(self) -> State:  # as the base does it, but it is called for every item
+        return {"files": self._files, "inputs": [self.opened[0].state()]}
+
+    @override
+    def items(self) -> Iterator[Any]:
+        return self.opened[0].items()
 
 
 class _InnerFailures(FailureHandler):

@@ -28,7 +28,7 @@ class CallingStage(UnaryStage):
 
 @dataclass(eq=False)
 class Map(CallingStage):
-    """Apply functions in order to each item, or to its selected parts."""
+    """Apply functions, one after another, to each item or to the parts that a selector selects."""
 
     name: ClassVar[str] = "map"
     keeps_step: ClassVar[bool] = True

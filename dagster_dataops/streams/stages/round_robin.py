@@ -1,4 +1,4 @@
-"""``concat`` and ``round_robin``: yield the items of streams one after another, or in turn."""
+"""``round_robin``: yield one item of each stream in turn."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -106,26 +106,3 @@ class RoundRobinStage(CombinedStage):
                 self._done += 1
                 if self._done > passed:
                     yield item
-
-
-@dataclass(eq=False)
-class ConcatStage(CombinedStage):
-    """Yield the items of one stream after another. The index of the current one is saved."""
-
-    name: ClassVar[str] = "concat"
-    saved: ClassVar[tuple[str, ...]] = ("_at",)
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return max((one.finitude for one in self.sources), default=Finitude.FINITE)
-
-    @override
-    def reset(self) -> None:
-        self._at = 0
-
-    @override
-    def items(self) -> Iterator[Any]:
-        while self._at < len(self.opened):
-            yield from self.opened[self._at].items()
-            self._at += 1

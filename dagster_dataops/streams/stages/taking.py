@@ -10,7 +10,7 @@ from typing_extensions import override
 from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, ShardSlice
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryStage
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage
 
 
 @dataclass(eq=False)
@@ -140,6 +140,14 @@ class ContiguousShard(UnaryStage):
     def reset(self) -> None:
         self._size: int | None = None
         self._taken = 0
+
+    @override
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        uncounted = self._size is None and not self._taken
+        if not uncounted and type(self._size) is not int:
+            msg = f"size of stage {self.title} is of type {type(self._size).__name__}, not int"
+            raise TypeError(msg)
 
     @override
     def items(self) -> Iterator[Any]:

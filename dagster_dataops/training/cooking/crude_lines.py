@@ -18,7 +18,8 @@ from dagster_dataops.streams.files.locations import Location
 from dagster_dataops.training.cooking.crude_sources import Row, RowsByNumber, SourceByNumber
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.jsonl_store import JsonlStore
-from dagster_dataops.training.filestores.source_info import new_sample, split_name
+from dagster_dataops.training.filestores.sample_names import split_name
+from dagster_dataops.training.filestores.source_info import new_sample
 from dagster_dataops.training.filestores.store import FileStore
 
 

@@ -17,9 +17,10 @@ from dagster_dataops.streams.factories import block_bytes
 from dagster_dataops.streams.files.file_sets import FileSet, GivenPaths
 from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.streams.operations import Operations
+from dagster_dataops.streams.stages.concatenating import ConcatStage
 from dagster_dataops.streams.stages.prefetching import Prefetch
 from dagster_dataops.streams.stages.repeating import Repeat
-from dagster_dataops.streams.stages.round_robin import ConcatStage, RoundRobinStage
+from dagster_dataops.streams.stages.round_robin import RoundRobinStage
 from dagster_dataops.streams.stages.sampling import SampleStage
 from dagster_dataops.streams.stages.shuffling import Shuffle
 from dagster_dataops.streams.stages.taking import Shard, Skip, Take

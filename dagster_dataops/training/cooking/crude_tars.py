@@ -69,7 +69,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     """
 
     name: ClassVar[str] = "read_tar"
-    saved: ClassVar[tuple[str, ...]] = ("shard", "start", "sample", "failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("_shard", "start", "sample", "failed_before")
     files: TarStore
     checked: bool
     block_size: int
@@ -113,7 +113,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     @override
     def reset(self) -> None:
         super().reset()
-        self._number = self._first = 0
+        self._shard = self._first = 0
         self._starts = [0]
         self._numbers: list[int] | None = None
         self._failed_before = self.failed
@@ -128,25 +128,34 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     def _state_at(self, read: int) -> State:
         return {
-            "shard": self._number,
+            "shard": self._shard,
             "start": self._starts[read],
             "sample": self._first + read if self._numbers is None else self._numbers[read],
             "failed_before": self._failed_before,
         }
 
-    @override
-    def restore(self, state: State) -> None:
-        values = self.values_of(state)
-        self.reset()
-        self._number, start, self._first, self.failed_before = (
-            values[name] + 0 for name in self.saved
-        )
-        self._starts = [start]
+    @property
+    def start(self) -> int:
+        """The first byte of the next sample in its shard."""
+        return self._starts[self.read]
+
+    @start.setter
+    def start(self, at: int) -> None:
+        self._starts = [at]
+
+    @property
+    def sample(self) -> int:
+        """The number of the next sample."""
+        return self._first + self.read if self._numbers is None else self._numbers[self.read]
+
+    @sample.setter
+    def sample(self, number: int) -> None:
+        self._first = number
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
         left_out = left_out_samples(self) if self.checked else {}
-        for number in range(self._number, len(self.data.shards)):
+        for number in range(self._shard, len(self.data.shards)):
             try:
                 yield from self._of_shard(number, left_out.get(number))
             except DuplicateKeyError:
@@ -158,7 +167,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     def _end_block(self, number: int, at: int) -> None:
         """Go to a byte of a shard; all items of the block were read."""
-        self._number = number
+        self._shard = number
         self._starts, self._numbers = [at], None
         self.begin_block([])
 
@@ -346,7 +355,7 @@ class TarRows(BlockwiseCursor, IndexRows):
     """
 
     name: ClassVar[str] = "index_tar"
-    saved: ClassVar[tuple[str, ...]] = ("shard", "read_samples", "first", "failed_before")
+    saved: ClassVar[tuple[str, ...]] = ("_shard", "read_samples", "_first", "failed_before")
     source: TarSamples
     digests: bool
 
@@ -357,38 +366,29 @@ class TarRows(BlockwiseCursor, IndexRows):
     @override
     def reset(self) -> None:
         super().reset()
-        self._number = self._skipped = self._before = self._first = 0
+        self._shard = self._skipped = self._before = self._first = 0
         self._failed_before = self.failed
 
-    @override
-    def state(self) -> State:
-        return {
-            "shard": self._number,
-            "read_samples": self._before + self.read,
-            "first": self._first,
-            "failed_before": self._failed_before,
-        }
+    @property
+    def read_samples(self) -> int:
+        """The number of samples that were read of the shard."""
+        return self._before + self.read
 
-    @override
-    def restore(self, state: State) -> None:
-        values = self.values_of(state)
-        self.reset()
-        self._number, self._before, self._first, self.failed_before = (
-            values[name] + 0 for name in self.saved
-        )
-        self._skipped = self._before
+    @read_samples.setter
+    def read_samples(self, count: int) -> None:
+        self._before = self._skipped = count
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
         index = self.source.files.index
         left_out = left_out_samples(self.source)
-        for number in range(self._number, len(self.source.data.shards)):
+        for number in range(self._shard, len(self.source.data.shards)):
             self._failed_before = self.counter.count
             yield from self._of_shard(number, left_out.get(number, frozenset()))
             if error := index.error(number):
                 shard = self.source.data.shards[number].name
                 self.counter.settle({"__shard__": shard}, StreamSourceError(*error))
-            self._number, self._first = number + 1, index.firsts[number + 1]
+            self._shard, self._first = number + 1, index.firsts[number + 1]
             self._before = self._skipped = 0
         self._failed_before = self.counter.count
 

@@ -9,12 +9,13 @@ from typing import Any, Final
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.core.transparent import TransparentStage
 from dagster_dataops.streams.parallel.parallel_map import ParallelMap
+from dagster_dataops.streams.stages.concatenating import ConcatStage
 from dagster_dataops.streams.stages.grouping.buckets import Bucket, BucketByLength, DynamicBucket
 from dagster_dataops.streams.stages.grouping.window_packing import Pack
 from dagster_dataops.streams.stages.mapping import Filter, Map
 from dagster_dataops.streams.stages.prefetching import Prefetch
 from dagster_dataops.streams.stages.repeating import Repeat
-from dagster_dataops.streams.stages.round_robin import ConcatStage, RoundRobinStage
+from dagster_dataops.streams.stages.round_robin import RoundRobinStage
 from dagster_dataops.streams.stages.sampling import SampleStage
 from dagster_dataops.streams.stages.shuffling import Shuffle
 from dagster_dataops.streams.stages.taking import ContiguousShard, Shard, Skip, Take

@@ -1,33 +1,11 @@
-"""Names of the files of samples, and `SourceInfo`: where a sample or a file was read."""
+"""`SourceInfo`: where a part of a record was read."""
 
-import re
 from collections.abc import MutableMapping
-from typing import Any, Final
+from typing import Any
 
 from typing_extensions import override
 
 from dagster_dataops.records import SOURCES
-
-_META: Final = re.compile(r"__[^/]*__($|/)")
-NO_PREFIX: Final[str | tuple[str, ...]] = ()
-"""No name begins with it: names that begin with ``_`` must be divided one by one."""
-
-
-def split_name(name: str) -> tuple[str, str] | None:
-    """Return key and part of a file name, by the rules of webdataset and Energon.
-
-    The key ends before the first dot of the last component: ``d/x.y.txt`` has the key ``d/x`` and
-    the part ``y.txt``. A name belongs to no sample if its last component has no dot or begins with
-    one, or if the name is ``__…__`` or is in such a folder.
-    """
-    if "/" not in name and not name.startswith(("_", ".")):
-        key, mark, part = name.partition(".")
-        return (key, part) if mark else None
-    slash = name.rfind("/") + 1
-    dot = name.find(".", slash)
-    if dot <= slash or (name.startswith("__") and _META.match(name)):
-        return None
-    return name[:dot], name[dot + 1 :]
 
 
 class SourceInfo(dict[str, Any]):

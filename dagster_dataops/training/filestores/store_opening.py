@@ -16,7 +16,7 @@ from dagster_dataops.training.filestores.energon_layout import (
 )
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.jsonl_store import JsonlStore
-from dagster_dataops.training.filestores.source_info import split_name
+from dagster_dataops.training.filestores.sample_names import split_name
 from dagster_dataops.training.filestores.store import FileStore
 from dagster_dataops.training.filestores.tar_store import TarStore
 

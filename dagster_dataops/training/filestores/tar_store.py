@@ -8,7 +8,8 @@ from typing_extensions import override
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.training.filestores.energon_layout import ShardedDataset
 from dagster_dataops.training.filestores.prepared_index import prepared_index
-from dagster_dataops.training.filestores.source_info import SourceInfo, split_name
+from dagster_dataops.training.filestores.sample_names import split_name
+from dagster_dataops.training.filestores.source_info import SourceInfo
 from dagster_dataops.training.filestores.store import FileStore
 from dagster_dataops.training.filestores.tars.open_shards import MAX_KEPT, OpenShards
 from dagster_dataops.training.filestores.tars.tar_index import TarIndex

@@ -274,6 +274,13 @@ def test_a_schedule_of_windows_has_status_and_tags(
         ({"running": 1}, DAYS, "schedule.running is 1; it must be true or false"),
         ({"run_config": 5}, None, "schedule.run_config is 5; it must be the run config of a job"),
         ({"run_config": "ops: {}"}, LETTERS, "schedule.run_config is 'ops: {}'"),
+        (
+            {"run_config": "ops: {password: abcd}"},
+            None,
+            "schedule.run_config is 'ops: {password: (hidden)}'",
+        ),
+        ({"run_config": [{"api_key": "abcd"}]}, None, "is [{'api_key': '(hidden)'}]"),
+        ({"run_config": {"a": "abcd"}}, DAYS, "schedule.run_config is '(hidden)'"),
     ],
 )
 def test_what_a_schedule_cannot_have_is_refused(
@@ -290,7 +297,19 @@ def test_what_a_schedule_cannot_have_is_refused(
         ({"ops": {"docs__upper": {"config": {"limitt": 3}}}}, 'unexpected config entry "limitt"'),
         ({"ops": {"docs__uper": {}}}, 'unexpected config entry "docs__uper"'),
         ({"opss": {}}, 'unexpected config entry "opss" at the root'),
-        ({"ops": {"docs__upper": {"config": {"limit": "a"}}}}, 'Value "a"'),
+        (
+            {"ops": {"docs__upper": {"config": {"limit": "private"}}}},
+            "The value at path root:ops:docs__upper:config:limit must be Int",
+        ),
+        (
+            {"ops": {"docs__upper": {"config": {"limit": ["private"]}}}},
+            "path root:ops:docs__upper:config:limit must be dict",
+        ),
+        ({"ops": {"docs__upper": ["private"]}}, "path root:ops:docs__upper must be dict"),
+        (
+            {"ops": {"docs__upper": {"config": {"extra": 1, "text": "private"}}}},
+            "unexpected config entries",
+        ),
         ({"resources": {"dataops": {"config": {"rot": "/x"}}}}, 'unexpected config entry "rot"'),
         ({"execution": {"config": {"workers": 2}}}, 'unexpected config entry "workers"'),
         ({"ops": 5}, "path root:ops must be dict"),
@@ -308,6 +327,7 @@ def test_a_run_config_that_does_not_fit_the_job_is_refused(
     with pytest.raises(ConfigurationError, match=re.escape(said)) as caught:
         scheduled(PipelineSchedule(cron="@daily", run_config=given), partitions, source)
     assert "schedule.run_config" in str(caught.value)
+    assert "private" not in str(caught.value)
 
 
 def test_a_run_config_may_name_what_the_rest_of_the_code_location_has(

@@ -61,6 +61,13 @@ def listed(): pass
 def with_lambda(x):
     return x
 
+if len("form feeds"):
+        \f    def paged(self):
+                \f        a = self
+        return a
+\f
+    def after(self): return self
+
 class Kind:
 \tdef tabbed(self):
 \t\tif self:

@@ -1,1 +1,1 @@
-"""A step whose operators run in another process, which Dagster Pipes starts."""
+"""Run the operators of a step in another process, with Dagster Pipes."""

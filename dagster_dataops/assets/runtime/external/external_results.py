@@ -81,7 +81,7 @@ def _result_of(
 
 
 def _is_kept(tag: str) -> bool:
-    """Return whether to keep a tag: Dagster adds its others itself, but not those of inputs."""
+    """Return whether to pass on a tag; Dagster adds its own, except for versions of inputs."""
     return tag.startswith(_OF_INPUTS) or not tag.startswith(_DAGSTERS)
 
 

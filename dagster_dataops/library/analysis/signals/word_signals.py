@@ -32,7 +32,7 @@ def num_words(text: AnalyzedText, split: Splitter) -> int:
 
 
 class _Kinds(NamedTuple):
-    """The words with a character that is no letter, and those of them that are only punctuation."""
+    """The words with a character that is no letter (mixed), and the marks: punctuation alone."""
 
     mixed: list[str]
     marks: list[str]

@@ -21,9 +21,10 @@ _BLOCK_PAIRS: Final = 64 << 10
 
 
 class SharedBuckets:
-    """The buckets that several records share, by sketches and ranks; ``None`` ranks by position.
+    """The buckets of sketches that several records share.
 
-    The folder is empty, and the memory limit approximate.
+    Without ranks, records are ranked by position. The folder is empty, and the memory limit is
+    approximate.
 
     Attributes:
         count: The number of buckets.

@@ -17,8 +17,8 @@ from dagster_dataops.streams.core.seeds import derive_seed
 from dagster_dataops.streams.core.stage import ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import datasets_of
 from dagster_dataops.streams.files.remote import is_url
+from dagster_dataops.streams.stages.concatenating import ConcatStage
 from dagster_dataops.streams.stages.repeating import Repeat
-from dagster_dataops.streams.stages.round_robin import ConcatStage
 from dagster_dataops.streams.stages.taking import Take
 from dagster_dataops.training.cooking.blending import Blend, BlendEpochized, Leaf, RowRange
 from dagster_dataops.training.cooking.crude_sources import CrudeSource, SourceLabels

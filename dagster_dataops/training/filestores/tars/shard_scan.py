@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from dagster_dataops.errors import DuplicateKeyError, StreamSourceError
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.training.filestores.source_info import NO_PREFIX, split_name
+from dagster_dataops.training.filestores.sample_names import NO_PREFIX, split_name
 from dagster_dataops.training.filestores.tars.tar_headers import (
     BLOCK,
     HeaderReader,

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 from zlib import adler32
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.training.filestores.source_info import split_name
+from dagster_dataops.training.filestores.sample_names import split_name
 
 BLOCK: Final = 512
 Read = Callable[[int, int], bytes]

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from dagster_dataops.errors import DuplicateKeyError, IndexOutdatedError, StreamSourceError
 from dagster_dataops.streams.core.sequences import fresh
-from dagster_dataops.training.filestores.source_info import NO_PREFIX, new_sample, split_name
+from dagster_dataops.training.filestores.sample_names import NO_PREFIX, split_name
+from dagster_dataops.training.filestores.source_info import new_sample
 from dagster_dataops.training.filestores.tars.tar_headers import (
     BLOCK,
     HeaderReader,

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.files.contents import Content, ContentFile
-from dagster_dataops.training.filestores.source_info import split_name
+from dagster_dataops.training.filestores.sample_names import split_name
 from dagster_dataops.training.filestores.tars.tar_headers import BLOCK, damaged, torn
 from dagster_dataops.training.filestores.tars.tar_samples import (
     CutSamples,
