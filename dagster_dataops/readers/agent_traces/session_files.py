@@ -10,7 +10,6 @@ from dagster_dataops.errors import StreamDefinitionError, StreamSourceError, Unf
 from dagster_dataops.readers.agent_traces.harnesses import HARNESSES, harness_of
 from dagster_dataops.readers.agent_traces.sessions import Line
 from dagster_dataops.records import Record, decode
-from dagster_dataops.streams.core.stage import State
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.file_sets import INFER, FileSet, GivenPaths
 from dagster_dataops.streams.files.file_stages import FileCursor, FileStage
@@ -27,11 +26,6 @@ class SessionCursor(FileCursor):
     @override
     def reset(self) -> None:
         self._read = 0
-
-    @override
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self._read += 0  # raises TypeError unless it is a number
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
