@@ -74,11 +74,11 @@ def _wait_for(address: str, server: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def unreliable(address: str, fails: Callable[[str, str], str]) -> Iterator[str]:
-    """Run a proxy before an S3 server that answers 503, or cuts the answer, if ``fails`` says so.
+    """Run a proxy before an S3 server that refuses a request, or cuts its answer, on demand.
 
     Args:
         address: Of the server.
-        fails: Gets method and path; returns ``""``, ``"503"`` or ``"cut"``.
+        fails: Gets method and path; returns ``""``, an HTTP status such as ``"503"``, or ``"cut"``.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -87,8 +87,8 @@ def unreliable(address: str, fails: Callable[[str, str], str]) -> Iterator[str]:
         def forward(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             fault = fails(self.command, self.path)
-            if fault == "503":
-                self.send_response(503)
+            if fault.isdecimal():
+                self.send_response(int(fault))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return

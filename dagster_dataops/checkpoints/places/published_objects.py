@@ -84,7 +84,7 @@ class PublishedObjects:
         Raises:
             StoreRefusedError: It cannot be reached, or lacks a feature that results need.
         """
-        return writing(self.bucket)
+        return writing(self.bucket, self.key)
 
     @property
     def _head_key(self) -> str:

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
+from urllib.parse import parse_qs, urlsplit
 
 import obstore
 import pytest
@@ -114,7 +116,7 @@ def test_a_store_without_conditional_replacement_is_refused(tmp_path):
 
 def test_a_missing_bucket_is_refused_with_the_reason(on_s3, tmp_path):
     with pytest.raises(StoreRefusedError, match="s3://nothing-here: .*there is no such bucket"):
-        open_store(StoreBucket("s3://nothing-here", tmp_path, {}))
+        open_store(StoreBucket("s3://nothing-here", tmp_path, {}), written_below="")
 
 
 def test_wrong_options_are_refused(tmp_path):
@@ -316,4 +318,76 @@ def test_an_address_without_a_store_is_refused_soon(monkeypatch, tmp_path):
         patch.object(object_store, "_PATIENCE", {"retry_timeout": timedelta(days=1)}),
         pytest.raises(StoreRefusedError, match="s3://results: cannot write to the store"),
     ):
-        open_store(StoreBucket("s3://results", tmp_path, {}))
+        open_store(StoreBucket("s3://results", tmp_path, {}), written_below="")
+
+
+@pytest.fixture
+def through(address, monkeypatch, tmp_path):
+    """Return a block in which requests to the root ``root`` pass ``fails``."""
+
+    @contextmanager
+    def begun(fails):
+        with unreliable(address, fails) as proxy, monkeypatch.context() as patched:
+            for name, value in {**SECRETS, "AWS_ENDPOINT_URL": proxy}.items():
+                patched.setenv(name, value)
+            with config.temporary(
+                data_process_scratch=tmp_path / "scratch",
+                data_process_path=f"s3://results/{tmp_path.name}/root",
+            ):
+                yield
+
+    return begun
+
+
+def test_all_requests_of_a_run_are_below_the_prefix_of_the_root(through, registry, tmp_path):
+    below = f"{tmp_path.name}/root/"
+    others = []
+
+    def fails(method: str, path: str) -> str:
+        parts = urlsplit(path)
+        keys = [parts.path.removeprefix("/results").removeprefix("/")]
+        keys += parse_qs(parts.query).get("prefix", [])
+        if not any(key.startswith(below) for key in keys) and "delete" not in parts.query:
+            others.append((method, path))
+            return "403"
+        return ""
+
+    with through(fails):
+        assert len(registry("data.group", _concurrency_mode="single")(double)()(RECORDS)) == 444
+        assert len(load_result(config.results_root() / "double").read()) == 444
+    assert others == []
+
+
+@pytest.mark.parametrize(
+    ("action", "refuses"),
+    [
+        ("write", lambda method, path: method == "PUT"),
+        ("list", lambda method, path: "list-type" in path),
+        ("delete", lambda method, path: path.endswith("?delete")),
+    ],
+)
+def test_a_store_that_refuses_a_right_is_refused_with_its_name(through, registry, action, refuses):
+    operator = registry("data.group", _concurrency_mode="single")(double)()
+    reason = f"cannot {action} objects below it: .*rights to read, write, list and delete"
+    with (
+        through(lambda method, path: "403" if refuses(method, path) else ""),
+        pytest.raises(StoreRefusedError, match=reason),
+    ):
+        operator(RECORDS)
+
+
+def test_listings_and_deletions_whose_answer_breaks_off_are_repeated(through, tmp_path):
+    cut = []
+
+    def fails(method: str, path: str) -> str:
+        asked = "list-type" in path or path.endswith("?delete")
+        cut.extend([path] * asked)
+        return "cut" if asked and len(cut) % 2 else ""
+
+    with through(fails), patch.object(object_store, "_PAUSE_SECONDS", 0):
+        store = open_store(config.results_root().bucket)
+        store.put("broken/one", b"1")
+        assert store.names("broken") == store.names_in("broken") == ["broken/one"]
+        store.remove(["broken/one"])
+        assert store.names("broken") == []
+    assert len(cut) == 8
