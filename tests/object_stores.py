@@ -175,10 +175,10 @@ class FakeStore(ResultStore):
             return self.objects.get(key)
 
     @override
-    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
+    def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
         with self.request():
             found = self.objects.get(key)
-            if found is None or found[1] != version:
+            if found is None or version not in {None, found[1]}:
                 raise ConflictError(key)
             return found[0][start : start + length]
 

@@ -105,7 +105,7 @@ class OperatorExecutor:
             attempt.note(
                 f"finished publishing the result of run {late.run}, which had been cut short"
             )
-        found = existing(folder.checkpoints)
+        found = existing(folder.checkpoints, lock.segments)
         for text in notes_on(folder, [content for content in found if content.foreign]):
             attempt.note(text)
         found = [content for content in found if not content.foreign]

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_read
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
+from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal, restore
 from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.published_files import CHECKPOINTS, MANIFEST, OTHER_VERSIONS
@@ -35,6 +37,7 @@ class BucketClaim(FolderLock, Claim):
         try:
             self._place = place
             self._checkpoints = place.folder / CHECKPOINTS
+            self._segments: dict[Path, SentSegments] = {}
             self._objects = ObjectJournal(place.store, place.key, run)
             self._seen = place.fetch()
             while not self._restore():
@@ -47,7 +50,7 @@ class BucketClaim(FolderLock, Claim):
             raise
 
     def _restore(self) -> bool:
-        """Make the checkpoints of unfinished runs; data that the store lacks is dropped.
+        """Make the journals of unfinished runs; their outputs stay in the store.
 
         Returns:
             Whether all objects were there. Another run deletes them after it has published.
@@ -55,15 +58,28 @@ class BucketClaim(FolderLock, Claim):
         place = self._place
         shutil.rmtree(self._checkpoints, ignore_errors=True)
         draft_of(place.folder / f"{place.name}{MANIFEST}").unlink(missing_ok=True)
+        self._segments.clear()
         after = self._seen.commit if self._seen else 0
-        entries = self._objects.entries(after)
-        return restore(place.store, place.key, entries, self._checkpoints)
+        whole = restore(self._objects, after, self._checkpoints, self.segments)
+        for folder, segments in self._segments.items():
+            format_ = format_of(folder / "journal")
+            if format_ and not is_read(format_):  # it is kept whole for another version
+                segments.fetch()
+        return whole
+
+    @override
+    def segments(self, folder: Path) -> SentSegments:
+        known = self._segments.get(folder)
+        if known is None:
+            known = self._segments[folder] = SentSegments(folder, self._place.store)
+        return known
 
     @override
     def journal(self, path: Path) -> JournalWriter:
         """Return the writer of the journal of a checkpoint; it sends each entry to the store."""
         known = path.parent in self._known
-        return ShippedJournal(path, self._objects, self._place.store, known=known)
+        segments = self.segments(path.parent)
+        return ShippedJournal(path, self._objects, self._place.store, segments, known=known)
 
     @override
     @contextmanager

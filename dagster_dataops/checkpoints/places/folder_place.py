@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
+from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.places.node_place import Claim, NodePlace, StoredFiles
 from dagster_dataops.datasets.published_files import RESULT
 
@@ -18,6 +19,10 @@ class FolderClaim(FolderLock, Claim):
     @override
     def journal(self, path: Path) -> JournalWriter:
         return JournalWriter(path)
+
+    @override
+    def segments(self, folder: Path) -> Segments:
+        return Segments(folder)
 
     @override
     def publishing(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
+from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.foundation.places.bucket import BucketFile
 
 
@@ -37,6 +38,10 @@ class Claim(ABC):
     @abstractmethod
     def journal(self, path: Path) -> JournalWriter:
         """Return the writer of the journal of a checkpoint."""
+
+    @abstractmethod
+    def segments(self, folder: Path) -> Segments:
+        """Return the segments of the checkpoint in a folder, to be read."""
 
     @abstractmethod
     def publishing(

@@ -11,7 +11,6 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
-from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
 from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
@@ -120,14 +119,14 @@ def _link_only_segment(checkpoint: Checkpoint, draft: JsonlWriter) -> None:
     if found is None or checkpoint.table.failed or checkpoint.resumed_records:
         return
     number, size = found
-    path = segment_path(checkpoint.folder, number)
-    if size and path.exists() and path.stat().st_size == size:
+    path = checkpoint.segments.file(number)
+    if size and path is not None and path.stat().st_size == size:
         draft.link(path)
 
 
 def _compose_plainly(checkpoint: Checkpoint, drafts: DraftWriter) -> Drafts | list[int]:
     damaged: list[int] = []
-    for rows, output in joined_outputs(checkpoint.folder, checkpoint.table, damaged):
+    for rows, output in joined_outputs(checkpoint.segments, checkpoint.table, damaged):
         if not damaged:  # else the remaining spans are only checked
             drafts.write(output, rows)
         del output  # before the next one is read, which takes its memory
@@ -209,7 +208,7 @@ def _spans(
     records = 0
     with opened(dataset.location) as source:
         counter = LineCounter(source)
-        for span, output in outputs(checkpoint.folder, checkpoint.table.ordered(), damaged):
+        for span, output in outputs(checkpoint.segments, checkpoint.table.ordered(), damaged):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
             for record in failed:
                 errors.write(error_row(record, dataset.location, records, counter))

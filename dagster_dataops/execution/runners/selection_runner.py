@@ -101,7 +101,7 @@ class _Selection:
         """
         sink, dropped = self._sink, 0
         with (
-            closing(SegmentReader(sink.checkpoint.folder)) as reader,
+            closing(SegmentReader(sink.checkpoint.segments)) as reader,
             _scratch(sink.checkpoint.folder / "scratch") as scratch,
             opened(sink.work.dataset.location) as source,
         ):

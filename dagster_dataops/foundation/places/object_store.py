@@ -206,7 +206,7 @@ class ObjectStore(ResultStore):
                 return status, b""
 
     @override
-    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
+    def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
         with self._unchanged(key):
             return bytes(self._get(key, start, start + length, version).bytes())
 
@@ -216,8 +216,10 @@ class ObjectStore(ResultStore):
             found = self._get(key, start, end, version)
             yield from map(bytes, found.stream(min_chunk_size=_PIECE_BYTES))
 
-    def _get(self, key: str, start: int, end: int, version: Version) -> Any:
-        options: Any = {"range": (start, end), "if_match": version.tag}
+    def _get(self, key: str, start: int, end: int, version: Version | None) -> Any:
+        options: Any = {"range": (start, end)}
+        if version is not None:
+            options["if_match"] = version.tag
         return obstore.get(self._client, key, options=options)
 
     @contextmanager

@@ -70,8 +70,14 @@ class ResultStore(Protocol):
         """Return content and version of an object; ``None`` if it does not exist."""
         ...
 
-    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
-        """Return bytes of an object.
+    def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
+        """Return bytes of an object; fewer only at its end.
+
+        Args:
+            key: Its key.
+            start: The first byte, which the object has.
+            length: How many bytes.
+            version: The version that it must have; ``None`` for any.
 
         Raises:
             ConflictError: It has another version, or does not exist.

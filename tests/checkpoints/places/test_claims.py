@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import xxhash
 
+from dagster_dataops.checkpoints.journal.segment_reader import outputs
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.folder_place import FolderClaim
 from dagster_dataops.checkpoints.publish.commit import commit
@@ -22,7 +23,6 @@ from tests.journals import (
     SpansEntry,
     checksum,
     fresh,
-    segment_path,
 )
 from tests.nodes import Manifest, NodeFolder, draft_of, existing, published
 from tests.object_stores import FakeStore, Request, machine
@@ -41,7 +41,7 @@ def run(folder: NodeFolder, name: str, pieces: list[bytes] = PIECES) -> bytes:
     """Settle each piece as a span, resuming earlier runs, and publish; return the result."""
     claim = folder.place.claim(name, 0)
     try:
-        found = existing(folder.checkpoints)
+        found = existing(folder.checkpoints, claim.segments)
         content = found[0] if found else fresh(folder.checkpoints)
         checkpoint = Checkpoint(content, FINGERPRINT, name, 0, claim.journal)
         gaps = checkpoint.table.gaps
@@ -70,10 +70,10 @@ def _interval():
 
 
 def _outputs(checkpoint: Checkpoint) -> Iterator[bytes]:
-    for span, segment, offset in checkpoint.table.ordered():
-        data = segment_path(checkpoint.folder, segment).read_bytes()[offset:][: span.output_bytes]
-        assert checksum(data) == span.output_check
-        yield data
+    damaged: list[int] = []
+    places = checkpoint.table.ordered()
+    yield from (data for _, data in outputs(checkpoint.segments, places, damaged))
+    assert damaged == []
 
 
 def manifest_of(folder: NodeFolder, name: str, result: bytes) -> Manifest:
