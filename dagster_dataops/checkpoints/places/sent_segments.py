@@ -57,7 +57,10 @@ class _SentFile:
     def add(self, start: int, end: int, key: str, place: int) -> None:
         """Add a piece; it replaces earlier pieces where they overlap: a stream was cut off."""
         row = bisect_right(self._starts, start)  # almost always the end
-        if row and self._ends[row - 1] > start:
+        if row and (before := self._ends[row - 1]) > start:
+            if before > end:
+                place_of_rest = self._places[row - 1] + end - self._starts[row - 1]
+                self._insert(row, end, before, self._keys[row - 1], place_of_rest)
             self._ends[row - 1] = start
         while row < len(self._starts) and self._starts[row] < end:
             if self._ends[row] > end:
@@ -66,12 +69,15 @@ class _SentFile:
                 break
             for column in (self._starts, self._ends, self._keys, self._places):
                 del column[row]
+        self._insert(row, start, end, key, place)
+        if start <= self.sent:
+            self.sent = max(self.sent, end)
+
+    def _insert(self, row: int, start: int, end: int, key: str, place: int) -> None:
         self._starts.insert(row, start)
         self._ends.insert(row, end)
         self._keys.insert(row, key)
         self._places.insert(row, place)
-        if start <= self.sent:
-            self.sent = max(self.sent, end)
 
     def find(self, at: int) -> tuple[str, int, int] | None:
         """Return the key of the object with a byte, its place there, and how many follow it."""

@@ -19,6 +19,9 @@ from dagster_dataops import (
     load_result,
     read_sequence,
 )
+from dagster_dataops.checkpoints.places import sent_segments
+from dagster_dataops.errors import RunStoppedError
+from dagster_dataops.foundation.places.root import Root
 from tests.execution.helpers import write_input
 from tests.nodes import (
     NodeFolder,
@@ -55,9 +58,14 @@ class Listed(group):
 
 
 @pytest.fixture
-def go_on(tmp_path: Path) -> Callable[[str], NodeFolder]:
+def store() -> FakeStore:
+    return FakeStore()
+
+
+@pytest.fixture
+def go_on(tmp_path: Path, store: FakeStore) -> Callable[[str], NodeFolder]:
     """Return a function that returns the folder of a node on another machine."""
-    store, numbers = FakeStore(), count()
+    numbers = count()
 
     def folder(name: str) -> NodeFolder:
         return NodeFolder.of(machine(tmp_path / f"machine{next(numbers)}", store) / name)
@@ -172,3 +180,59 @@ def test_a_checkpoint_of_other_options_is_kept_until_a_result_is_published(go_on
     assert len(existing(here.checkpoints)) == 3
     run(stopping(at=1000), here := go_on("stopping"), [source])
     assert not here.checkpoints.exists()
+
+
+@data_register("data.object_store_tests", _max_workers=2)
+def tried(record: dict) -> Any:
+    time.sleep(0.002)
+    if record["n"] % 100 == 50:
+        raise ValueError("fifty")
+    return {**record, "text": "x" * 400}
+
+
+def run_until_stored(
+    store: FakeStore, objects: int, operator: Any, folder: NodeFolder, source: JsonlDataset
+) -> None:
+    """Run an operator; stop it when the store has so many objects with outputs."""
+
+    def should_stop() -> str | None:
+        stored = [key for key in list(store.objects) if "/.journal/data/" in key]
+        return "enough" if len(stored) >= objects else None
+
+    with pytest.raises(RunStoppedError):
+        run(operator, folder, [source], should_stop=should_stop, flush_seconds=0)
+
+
+@pytest.mark.parametrize("mode", ["single", "thread", "process"])
+def test_a_run_without_room_for_its_outputs_publishes_the_same(
+    go_on, store, tmp_path, monkeypatch, mode
+):
+    """Every byte that was sent is freed at once, in this run and in the one that resumes it."""
+    monkeypatch.setattr(sent_segments, "KEPT_BYTES", 0)
+    source = write_input(tmp_path / "in.jsonl", [{"n": n} for n in range(1500)])
+    operator = tried(_concurrency_mode=mode)
+    whole = NodeFolder.of(Root(tmp_path / "whole") / "tried")
+    run(operator, whole, [source])
+
+    run_until_stored(store, 2, operator, go_on("tried"), source)
+    here = go_on("tried")
+    report = run(operator, here, [source], flush_seconds=0)
+
+    assert 0 < report.manifest.resumed < 1500
+    assert here.result.read_bytes() == whole.result.read_bytes()
+    assert here.errors.read_bytes() == whole.errors.read_bytes()
+    assert here.kept.read_bytes() != b""
+
+
+def test_a_resume_reads_no_outputs_before_it_publishes(go_on, store, tmp_path, monkeypatch):
+    source = write_input(tmp_path / "in.jsonl", [{"n": n} for n in range(1500)])
+    run_until_stored(store, 1, tried(), go_on("tried"), source)
+    there = go_on("tried")
+    read = []
+    monkeypatch.setattr(FakeStore, "read_range", lambda _, key, *__: read.append(key))
+
+    with pytest.raises(RunStoppedError):
+        run(tried(), there, [source], should_stop=lambda: "at once")
+
+    assert read == []
+    assert existing(there.checkpoints)[0].table.records > 0
