@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
@@ -20,11 +20,13 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from dagster_dataops.configuration import config, root_setting
+from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.places import open_stores
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
     ResultStore,
     Status,
+    Upload,
     Version,
 )
 from dagster_dataops.foundation.places.root import Root
@@ -128,18 +130,23 @@ class FakeStore(ResultStore):
 
     Args:
         request: Returns a block around every request.
+
+    Attributes:
+        objects: Content and version of each object.
+        uploads: The keys of uploads that were begun, and neither finished nor aborted.
     """
 
     url = "fake://bucket"
 
     def __init__(self, request: Request = nullcontext) -> None:
         self.objects: dict[str, tuple[bytes, Version]] = {}
+        self.uploads: set[str] = set()
         self._versions = count(1)
         self.request = request
 
     def seen_by(self, request: Request) -> "FakeStore":
         other = FakeStore(request)
-        other.objects, other._versions = self.objects, self._versions
+        other.objects, other.uploads, other._versions = self.objects, self.uploads, self._versions
         return other
 
     def _store(self, key: str, data: bytes) -> Version:
@@ -168,6 +175,11 @@ class FakeStore(ResultStore):
     def upload(self, key: str, path: Path) -> None:
         with self.request():
             self._store(key, path.read_bytes())
+
+    @override
+    def begin_upload(self, key: str, part_bytes: int) -> Upload:
+        with self.request():
+            return FakeUpload(self, key, part_bytes)
 
     @override
     def read(self, key: str) -> tuple[bytes, Version] | None:
@@ -216,6 +228,32 @@ class FakeStore(ResultStore):
             with self.request():
                 for key in listed:
                     self.objects.pop(key, None)
+
+
+class FakeUpload(Upload):
+    """An upload; each part is a request."""
+
+    def __init__(self, store: FakeStore, key: str, part_bytes: int) -> None:
+        self._store, self._key, self._part_bytes = store, key, part_bytes
+        self._data, self._sent = bytearray(), 0
+        store.uploads.add(key)
+
+    @override
+    def write(self, data: bytes) -> None:
+        self._data += data
+        while len(self._data) - self._sent >= self._part_bytes:
+            with self._store.request():
+                self._sent += self._part_bytes
+
+    @override
+    def finish(self) -> None:
+        self._store.put(self._key, bytes(self._data))
+        self._store.uploads.discard(self._key)
+
+    @override
+    def abort(self) -> None:
+        with suppress(StorageError), self._store.request():
+            self._store.uploads.discard(self._key)
 
 
 def machine(scratch: Path, store: ResultStore, prefix: str = "root") -> Root:

@@ -73,6 +73,11 @@ class JsonlWriter:
         self.rows += rows
         self.size_bytes += len(lines)
 
+    @property
+    def modified_ns(self) -> int:
+        """The modification time of the finished draft, in nanoseconds."""
+        return self._draft.stat().st_mtime_ns
+
     def finish(self) -> JsonlDataset:
         """Fsync the draft and return its handle after publication."""
         with storage(self._draft, "write"):
@@ -80,6 +85,9 @@ class JsonlWriter:
             if not self._scratch:
                 os.fsync(self._file.fileno())
             self._file.close()
+        return self._dataset()
+
+    def _dataset(self) -> JsonlDataset:
         return JsonlDataset(
             self.path,
             size_bytes=self.size_bytes,

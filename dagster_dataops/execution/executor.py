@@ -221,7 +221,7 @@ def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
         attempt.checkpoint.check_synced()  # the syncs ran while the result was composed
         attempt.checkpoint.close()
     attempt.lock.check()
-    return commit(attempt.folder, manifest, attempt.lock.publishing)
+    return commit(attempt.folder, manifest, attempt.lock.publishing, attempt.lock.draft)
 
 
 def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:

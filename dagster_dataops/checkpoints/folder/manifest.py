@@ -377,8 +377,16 @@ class Manifest:
             state = state_at(path)
             published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
         except OSError:  # a missing file is reported when it is read
-            return made
+            return self._in_place(folder) or made
         return replace(made, state=state) if state.changed_ns <= published_ns else made
+
+    def _in_place(self, folder: NodeFolder) -> JsonlDataset | None:
+        """Return the handle of a result of which this machine has no copy."""
+        found = folder.place.find(folder.result.absolute())
+        if found is None:
+            return None
+        state = state_at(found.location)
+        return JsonlDataset(found.location, found.size, self.rows_out, self.fingerprint, state)
 
     def tells_of(self, result: Path) -> bool:
         """Return whether ``result`` is the published file: neither replaced nor edited since."""
@@ -508,7 +516,11 @@ def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether a result, its parts and the files of an artefact are unchanged."""
     from dagster_dataops.datasets.parted_result import is_intact  # of versions before
 
-    if not manifest.tells_of(folder.result) or not is_intact(folder.result, manifest.parted):
+    found = folder.place.find(folder.result)
+    facts = None if found is None else (found.size, found.modified_ns)
+    if facts != (manifest.size_bytes, manifest.modified_ns):
+        return False
+    if not is_intact(folder.result, manifest.parted):
         return False
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
 

@@ -9,8 +9,32 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments
-from dagster_dataops.checkpoints.places.node_place import Claim, NodePlace, StoredFiles
+from dagster_dataops.checkpoints.places.node_place import (
+    Claim,
+    NodePlace,
+    StoredFile,
+    StoredFiles,
+)
+from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import state_at
+
+
+def draft_file(path: Path) -> Path | None:
+    """Return the draft of a file; ``None`` if there is none."""
+    draft = draft_of(path)
+    return draft if draft.exists() else None
+
+
+def file_in_folder(path: Path) -> StoredFile | None:
+    """Return a file of this machine; ``None`` if it is missing."""
+    try:
+        state = state_at(path)
+    except OSError:
+        return None
+    return StoredFile(path, state.size, state.modified_ns)
 
 
 class FolderClaim(FolderLock, Claim):
@@ -25,8 +49,16 @@ class FolderClaim(FolderLock, Claim):
         return Segments(folder)
 
     @override
+    def writer(self, path: Path) -> JsonlWriter:
+        return JsonlWriter(path)
+
+    @override
+    def draft(self, path: Path) -> Path | None:
+        return draft_file(path)
+
+    @override
     def publishing(
-        self, files: Mapping[Path, Path], manifest: bytes
+        self, files: Mapping[Path, Location], manifest: bytes
     ) -> AbstractContextManager[None]:
         del files, manifest  # they are put in place inside the block
         return nullcontext()
@@ -40,7 +72,7 @@ class FolderPlace(NodePlace):
         return FolderClaim(self.folder, run, wait_seconds)
 
     @override
-    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+    def publish(self, files: Mapping[Path, Location], manifest: bytes) -> None:
         del files, manifest  # they are in place
 
     @override
@@ -50,6 +82,10 @@ class FolderPlace(NodePlace):
     @override
     def is_published(self) -> bool:
         return (self.folder / f"{self.name}{RESULT}").exists()
+
+    @override
+    def find(self, path: Path) -> StoredFile | None:
+        return file_in_folder(path)
 
     @override
     def remote(self) -> StoredFiles | None:

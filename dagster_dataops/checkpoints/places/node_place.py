@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments
-from dagster_dataops.foundation.places.bucket import BucketFile
+from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.foundation.places.bucket import Location
 
 
 class Claim(ABC):
@@ -44,13 +45,25 @@ class Claim(ABC):
         """Return the segments of the checkpoint in a folder, to be read."""
 
     @abstractmethod
+    def writer(self, path: Path) -> JsonlWriter:
+        """Return the writer of the draft of a result.
+
+        Args:
+            path: Of the result in the folder.
+        """
+
+    @abstractmethod
+    def draft(self, path: Path) -> Location | None:
+        """Return where the finished draft of a published file is; ``None`` if there is none."""
+
+    @abstractmethod
     def publishing(
-        self, files: Mapping[Path, Path], manifest: bytes
+        self, files: Mapping[Path, Location], manifest: bytes
     ) -> AbstractContextManager[None]:
         """Publish files, all or none; inside the block they are put in place in the folder.
 
         Args:
-            files: For each published file the file with its content: its draft, or itself.
+            files: For each published file where its content is: in its draft, or itself.
             manifest: The manifest.
 
         Raises:
@@ -59,10 +72,17 @@ class Claim(ABC):
 
 
 class StoredFile(NamedTuple):
-    """A published file that this machine has no copy of, and its size."""
+    """A published file.
 
-    location: BucketFile
+    Attributes:
+        location: Where it is.
+        size: Its size in bytes.
+        modified_ns: Its modification time in nanoseconds.
+    """
+
+    location: Location
     size: int
+    modified_ns: int
 
 
 class StoredFiles(NamedTuple):
@@ -109,7 +129,7 @@ class NodePlace(ABC):
         """
 
     @abstractmethod
-    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+    def publish(self, files: Mapping[Path, Location], manifest: bytes) -> None:
         """Publish files that no checkpoint belongs to; of two publications the last one counts.
 
         Args:
@@ -128,6 +148,18 @@ class NodePlace(ABC):
     @abstractmethod
     def is_published(self) -> bool:
         """Return whether the node has a result, perhaps an edited one."""
+
+    @abstractmethod
+    def find(self, path: Path) -> StoredFile | None:
+        """Return a published file, as it was when the folder was last refreshed or claimed.
+
+        Args:
+            path: Of the file in the folder.
+
+        Returns:
+            The file in the folder, perhaps an edited one, or else where the place has it; ``None``
+            if nothing was published.
+        """
 
     @abstractmethod
     def remote(self) -> StoredFiles | None:

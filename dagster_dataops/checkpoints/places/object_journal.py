@@ -97,6 +97,15 @@ class ObjectJournal:
         except ConflictError:
             raise LostError(f"{self._store.url}/{self.key}", "go on", self._holder()) from None
 
+    def check_held(self) -> None:
+        """Check that no other run has taken the node over.
+
+        Raises:
+            LostError: Another run has.
+        """
+        if max(self.numbers(), default=0) >= self._next:
+            raise LostError(f"{self._store.url}/{self.key}", "go on", self._holder())
+
     def _append(self, head: dict[str, Any], frames: bytes = b"") -> int:
         entry = {**head, "token": self.token, "run": self._run}
         self._store.create(self._key(self._next), orjson.dumps(entry) + b"\n" + frames)

@@ -12,7 +12,7 @@ import threading
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -102,11 +102,15 @@ class SentSegments(Segments):
     Args:
         folder: The checkpoint's folder in the working copy.
         store: The store.
+        check_held: Raise a `LostError` if another run has taken the node over. It is called when an
+            object is missing: the other run deletes them after it has published.
     """
 
-    def __init__(self, folder: Path, store: ResultStore) -> None:
+    def __init__(
+        self, folder: Path, store: ResultStore, check_held: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(folder)
-        self._store = store
+        self._store, self._check_held = store, check_held
         self._files: dict[str, _SentFile] = {}
         self._chunks: OrderedDict[tuple[str, int], bytes] = OrderedDict()
         self._changing = threading.RLock()
@@ -128,6 +132,10 @@ class SentSegments(Segments):
                 file.freed = file.freed if here else max(file.freed, end)
                 place += end - start
         self._free_if_many()
+
+    def sent_bytes(self) -> int:
+        """Return how many bytes of files were sent."""
+        return sum(file.end for file in self._files.values())
 
     def keep_whole(self) -> None:
         """Do not free files from now on."""
@@ -196,6 +204,7 @@ class SentSegments(Segments):
         """Return bytes of a file; fewer if they are missing.
 
         Raises:
+            LostError: They are missing because another run has taken the node over.
             StorageError: The store cannot be reached.
         """
         parts = []
@@ -239,6 +248,7 @@ class SentSegments(Segments):
         try:
             chunk = self._store.read_range(key, number * _CHUNK_BYTES, _CHUNK_BYTES, None)
         except ConflictError:  # it was deleted
+            self._check_held()
             chunk = b""
         with self._changing:
             self._chunks[key, number] = chunk

@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
@@ -40,7 +41,7 @@ class LineSelection(Protocol):
         ...
 
 
-def compose(
+def compose(  # noqa: PLR0913
     folder: NodeFolder,
     checkpoint: Checkpoint,
     dataset: JsonlDataset,
@@ -48,6 +49,7 @@ def compose(
     outcomes: bool = False,
     traced: bool = True,
     select: LineSelection | None = None,
+    writer: Callable[[Path], JsonlWriter] = JsonlWriter,
 ) -> Drafts | list[int]:
     """Write result and error file as drafts; check every span on the way.
 
@@ -62,12 +64,13 @@ def compose(
             digest of its input.
         traced: Whether the map is written although no later run needs it.
         select: Chooses the result lines; ``None`` takes the outputs of the spans.
+        writer: As `Claim.writer`.
 
     Returns:
         The drafts, or the starts of the spans that do not pass their checksum: these spans must
         be done again.
     """
-    with drafting(folder, "compose the result") as drafts:
+    with drafting(folder, "compose the result", writer) as drafts:
         if select is not None:
             kept = _kept_journal(folder, dataset, check_input=False) if traced else nullcontext()
             return _compose_selected(checkpoint, dataset, drafts, select, kept)

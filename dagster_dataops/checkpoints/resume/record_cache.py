@@ -133,12 +133,14 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
     content = CheckpointContent.read(folder.path, folder.kept.name)
     if not usable(content):
         return
-    result = folder.result.resolve()
+    found = folder.place.find(folder.result)
+    result = OnlySegment(folder.result.resolve() if found is None else found.location)
     if manifest.outputs or manifest.parted:
-        result = continued.folder / "outcomes.jsonl"  # it is deleted with the checkpoint
-        put_result(folder, result)
+        joined = continued.folder / "outcomes.jsonl"  # it is deleted with the checkpoint
+        put_result(folder, joined)
+        result = OnlySegment(joined)
     # another result does not match its checksums
-    yield OutcomeSource(content, folder.kept, OnlySegment(result))
+    yield OutcomeSource(content, folder.kept, result)
 
 
 def journal_known(

@@ -65,7 +65,12 @@ class SelectionRunner(RecordRunner):
         select = _Selection(sink)
         table = sink.checkpoint.table
         drafts = compose(
-            attempt.folder, sink.checkpoint, sink.work.dataset, traced=traced, select=select
+            attempt.folder,
+            sink.checkpoint,
+            sink.work.dataset,
+            traced=traced,
+            select=select,
+            writer=attempt.lock.writer,
         )
         if not isinstance(drafts, Drafts):
             return drafts

@@ -25,6 +25,7 @@ from dagster_dataops.foundation.places.result_store import (
     ConflictError,
     ResultStore,
     Status,
+    Upload,
     Version,
 )
 
@@ -45,7 +46,9 @@ except ImportError:
 PART_BYTES: Final = 16 << 20  # of an upload
 _LARGE_BYTES: Final = 32 << 20  # from here an upload has parts
 _PIECE_BYTES: Final = 1 << 20  # of an answer
+_MOST_PARTS: Final = 9000  # stores take 10,000
 _CALLS: Final = 3  # parts of an upload at once
+_UPLOAD: Final = "upload to it"
 _PATIENCE_TIME: Final = timedelta(minutes=3)
 _PATIENCE: Final[Any] = {
     "max_retries": 1000,
@@ -106,6 +109,7 @@ class ObjectStore(ResultStore):
 
     def __init__(self, url: str, client: Any, patient: Any = None) -> None:
         self.url = url
+        self.shared = not url.startswith("memory:")
         self._client = client
         self._patient = patient or client
 
@@ -158,7 +162,7 @@ class ObjectStore(ResultStore):
         return self._written(key, data, "create" if seen is None else _update(seen))
 
     def _written(self, key: str, data: bytes, mode: Any) -> Version:
-        with self._named(key, "write"):
+        with self.named(key, "write"):
             try:
                 return _version(
                     obstore.put(self._client, key, data, mode=mode, use_multipart=False)
@@ -172,19 +176,26 @@ class ObjectStore(ResultStore):
 
     @override
     def put(self, key: str, data: bytes) -> None:
-        with self._named(key, "write"):
+        with self.named(key, "write"):
             large = len(data) >= _LARGE_BYTES
             obstore.put(self._client, key, data, use_multipart=large, **_PARTS)
 
     @override
     def upload(self, key: str, path: Path) -> None:
-        with self._named(key, f"upload {path} to it"):
-            large = path.stat().st_size >= _LARGE_BYTES
-            obstore.put(self._client, key, path, use_multipart=large, **_PARTS)
+        with self.named(key, f"upload {path} to it"):
+            size = path.stat().st_size
+            parts = {**_PARTS, "chunk_size": part_bytes(size, PART_BYTES)}
+            obstore.put(self._client, key, path, use_multipart=size >= _LARGE_BYTES, **parts)
+
+    @override
+    def begin_upload(self, key: str, part_bytes: int) -> Upload:
+        with self.named(key, _UPLOAD):
+            options: Any = {"buffer_size": part_bytes, "max_concurrency": _CALLS}
+            return ObjectUpload(self, key, obstore.open_writer(self._client, key, **options))
 
     @override
     def read(self, key: str) -> tuple[bytes, Version] | None:
-        with self._named(key, "read"):
+        with self.named(key, "read"):
             try:
                 found = obstore.get(self._client, key)
                 return bytes(found.bytes()), _version(found.meta)
@@ -193,7 +204,7 @@ class ObjectStore(ResultStore):
 
     @override
     def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
-        with self._named(key, "read"):
+        with self.named(key, "read"):
             try:
                 found = obstore.get(self._client, key, options={"range": (0, length)})
                 return Status(found.meta["size"], _version(found.meta)), bytes(found.bytes())
@@ -224,7 +235,7 @@ class ObjectStore(ResultStore):
 
     @contextmanager
     def _unchanged(self, key: str) -> Iterator[None]:
-        with self._named(key, "read"):
+        with self.named(key, "read"):
             try:
                 yield
             except (*_REFUSED, FileNotFoundError):
@@ -232,7 +243,7 @@ class ObjectStore(ResultStore):
 
     @override
     def status(self, key: str) -> Status | None:
-        with self._named(key, "read"):
+        with self.named(key, "read"):
             try:
                 found = obstore.head(self._client, key)
             except FileNotFoundError:
@@ -245,7 +256,7 @@ class ObjectStore(ResultStore):
             pages = obstore.list(self._client, prefix=f"{prefix}/")
             return sorted(found["path"] for page in pages for found in page)
 
-        with self._named(prefix, "list"):
+        with self.named(prefix, "list"):
             return _repeated(listed)
 
     @override
@@ -254,23 +265,65 @@ class ObjectStore(ResultStore):
             found = obstore.list_with_delimiter(self._client, prefix=f"{prefix}/")
             return sorted(one["path"] for one in found["objects"])
 
-        with self._named(prefix, "list"):
+        with self.named(prefix, "list"):
             return _repeated(listed)
 
     @override
     def remove(self, keys: Iterable[str]) -> None:
         listed = list(keys)
         if listed:
-            with self._named(listed[0], "delete"), suppress(FileNotFoundError):
+            with self.named(listed[0], "delete"), suppress(FileNotFoundError):
                 _repeated(lambda: obstore.delete(self._client, listed))
 
     @contextmanager
-    def _named(self, key: str, action: str) -> Any:
+    def named(self, key: str, action: str) -> Iterator[None]:
+        """Turn errors of the client in the block into a `StorageError` with the URL of a key."""
         try:
             yield
         except (BaseError, OSError, NotImplementedError) as error:
             raise StorageError(f"{self.url}/{key}", action, _reason(error)) from error
         self._client = self._patient
+
+
+class ObjectUpload(Upload):
+    """A multipart upload.
+
+    Args:
+        store: The store.
+        key: The key of the object.
+        writer: The writer of obstore.
+    """
+
+    def __init__(self, store: ObjectStore, key: str, writer: Any) -> None:
+        self._store, self._key, self._writer = store, key, writer
+        self._size = 0
+
+    @override
+    def write(self, data: bytes) -> None:
+        with self._store.named(self._key, _UPLOAD):
+            self._writer.write(data)
+        self._size += len(data)
+
+    @override
+    def finish(self) -> None:
+        try:
+            with self._store.named(self._key, _UPLOAD):
+                self._writer.close()
+        except StorageError:
+            found = self._store.status(self._key)
+            if found is None or found.size != self._size:  # else its answer was lost
+                raise
+
+    @override
+    def abort(self) -> None:
+        with suppress(BaseError, OSError):
+            if not self._writer.closed():
+                self._writer.__exit__(RuntimeError, RuntimeError(), None)
+
+
+def part_bytes(size: int, least: int) -> int:
+    """Return the size of parts, at least ``least``, of which an object of ``size`` has few."""
+    return max(least, -(-size // _MOST_PARTS))
 
 
 _PARTS: Final[dict[str, Any]] = {"chunk_size": PART_BYTES, "max_concurrency": _CALLS}

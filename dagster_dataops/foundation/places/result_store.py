@@ -28,14 +28,40 @@ class ConflictError(Exception):
     """An object was there already, or was not in the expected version: another run is at work."""
 
 
+class Upload(Protocol):
+    """An object that is written in parts; there is none before `finish`."""
+
+    def write(self, data: bytes) -> None:
+        """Append bytes.
+
+        Raises:
+            StorageError: The store cannot be reached.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Make the object.
+
+        Raises:
+            StorageError: The store cannot be reached; there may be an object or not.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Delete the parts, as far as the store can be reached; safe to call twice."""
+        ...
+
+
 class ResultStore(Protocol):
     """Objects by key. Every method may raise a `StorageError`.
 
     Attributes:
         url: The URL of the bucket, for errors.
+        shared: Whether other processes reach the same objects.
     """
 
     url: str
+    shared: bool = True
 
     def create(self, key: str, data: bytes) -> Version:
         """Create an object, in one step.
@@ -64,6 +90,15 @@ class ResultStore(Protocol):
 
     def upload(self, key: str, path: Path) -> None:
         """Write a file under a key that only this run uses, in parts if it is large."""
+        ...
+
+    def begin_upload(self, key: str, part_bytes: int) -> Upload:
+        """Begin an object under a key that only this run uses, whose size is not known.
+
+        Args:
+            key: The key.
+            part_bytes: The size of a part; some of them are in memory. Stores take 10,000.
+        """
         ...
 
     def read(self, key: str) -> tuple[bytes, Version] | None:
