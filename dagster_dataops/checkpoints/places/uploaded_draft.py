@@ -1,6 +1,7 @@
 """`UploadedDraft`: the draft of a result, in the bucket once it is large."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +46,11 @@ class UploadedDraft(JsonlWriter):
         self._finished_ns = 0
 
     @override
+    def link(self, source: Path) -> None:
+        if not is_large(source.stat().st_size):
+            super().link(source)
+
+    @override
     def write(self, lines: bytes, rows: int = 1) -> None:
         if self._upload is None:
             super().write(lines, rows)
@@ -86,4 +92,6 @@ class UploadedDraft(JsonlWriter):
     def __exit__(self, *_: object) -> None:
         if self._upload is not None and not self.uploaded:
             self._upload.abort()
+            with suppress(OSError):
+                self._draft.unlink(missing_ok=True)
         super().__exit__()

@@ -7,12 +7,14 @@ from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
+from urllib.request import urlopen
 
 import obstore
 import pytest
 from obstore.store import LocalStore
 
-from dagster_dataops import JsonlDataset, config, load_result
+from dagster_dataops import JsonlDataset, config, load_result, pipeline
+from dagster_dataops.checkpoints.places import uploaded_draft
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
 from dagster_dataops.foundation.places import object_store
@@ -391,3 +393,96 @@ def test_listings_and_deletions_whose_answer_breaks_off_are_repeated(through, tm
         store.remove(["broken/one"])
         assert store.names("broken") == []
     assert len(cut) == 8
+
+
+PART = 5 << 20
+
+
+def uploads_in(address: str) -> int:
+    """Return how many uploads of the bucket were begun, and neither finished nor aborted."""
+    with urlopen(f"{address}/results?uploads") as answer:  # noqa: S310 - of the test
+        return answer.read().count(b"<Upload>")
+
+
+def test_an_upload_has_parts_and_there_is_no_object_before_its_end(on_s3, address):
+    content = os.urandom(12 << 20)
+    upload = on_s3.begin_upload("parts/whole", PART)
+    for start in range(0, len(content), 1 << 20):
+        upload.write(content[start : start + (1 << 20)])
+    assert on_s3.status("parts/whole") is None
+
+    upload.finish()
+
+    assert on_s3.read("parts/whole")[0] == content
+    assert uploads_in(address) == 0
+    for data in (b"", b"short"):
+        upload = on_s3.begin_upload("parts/short", PART)
+        upload.write(data)
+        upload.finish()
+        assert on_s3.read("parts/short")[0] == data
+
+
+@pytest.mark.parametrize("size", [0, 1000, 12 << 20])
+def test_an_aborted_upload_leaves_nothing(on_s3, address, size):
+    upload = on_s3.begin_upload("parts/aborted", PART)
+    upload.write(b"x" * size)
+
+    upload.abort()
+    upload.abort()
+
+    assert on_s3.status("parts/aborted") is None
+    assert uploads_in(address) == 0
+
+
+def test_an_upload_whose_last_answer_is_lost_is_finished(through):
+    cut = []
+
+    def fails(method: str, path: str) -> str:
+        last = method == "POST" and "uploadId" in path and not cut
+        cut.extend([path] * last)
+        return "cut" if last else ""
+
+    with through(fails):
+        store = open_store(config.results_root().bucket)
+        upload = store.begin_upload("lost/answer", PART)
+        upload.write(b"x" * (11 << 20))
+        upload.finish()
+        assert store.read("lost/answer")[0] == b"x" * (11 << 20)
+    assert cut
+
+
+def test_an_upload_that_the_store_refuses_is_an_error_with_its_url(through):
+    with through(lambda method, path: "403" if "partNumber" in path else ""):
+        upload = open_store(config.results_root().bucket).begin_upload("refused", PART)
+        with pytest.raises(StorageError, match="s3://results/refused: cannot upload to it"):
+            for _ in range(12):
+                upload.write(b"x" * PART)
+            upload.finish()
+        upload.abort()
+
+
+def test_a_chain_whose_results_stay_in_the_bucket_makes_the_same(
+    on_s3, registry, tmp_path, monkeypatch
+):
+    @registry("data.kept", _concurrency_mode="process", _max_workers=2)
+    def longer(record: dict) -> dict:
+        return {**record, "text": record["text"] * 2}
+
+    @registry("data.kept", _concurrency_mode="process", _max_workers=2)
+    def thirds(record: dict) -> object:
+        return [] if record["n"] % 3 else record
+
+    def made() -> list[dict]:
+        with pipeline("docs") as ppl:
+            ppl.longer = longer()
+            ppl.thirds = thirds()
+        return ppl(RECORDS)
+
+    expected = made()
+    monkeypatch.setattr(uploaded_draft, "LARGE_BYTES", 100)
+    config.data_process_path = f"s3://results/{tmp_path.name}/large"
+    elsewhere(tmp_path)
+
+    assert made() == expected
+    assert not list(config.data_process_scratch.rglob("*_results.jsonl"))
+    assert load_result(config.results_root() / "docs" / "thirds").read() == expected
