@@ -11,14 +11,13 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_read
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.places.folder_place import draft_file
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.published_objects import NodeHead, PublishedObjects
 from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal, restore
 from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft
-from dagster_dataops.datasets.durable_files import draft_of
+from dagster_dataops.datasets.durable_files import draft_file, draft_of
 from dagster_dataops.datasets.published_files import CHECKPOINTS, MANIFEST, OTHER_VERSIONS
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError

@@ -7,7 +7,6 @@ from typing import Any
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
-from dagster_dataops.checkpoints.places.folder_place import file_in_folder
 from dagster_dataops.checkpoints.places.node_place import NodePlace, StoredFile, StoredFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 from dagster_dataops.foundation.places.bucket import (
@@ -66,7 +65,7 @@ class BucketPlace(NodePlace):
 
     @override
     def find(self, path: Path) -> StoredFile | None:
-        found = file_in_folder(path)
+        found = StoredFile.of(path)
         if found is not None:
             return found._replace(location=CopiedFile(self._bucket, path))
         file = self._objects.known_file(path)

@@ -15,26 +15,10 @@ from dagster_dataops.checkpoints.places.node_place import (
     StoredFile,
     StoredFiles,
 )
-from dagster_dataops.datasets.durable_files import draft_of
+from dagster_dataops.datasets.durable_files import draft_file
 from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
-from dagster_dataops.foundation.places.opening import state_at
-
-
-def draft_file(path: Path) -> Path | None:
-    """Return the draft of a file; ``None`` if there is none."""
-    draft = draft_of(path)
-    return draft if draft.exists() else None
-
-
-def file_in_folder(path: Path) -> StoredFile | None:
-    """Return a file of this machine; ``None`` if it is missing."""
-    try:
-        state = state_at(path)
-    except OSError:
-        return None
-    return StoredFile(path, state.size, state.modified_ns)
 
 
 class FolderClaim(FolderLock, Claim):
@@ -85,7 +69,7 @@ class FolderPlace(NodePlace):
 
     @override
     def find(self, path: Path) -> StoredFile | None:
-        return file_in_folder(path)
+        return StoredFile.of(path)
 
     @override
     def remote(self) -> StoredFiles | None:

@@ -10,6 +10,7 @@ from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import state_at
 
 
 class Claim(ABC):
@@ -83,6 +84,15 @@ class StoredFile(NamedTuple):
     location: Location
     size: int
     modified_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> "StoredFile | None":
+        """Return a file of this machine; ``None`` if it is missing."""
+        try:
+            state = state_at(path)
+        except OSError:
+            return None
+        return cls(path, state.size, state.modified_ns)
 
 
 class StoredFiles(NamedTuple):

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
-from dagster_dataops.checkpoints.places.folder_place import draft_file
 from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
 from dagster_dataops.checkpoints.publish.other_versions import keep_other_versions
 from dagster_dataops.datasets.artefact import listing_of
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import (
+    draft_file,
     draft_of,
     read_if_there,
     storage,

@@ -22,6 +22,7 @@ from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ConflictError
+from tests.execution.helpers import second_thread
 from tests.object_stores import SECRETS, s3_server, unreliable
 
 
@@ -476,7 +477,8 @@ def test_a_chain_whose_results_stay_in_the_bucket_makes_the_same(
         with pipeline("docs") as ppl:
             ppl.longer = longer()
             ppl.thirds = thirds()
-        return ppl(RECORDS)
+        with second_thread(True):  # no forks: the client has threads
+            return ppl(RECORDS)
 
     expected = made()
     monkeypatch.setattr(uploaded_draft, "LARGE_BYTES", 100)
