@@ -61,7 +61,7 @@ class Segments:
             return None
 
     def file(self, number: int) -> Path | None:
-        """Return the file with a whole segment on this machine; ``None`` if there is none."""
+        """Return the file with a whole segment, which stays whole; ``None`` if there is none."""
         path = segment_path(self.folder, number)
         return path if path.exists() else None
 

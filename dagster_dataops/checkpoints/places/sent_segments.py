@@ -143,13 +143,11 @@ class SentSegments(Segments):
 
     def _free_if_many(self) -> None:
         """Free the bytes that the bucket has, once they are many."""
-        files = self._files.items()
-        if self._may_free and sum(max(0, one.sent - one.freed) for _, one in files) > KEPT_BYTES:
-            for name, file in files:
-                with self._changing:
-                    freed, file.freed = file.freed, max(file.freed, file.sent)
-                if file.freed > freed and not _freed(self.folder / name, freed, file.freed):
-                    file.freed, self._may_free = freed, False
+        with self._changing:
+            many = sum(max(0, one.sent - one.freed) for one in self._files.values()) > KEPT_BYTES
+            for name, file in self._files.items() if self._may_free and many else ():
+                if file.sent > file.freed and _freed(self.folder / name, file.freed, file.sent):
+                    file.freed = file.sent
 
     @override
     def open(self, number: int) -> Readable | None:
@@ -161,8 +159,12 @@ class SentSegments(Segments):
     @override
     def file(self, number: int) -> Path | None:
         path = segment_path(self.folder, number)
-        sent = self._files.get(path.name)
-        return super().file(number) if sent is None or not sent.freed else None
+        with self._changing:
+            sent = self._files.get(path.name)
+            if sent is not None and sent.freed:
+                return None
+            self.keep_whole()  # the caller may link it
+        return super().file(number)
 
     @override
     def names(self) -> set[str]:
@@ -275,7 +277,10 @@ class _SentSegment(RangeSource):
 
 
 def _freed(path: Path, start: int, end: int) -> bool:
-    """Free the space of bytes of a file; return whether its file system can do that."""
+    """Free the space of bytes of a file; return ``False`` if that cannot or must not be done.
+
+    A segment may be linked to a published result, which must stay whole.
+    """
     try:
         system = ctypes.CDLL(None)
         allocate: Any = getattr(system, "fallocate64", None) or system.fallocate
@@ -283,6 +288,8 @@ def _freed(path: Path, start: int, end: int) -> bool:
     except (AttributeError, OSError):
         return False
     try:
+        if os.fstat(descriptor).st_nlink > 1:
+            return False
         offset, length = ctypes.c_int64(start), ctypes.c_int64(end - start)
         return bool(allocate(descriptor, _KEEP_SIZE_AND_FREE, offset, length) == 0)
     finally:

@@ -89,6 +89,7 @@ class ShippedJournal(JournalWriter):
 
     @override
     def begin_at(self, size: int, quarantined: int) -> None:
+        self._segments.keep_whole()
         self._sent = dict(zip(self._sent, (size, quarantined), strict=True))
 
     @override

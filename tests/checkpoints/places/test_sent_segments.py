@@ -98,7 +98,6 @@ def test_bytes_that_were_sent_are_freed_once_they_are_many(tmp_path, store, monk
     segments = SentSegments(tmp_path, store)
     store.put("a", first)
     segments.add([Piece(NAME, 0, len(first))], "a", here=True)
-    assert segments.file(1) == segment.path
     segment.append(second)
     store.put("b", second)
     segments.add([Piece(NAME, len(first), len(first + second))], "b", here=True)
@@ -121,6 +120,26 @@ def test_bytes_behind_a_gap_are_not_freed(tmp_path, store, monkeypatch):
     segments.add([Piece(NAME, 9000, 18000)], "later", here=True)
 
     assert segment.path.read_bytes() == b"a" * 9000 + b"b" * 9000
+
+
+@needs_holes
+def test_a_file_with_another_name_and_a_file_that_may_get_one_stay_whole(
+    tmp_path, store, monkeypatch
+):
+    monkeypatch.setattr(sent_segments, "KEPT_BYTES", 0)
+    content = os.urandom(9000)
+    for linked in (True, False):
+        folder = tmp_path / str(linked)
+        folder.mkdir()
+        segment = written(folder, content)
+        segments = SentSegments(folder, store)
+        if linked:
+            os.link(segment.path, tmp_path / "result")
+        else:
+            assert segments.file(1) == segment.path
+        segments.add([Piece(NAME, 0, 9000)], "a", here=True)
+        assert segment.path.read_bytes() == content
+    assert (tmp_path / "result").read_bytes() == content
 
 
 def test_without_holes_the_file_stays(tmp_path, store, monkeypatch):

@@ -379,3 +379,62 @@ def test_results_with_several_names_and_artefacts_stay_files(go_on, tmp_path):
     for name in ("parity", "listed"):
         again = parity(_concurrency_mode="single") if name == "parity" else Listed()
         assert run(again, go_on(name), [source], reuse_finished=True).reused
+
+
+def test_a_stream_whose_items_were_sent_stays_whole(go_on, store, monkeypatch):
+    monkeypatch.setattr(sent_segments, "KEPT_BYTES", 0)
+    rows = [{"n": n} for n in range(2500)]
+
+    def sent() -> int:
+        return len([key for key in list(store.objects) if "/.journal/data/" in key])
+
+    for objects in (1, 3, 10_000):  # a second attempt sends more, and a third one publishes
+        stream = read_sequence(rows).map(Working()).and_return(on_error="quarantine")
+        operator = given_stream("mixed", lambda stream=stream: stream)
+        with suppress(RunStoppedError):
+            run(
+                operator,
+                here := go_on("mixed"),
+                [],
+                flush_seconds=0,
+                should_stop=lambda objects=objects: "enough" if sent() >= objects else None,
+            )
+
+    assert here.result.read_bytes().count(b"\n") == 2499
+    assert load_result(go_on("mixed")).read() == [row for row in rows if row["n"] != 3]
+
+
+def test_a_retry_that_is_cut_short_leaves_the_result_on_this_machine_whole(
+    go_on, store, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sent_segments, "KEPT_BYTES", 0)
+    tries = []
+
+    @data_register("data.object_store_tests", _concurrency_mode="single")
+    def failing(record: dict) -> dict:
+        if tries:
+            time.sleep(0.05)
+        if record["n"] % 2:
+            raise ValueError("odd")
+        return {**record, "text": "x" * 3000}
+
+    source = write_input(tmp_path / "in.jsonl", RECORDS)
+    run(failing(), here := go_on("failing"), [source])
+    whole = here.result.read_bytes()
+    tries.append(1)
+
+    with pytest.raises(RunStoppedError):
+        run(
+            failing(),
+            here,
+            [source],
+            resume=ResumePolicy.FAILED_RECORDS,
+            flush_seconds=0,
+            should_stop=lambda: "enough" if _has_outputs(store) else None,
+        )
+
+    assert here.result.read_bytes() == whole
+
+
+def _has_outputs(store: FakeStore) -> bool:
+    return any("/.journal/data/" in key for key in list(store.objects))
