@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
+import pytest
 from typing_extensions import override
 
+from dagster_dataops.checkpoints.places import sent_segments, uploaded_draft
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import StorageError
-from dagster_dataops.foundation.places import open_stores
+from dagster_dataops.foundation.places.open_stores import reading, use, writing
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
     ResultStore,
@@ -30,6 +32,8 @@ from dagster_dataops.foundation.places.result_store import (
     Version,
 )
 from dagster_dataops.foundation.places.root import Root
+
+__all__ = ["reading", "use", "writing"]
 
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "tester",
@@ -261,5 +265,17 @@ def machine(scratch: Path, store: ResultStore, prefix: str = "root") -> Root:
     with config.temporary(data_process_scratch=scratch):
         root = root_setting("root", f"memory://bucket/{prefix}")
     assert root.bucket is not None
-    open_stores.use(root.bucket, store)
+    use(root.bucket, store)
     return root
+
+
+def keep_at_most(patch: pytest.MonkeyPatch, *, outputs: int, result: int) -> None:
+    """Set how much of what a bucket has this machine keeps.
+
+    Args:
+        patch: Makes the changes.
+        outputs: Bytes of outputs of a run.
+        result: Bytes of a result; a larger one is left in the bucket.
+    """
+    patch.setattr(sent_segments, "KEPT_BYTES", outputs)
+    patch.setattr(uploaded_draft, "LARGE_BYTES", result)

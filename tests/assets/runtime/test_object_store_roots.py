@@ -20,14 +20,12 @@ from dagster_dataops import (
     pipeline,
     trace,
 )
-from dagster_dataops.checkpoints.folder.manifest import Manifest, result_by_range, write_result
-from dagster_dataops.checkpoints.places import uploaded_draft
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import InputError
-from dagster_dataops.foundation.places.open_stores import use
 from tests.assets.helpers import execute, numbered, pipeline_of, read_jsonl, write_jsonl
 from tests.execution.helpers import node, operator_for, run, second_thread
-from tests.object_stores import SECRETS, FakeStore, s3_server
+from tests.nodes import Manifest, result_by_range, write_result
+from tests.object_stores import SECRETS, FakeStore, keep_at_most, s3_server, use
 from tests.registries import OperatorRegistry
 
 ROOT = "memory://assets/results"
@@ -272,7 +270,7 @@ def test_assets_whose_results_stay_in_the_bucket_are_those_of_others(
     source = write_jsonl(tmp_path / "texts.jsonl", list(numbered(100)))
     shown, manifests = [], []
     for large in (1 << 30, 100):
-        monkeypatch.setattr(uploaded_draft, "LARGE_BYTES", large)
+        keep_at_most(monkeypatch, outputs=large, result=large)
         store = machines()
         store.objects.clear()
         resource = DataOpsResource(root=ROOT)

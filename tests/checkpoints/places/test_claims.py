@@ -10,7 +10,6 @@ import pytest
 import xxhash
 
 from dagster_dataops.checkpoints.journal.segment_reader import outputs
-from dagster_dataops.checkpoints.places import sent_segments, uploaded_draft
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.folder_place import FolderClaim
 from dagster_dataops.checkpoints.publish.commit import commit
@@ -26,7 +25,7 @@ from tests.journals import (
     fresh,
 )
 from tests.nodes import Manifest, NodeFolder, draft_of, existing, published
-from tests.object_stores import FakeStore, Request, machine
+from tests.object_stores import FakeStore, Request, keep_at_most, machine
 
 FINGERPRINT = RunFingerprint("6", "op", "options", "code", "input")
 PIECES = [b'{"n":0}\n', b'{"n":1}\n', b'{"n":2}\n']
@@ -38,8 +37,7 @@ REQUESTS = 22  # at least those of one run
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let results be small, or so large that this machine keeps no byte that the bucket has."""
     if request.param == "large":
-        monkeypatch.setattr(uploaded_draft, "LARGE_BYTES", 0)
-        monkeypatch.setattr(sent_segments, "KEPT_BYTES", 0)
+        keep_at_most(monkeypatch, outputs=0, result=0)
 
 
 class KilledError(BaseException):

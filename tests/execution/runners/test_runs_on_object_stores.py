@@ -19,19 +19,18 @@ from dagster_dataops import (
     load_result,
     read_sequence,
 )
-from dagster_dataops.checkpoints.places import sent_segments, uploaded_draft
 from dagster_dataops.errors import RunStoppedError, StorageError
-from dagster_dataops.foundation.places.root import Root
 from tests.execution.helpers import write_input
 from tests.nodes import (
     NodeFolder,
     OperatorExecutor,
     ResumePolicy,
+    Root,
     RunContext,
     existing,
     given_stream,
 )
-from tests.object_stores import FakeStore, FakeUpload, machine
+from tests.object_stores import FakeStore, FakeUpload, keep_at_most, machine
 
 group = data_register.new_group("object_store_tests")
 RECORDS = [{"n": n} for n in range(60)]
@@ -208,7 +207,7 @@ def test_a_run_without_room_for_its_outputs_publishes_the_same(
     go_on, store, tmp_path, monkeypatch, mode
 ):
     """Every byte that was sent is freed at once, in this run and in the one that resumes it."""
-    monkeypatch.setattr(sent_segments, "KEPT_BYTES", 0)
+    keep_at_most(monkeypatch, outputs=0, result=1 << 30)
     source = write_input(tmp_path / "in.jsonl", [{"n": n} for n in range(1500)])
     operator = tried(_concurrency_mode=mode)
     whole = NodeFolder.of(Root(tmp_path / "whole") / "tried")
@@ -241,8 +240,7 @@ def test_a_resume_reads_no_outputs_before_it_publishes(go_on, store, tmp_path, m
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every result be so large that it stays in the bucket."""
-    monkeypatch.setattr(uploaded_draft, "LARGE_BYTES", 100)
-    monkeypatch.setattr(sent_segments, "KEPT_BYTES", 0)
+    keep_at_most(monkeypatch, outputs=0, result=100)
 
 
 def versions_in(store: FakeStore) -> list[str]:
@@ -382,7 +380,7 @@ def test_results_with_several_names_and_artefacts_stay_files(go_on, tmp_path):
 
 
 def test_a_stream_whose_items_were_sent_stays_whole(go_on, store, monkeypatch):
-    monkeypatch.setattr(sent_segments, "KEPT_BYTES", 0)
+    keep_at_most(monkeypatch, outputs=0, result=1 << 30)
     rows = [{"n": n} for n in range(2500)]
 
     def sent() -> int:
@@ -407,7 +405,7 @@ def test_a_stream_whose_items_were_sent_stays_whole(go_on, store, monkeypatch):
 def test_a_retry_that_is_cut_short_leaves_the_result_on_this_machine_whole(
     go_on, store, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(sent_segments, "KEPT_BYTES", 0)
+    keep_at_most(monkeypatch, outputs=0, result=1 << 30)
     tries = []
 
     @data_register("data.object_store_tests", _concurrency_mode="single")

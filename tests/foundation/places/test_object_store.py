@@ -14,16 +14,14 @@ import pytest
 from obstore.store import LocalStore
 
 from dagster_dataops import JsonlDataset, config, load_result, pipeline
-from dagster_dataops.checkpoints.places import uploaded_draft
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
 from dagster_dataops.foundation.places import object_store
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
-from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ConflictError
 from tests.execution.helpers import second_thread
-from tests.object_stores import SECRETS, s3_server, unreliable
+from tests.object_stores import SECRETS, keep_at_most, s3_server, unreliable, writing
 
 
 @pytest.fixture(scope="module")
@@ -481,7 +479,7 @@ def test_a_chain_whose_results_stay_in_the_bucket_makes_the_same(
             return ppl(RECORDS)
 
     expected = made()
-    monkeypatch.setattr(uploaded_draft, "LARGE_BYTES", 100)
+    keep_at_most(monkeypatch, outputs=0, result=100)
     config.data_process_path = f"s3://results/{tmp_path.name}/large"
     elsewhere(tmp_path)
 
