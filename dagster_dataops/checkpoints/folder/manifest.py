@@ -101,12 +101,15 @@ class NodeFolder:
 
     @classmethod
     def of_result(cls, dataset: JsonlDataset) -> "NodeFolder":
-        """Return the folder of a result that this machine has.
+        """Return the folder of a result.
 
         Raises:
             ResultMissingError: It is gone.
         """
         location = dataset.location
+        if isinstance(location, BucketFile) and (copy := location.published) is not None:
+            root = Root(copy.path.parent, location.bucket)
+            return cls.of(root, copy.name.removesuffix(RESULT))
         return cls.at(Root(dataset.path, None if isinstance(location, Path) else location.bucket))
 
     def with_outputs(self, names: Iterable[str]) -> "NodeFolder":
@@ -528,9 +531,14 @@ def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
 
 
-def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
-    """Return a node's published result and manifest; ``None`` if it has no intact result."""
-    folder.place.refresh()
+def published(folder: NodeFolder, *, whole: bool = True) -> tuple[JsonlDataset, Manifest] | None:
+    """Return a node's published result and manifest; ``None`` if it has no intact result.
+
+    Args:
+        folder: Of the node.
+        whole: Whether this machine must have a copy of a large result in a bucket.
+    """
+    folder.place.refresh(whole=whole)
     return published_here(folder)
 
 

@@ -42,8 +42,8 @@ class BucketPlace(NodePlace):
         self._objects.publish(files, manifest)
 
     @override
-    def refresh(self) -> None:
-        self._objects.fetch()
+    def refresh(self, *, whole: bool = True) -> None:
+        self._objects.fetch(whole=whole)
 
     @override
     def is_published(self) -> bool:

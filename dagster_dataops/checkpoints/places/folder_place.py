@@ -60,7 +60,7 @@ class FolderPlace(NodePlace):
         del files, manifest  # they are in place
 
     @override
-    def refresh(self) -> None:
+    def refresh(self, *, whole: bool = True) -> None:
         pass  # it has no other copy
 
     @override

@@ -148,8 +148,11 @@ class NodePlace(ABC):
         """
 
     @abstractmethod
-    def refresh(self) -> None:
+    def refresh(self, *, whole: bool = True) -> None:
         """Make the folder hold the published files.
+
+        Args:
+            whole: Whether it must hold a large result, too, which a bucket can be read from.
 
         Raises:
             StorageError: The store cannot be read.

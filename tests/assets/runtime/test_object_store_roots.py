@@ -15,6 +15,7 @@ from dagster_dataops import (
     LocalCluster,
     assets,
     build_definitions,
+    checks,
     config,
     load_result,
     pipeline,
@@ -275,12 +276,15 @@ def test_assets_whose_results_stay_in_the_bucket_are_those_of_others(
         store.objects.clear()
         resource = DataOpsResource(root=ROOT)
         ppl = pipeline_of(upper=upper(), even=even())
-        definitions = build_definitions(ppl, source=source, resource=resource, layout=layout)
+        declared = {"even": [checks.no_nulls("text"), checks.missing_aux()]}
+        definitions = build_definitions(
+            ppl, source=source, resource=resource, layout=layout, checks=declared
+        )
         result = execute(definitions, instance)
-        checks = [one.passed for one in result.get_asset_check_evaluations()]
+        passed = [one.passed for one in result.get_asset_check_evaluations()]
         manifest = result_by_range(resource.folder(["docs", "even"]))
         facts = metadata_of(result, "even")
-        shown.append((sorted(facts), facts["dagster/row_count"], checks, manifest.fingerprint))
+        shown.append((sorted(facts), facts["dagster/row_count"], passed, manifest.fingerprint))
         folder = resource.folder(["docs", "even"])
         assert folder.result.exists() == (large > 100)
         found = Manifest.load(folder.manifest)
@@ -292,6 +296,7 @@ def test_assets_whose_results_stay_in_the_bucket_are_those_of_others(
         )
 
     assert shown[0] == shown[1]
+    assert sorted(shown[0][2]) == [False, True, True, True]
     assert manifests[0] == manifests[1] == ("text.even", 1, 50, 1)
     assert got[0] == got[1]
     assert len(got[1]) == 50
