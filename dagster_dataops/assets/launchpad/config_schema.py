@@ -14,6 +14,7 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.assets.launchpad.json_schema_types import choice, config_type, nullable
+from dagster_dataops.assets.launchpad.option_fields import OnceField
 from dagster_dataops.assets.launchpad.params import params_field
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.concurrency_modes import MODES, PACKAGE_MODES
@@ -26,7 +27,7 @@ from dagster_dataops.operators.options.settings import (
 )
 
 
-class LazyField(dg.Field):
+class LazyField(OnceField):
     """Becomes the field that ``make`` returns, on first access.
 
     Args:

@@ -30,6 +30,15 @@ from dagster_dataops.operators.secrets.secret_options import holds_secret
 _FLOAT: Final = PLAIN_TYPES[float]
 
 
+class OnceField(dg.Field):
+    """A field that writes its default as JSON once; Dagster asks for the text five times."""
+
+    @functools.cached_property
+    def default_value_as_json_str(self) -> str:
+        """The default as JSON."""
+        return super().default_value_as_json_str
+
+
 def options_field(
     subject: str, annotations: PartOptions, options: Mapping[str, Any]
 ) -> dg.Field | None:
@@ -59,7 +68,7 @@ def options_field(
         for old, new in annotations.present.items()
         if new in fields
     }
-    return dg.Field(fields | former, description=text)
+    return OnceField(dg.Shape(fields | former), description=text)
 
 
 def _former_field(field: dg.Field, name: str) -> dg.Field:
@@ -114,7 +123,7 @@ def _typed(kind: OptionType, value: Any, description: str) -> dg.Field | str:
     if dumped is None:  # the value does not have the annotated type
         return default_field(ANY, value, text) if is_showable(value) else _name_of(type(value))
     if fields := _fields(kind, dumped):
-        return dg.Field(fields, description=text or None)
+        return OnceField(dg.Shape(fields), description=text or None)
     return default_field(kind.config, dumped, text)
 
 
@@ -143,7 +152,7 @@ def _fields(kind: OptionType, dumped: Any) -> dict[str, dg.Field]:
 def default_field(config: Any, default: Any, description: str) -> dg.Field:
     """Return an optional field. It accepts null, unless it is a choice."""
     chosen = isinstance(config, dg.Enum) and default is not None
-    return dg.Field(
+    return OnceField(
         config if chosen else nullable(config),
         default_value=float(default) if config is _FLOAT and default is not None else default,
         is_required=False,

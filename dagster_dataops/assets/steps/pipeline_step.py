@@ -82,7 +82,7 @@ def pipeline_step(
 
         return StepWork(plans, config, loaded)
 
-    specs = [spec for plan in plans for spec in plan.specs]
+    specs = [spec for plan in plans for spec in plan.stored_specs]
     own = {spec.key for spec in specs}
     ins = {
         argument: dg.AssetIn(given.key)  # the deps of the specs hold its partition mapping
