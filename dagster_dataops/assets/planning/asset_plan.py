@@ -22,7 +22,7 @@ from dagster_dataops.assets.checks.error_rate import (
 )
 from dagster_dataops.assets.checks.missing_columns import missing_columns_spec, needs_columns
 from dagster_dataops.assets.inputs.path_pattern import SourceFile
-from dagster_dataops.assets.launchpad.config_schema import config_schema
+from dagster_dataops.assets.launchpad.config_schema import config_field
 from dagster_dataops.assets.metadata.metadata_keys import IO_MANAGER_KEY
 from dagster_dataops.assets.planning.asset_options import (
     DATAOPS,
@@ -151,9 +151,9 @@ class AssetPlan:
         ]
 
     @cached_property
-    def config_schema(self) -> dict[str, dg.Field]:
-        """The config fields of the node, equal in every step and job."""
-        return config_schema(self.node.operator)
+    def config_field(self) -> dg.Field:
+        """The field of the configuration of the node, equal in every step and job."""
+        return config_field(self.node.operator)
 
     @cached_property
     def needs_columns(self) -> bool:

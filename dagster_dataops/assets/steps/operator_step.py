@@ -141,7 +141,7 @@ def _op_of(
         ins={**ins, **dict.fromkeys(_waited(plan), _WAITED)},
         out={**outs, **dict.fromkeys(assets["check_specs_by_output_name"], _CHECKED)},
         description=spec.description,
-        config_schema=LazyField(lambda: dg.Field(dg.Shape(plan.config_schema))),
+        config_schema=LazyField(lambda: plan.config_field),
         tags=options.op_tags,
         retry_policy=options.retry_policy,
         code_version=spec.code_version,
