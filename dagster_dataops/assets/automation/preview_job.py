@@ -15,8 +15,8 @@ from dagster_dataops.assets.automation.preview_source import PreviewSource
 from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.config_schema import LazyField
-from dagster_dataops.assets.launchpad.params import shown_params
 from dagster_dataops.assets.launchpad.operator_config import checked
+from dagster_dataops.assets.launchpad.params import shown_params
 from dagster_dataops.assets.metadata.metadata_keys import PREVIEW_PROMPT
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.planning.asset_options import AssetOptions

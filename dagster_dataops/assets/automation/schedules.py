@@ -89,10 +89,10 @@ class PipelineSchedule:
     @property
     def config(self) -> dict[str, Any] | None:
         """The run config as a mapping, with the names of environment variables."""
-        given = self.run_config
+        given: Any = self.run_config
         if given is None:
             return None
-        whole = given.to_config_dict() if isinstance(given, dg.RunConfig) else given
+        whole = given if isinstance(given, Mapping) else given.to_config_dict()
         config: dict[str, Any] = as_run_config(whole)
         return config
 
@@ -242,9 +242,7 @@ def _static_schedule(
 
     def each(_: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
         for key in partitions_def.get_partition_keys():
-            yield dg.RunRequest(
-                run_key=key, partition_key=key, run_config=asked.config, tags=tags
-            )
+            yield dg.RunRequest(run_key=key, partition_key=key, run_config=asked.config, tags=tags)
 
     return _defined(asked.cron, name=name, job=job, execution_fn=each, **options)
 

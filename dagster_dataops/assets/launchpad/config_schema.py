@@ -12,8 +12,14 @@ from functools import cache, cached_property
 from typing import Any, Final
 
 import dagster as dg
+from typing_extensions import override
 
-from dagster_dataops.assets.launchpad.json_schema_types import choice, config_type, nullable
+from dagster_dataops.assets.launchpad.json_schema_types import (
+    choice,
+    config_type,
+    nullable,
+    shape,
+)
 from dagster_dataops.assets.launchpad.params import shown_params
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.concurrency_modes import MODES, PACKAGE_MODES
@@ -37,6 +43,7 @@ class LazyField(dg.Field):
         self._make = make  # the attributes of the base class are made in `__getattr__`
 
     @cached_property
+    @override
     def default_value_as_json_str(self) -> str:
         """The default as JSON, written once; Dagster asks for it five times."""
         return super().default_value_as_json_str
@@ -126,6 +133,6 @@ def config_field(operator: Operator) -> dg.Field:
     params = shown_params(operator)
     text = f"{use.spec.reference}, and how it is run."
     if params is None:
-        return dg.Field(dg.Shape(fields), description=text)
-    config = dg.Shape({**fields, "params": params.field("the operator")})
+        return dg.Field(shape(fields), description=text)
+    config = shape({**fields, "params": params.field("the operator")})
     return dg.Field(config, default_value={"params": params.values}, description=text)

@@ -129,6 +129,11 @@ def nullable(config: Any) -> Any:
     return config if isinstance(config, dg.Noneable) else _Nullable(config)
 
 
+def shape(fields: Mapping[str, dg.Field]) -> dg.Shape:
+    """Return the type of a mapping with these fields; equal ones are one object."""
+    return dg.Shape(fields)  # type: ignore[no-untyped-call]
+
+
 def is_choice(config: Any) -> bool:
     """Return whether a config type lists its values, or those of its items."""
     return any(isinstance(one, dg.Enum) for one in (config, getattr(config, "inner_type", None)))

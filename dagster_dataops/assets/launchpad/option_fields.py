@@ -16,6 +16,7 @@ from dagster_dataops.assets.launchpad.json_schema_types import (
     nullable,
     phrase,
     properties,
+    shape,
 )
 from dagster_dataops.assets.launchpad.option_types import OptionType, option_type
 from dagster_dataops.assets.launchpad.shown_values import is_showable, same_value
@@ -82,7 +83,7 @@ def shown_options(annotations: PartOptions, options: Mapping[str, Any]) -> Shown
     }
     missing = ", ".join(f"`{name}` ({why})" for name, why in found.items() if isinstance(why, str))
     return ShownOptions(
-        config=dg.Shape(fields | former),
+        config=shape(fields | former),
         values={name: value for name, (_, value) in shown.items()},
         left_out=missing and f" Not shown, with their values of the pipeline: {missing}.",
     )
@@ -126,7 +127,7 @@ def _typed(kind: OptionType, value: Any, description: str) -> _Shown | str:
     if dumped is None:  # the value does not have the annotated type
         return _shown(ANY, value, text) if is_showable(value) else _name_of(type(value))
     if fields := _fields(kind, dumped):
-        field = dg.Field(dg.Shape(fields), description=text or None)
+        field = dg.Field(shape(fields), description=text or None)
         return field, field.default_value
     return _shown(kind.config, dumped, text)
 

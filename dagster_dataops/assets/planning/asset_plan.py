@@ -284,14 +284,13 @@ def plan_assets(
         _check_export(graph, node, spec)
         _check_partitions(graph, node, spec, artefacts)
         ins, inputs = _inputs_of(data, spec, origin, options)
-        outputs = results if len(results) > 1 else {}
         plan = AssetPlan(
             node,
             spec,
             ins,
             inputs,
             rates[node.name],
-            outputs=outputs,
+            outputs=results if len(results) > 1 else {},
             artefacts=artefacts,
             check_partitions=partitions_of_checks(
                 spec.partitions_def, options.get("backfill_policy")
@@ -368,9 +367,7 @@ def _check_partitions(
             raise PipelineDefinitionError(graph.name, reason)
 
 
-def _completed(
-    spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Root | None
-) -> dg.AssetSpec:
+def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Root | None) -> dg.AssetSpec:
     """Return ``spec`` with the dependencies of its node, and the address of the result.
 
     What the translator gave stays as it is.

@@ -346,9 +346,7 @@ def _planned(
     common, by_node = divided(options.get("columns"))
     columns = DescribedColumns(None, common, by_node)
     manager = io_manager_key(resource_key_of(options))
-    plan = replace(
-        plan, spec=spec, check_translation=translation, columns=columns, manager=manager
-    )
+    plan = replace(plan, spec=spec, check_translation=translation, columns=columns, manager=manager)
     step = StepOptions.of(options, execute_hook(options, pipeline))
     made = operator_step(plan, replace(step, op_tags=step_tags_of(options, SOURCE)))
     return SourceAsset(spec.key, made, function=function, plan=plan, files=files)
