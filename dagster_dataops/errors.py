@@ -31,6 +31,9 @@
  |   `-- StreamWorkerError            its worker processes cannot run it; also a WorkerError
  |-- AuxFileMissingError          a file store has no such file; also a KeyError
  |-- PathEscapeError              a name leaves its folder or store; also a ValueError
+ |-- FileError                    a file that a record names cannot be used
+ |   |-- FileReferenceError           the value names no file; also a ValueError
+ |   `-- FileChangedError             the file is another one than the record names
  |-- UnknownSampleError           a dataset has no such sample; also a KeyError
  |-- StreamStateError             a state does not belong to the stream; also a ValueError
  |-- UnencodableError             JSON cannot hold a value
@@ -876,6 +879,29 @@ class PathEscapeError(DataOpsError, ValueError):
     sentence = "{store}: the name {name!r} leads out of the store; names are relative, without '..'"
     store: str
     name: object
+
+
+class FileError(DataOpsError):
+    """A file that a record names cannot be used.
+
+    Attributes:
+        where: Its path or URL, or the column of the value.
+        found: A clause that describes the fault.
+        remedy: A clause that says what to do.
+    """
+
+    sentence = "{where}: {found}; {remedy}"
+    where: str
+    found: str
+    remedy: str
+
+
+class FileReferenceError(FileError, ValueError):
+    """A value of a record does not name a file."""
+
+
+class FileChangedError(FileError):
+    """A file is not the one that a record names, or was replaced while it was used."""
 
 
 class UnusedStreamWarning(UserWarning):
