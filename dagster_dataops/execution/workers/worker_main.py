@@ -33,6 +33,7 @@ from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.fitness import Fitness, UnfitError
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
 from dagster_dataops.execution.workers.loaded_modules import LoadedModules
+from dagster_dataops.execution.workers.memory_limit import MemoryLimit
 from dagster_dataops.execution.workers.parent_death import end_with_parent
 from dagster_dataops.execution.workers.process_environment import surroundings
 from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
@@ -95,11 +96,12 @@ def serve(
     Returns:
         Whether the parent stopped it, so that all its work is finished.
     """
-    fitness = Fitness()
+    memory = MemoryLimit(operator.__dataops__.resolved.max_worker_memory_mb)
+    fitness = Fitness(memory)
     with suppress(Terminated, EOFError, ConnectionError):
         try:
             with (
-                _opened_means(operator, assignment, fitness) as means,
+                _opened_means(operator, assignment, fitness, memory) as means,
                 closing(_Worker(connection, assignment, means, termination)) as worker,
             ):
                 connection.send_bytes(protocol.pack(Kind.READY))
@@ -118,14 +120,17 @@ def serve(
 
 
 class _Means(NamedTuple):
-    """The open operator, and the heartbeat if its calls have a time limit."""
+    """The open operator, its memory limit, and the heartbeat if its calls have a time limit."""
 
     calls: Calls
+    memory: MemoryLimit
     heartbeat: Heartbeat | None
 
 
 @contextmanager
-def _opened_means(operator: Operator, assignment: Assignment, fitness: Fitness) -> Iterator[_Means]:
+def _opened_means(
+    operator: Operator, assignment: Assignment, fitness: Fitness, memory: MemoryLimit
+) -> Iterator[_Means]:
     """Yield the open operator; there is a heartbeat if there is a time limit.
 
     An alarm ends calls that take too long. It has no effect on code that holds the interpreter:
@@ -144,8 +149,9 @@ def _opened_means(operator: Operator, assignment: Assignment, fitness: Fitness) 
                 stack.enter_context(alarm.installed())
                 around = _both(heartbeat.around, alarm.around)
         calls = stack.enter_context(opened_calls(operator, (Terminated,), tally, around))
+        stack.enter_context(memory.installed())
         fitness.note_limits()  # ``open`` may have changed them
-        yield _Means(calls._replace(call=fitness.checked(calls.call)), heartbeat)
+        yield _Means(calls._replace(call=fitness.checked(calls.call)), memory, heartbeat)
 
 
 def _both(outer: Around, inner: Around) -> Around:
@@ -168,6 +174,7 @@ class _Worker:
         self._segment: SegmentWriter | None = None
         self._sending = Lock()  # one message at a time
         self._breaker = means.calls.breaker
+        self._memory = means.memory
         self._loop = self._made_loop(assignment, means)
         self._ended = Event()
         self._watch = Thread(target=self._watch_range, name="dataops-range", daemon=True)
@@ -211,7 +218,7 @@ class _Worker:
             self._send(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
             return False
         self._report_done(time.monotonic() - self._loop.began)
-        return True
+        return not self._memory.is_half_used  # else another worker takes its place
 
     def _report_done(self, seconds: float) -> None:
         self._send(protocol.pack(Kind.DONE, seconds))

@@ -321,7 +321,7 @@ class _Run:
             else:
                 killer = self._scheduler.give_back_after_death(current, worker.journaled_to)
                 if killer is not None:
-                    self._blame(killer, _died(worker.cause_of_death))
+                    self._blame(killer, self._died(worker))
         for queued in reversed(untouched):
             self._scheduler.give_back(queued)
         worker.ranges.clear()
@@ -370,6 +370,14 @@ class _Run:
         span = span_of([Finished(line, failure)], self._attempt.name, check_input=checks)
         self._sink.write(span)
         self._work.finish(killer.start, killer.end)
+
+    def _died(self, worker: WorkerProcess) -> Failure:
+        """Return the failure of a record that has ended its workers."""
+        cause, limit = worker.cause_of_death, self._settings.max_worker_memory_mb
+        if limit and not worker.unfit:
+            cause += f"; its memory limit was {limit:,} MB"
+        text = f"it ended its worker process three times, the last time alone in it ({cause})"
+        return Failure("WorkerDied", text, "", attempts=_DEATHS)
 
     def _end(self) -> None:
         """End the workers; after a failure or interrupt journal their finished records first.
@@ -420,7 +428,3 @@ class _Run:
 def _from_now(until: float) -> float:
     return max(0.0, until - time.monotonic())
 
-
-def _died(cause: str) -> Failure:
-    text = f"it ended its worker process three times, the last time alone in it ({cause})"
-    return Failure("WorkerDied", text, "", attempts=_DEATHS)
