@@ -1,0 +1,121 @@
+"""The base class of operators that read documents."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import DataOpsError, FileError, UnfitRecordError
+from dagster_dataops.files import FileReference
+from dagster_dataops.foundation.hashing.operational import Operational
+from dagster_dataops.library.documents.document import Limits
+from dagster_dataops.library.documents.opening import Documents, OpenDocument
+from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, PositiveInt
+from dagster_dataops.operators.outcomes.record_context import OperatorContext
+from dagster_dataops.records import Record
+
+documents: Any = data_register.new_group("documents")
+
+T = TypeVar("T")
+MEGABYTES: Final = 1024
+"""The memory that a worker may need for its pages, by default."""
+
+
+class DocumentOperator(Operator):
+    """An operator that reads documents.
+
+    Args:
+        input_key: Column of the reference to the file, or of its path or URL.
+        password: Password of encrypted PDF files; a text, or a secret of Dagster or pydantic.
+        password_key: Column of the password of a record, instead.
+        max_bytes: Largest size of a file, and of what is unpacked of it.
+        timeout_s: Elapsed seconds for a call; ``None`` for no limit.
+        **kwargs: See `Operator`.
+    """
+
+    def __init__(
+        self,
+        input_key: str = "file",
+        *,
+        password: Annotated[Any, Operational] = None,
+        password_key: str | None = None,
+        max_bytes: PositiveInt = 512 << 20,
+        timeout_s: AtLeastZeroFloat | None = 60.0,
+        **kwargs: Any,
+    ) -> None:
+        settings = {"_timeout": timeout_s or 0, "_max_worker_memory_mb": MEGABYTES}
+        super().__init__(**{**settings, **kwargs})
+        with needs_extra("The group documents", "documents"):
+            import pypdfium2  # noqa: F401
+        self._column = FieldKey(input_key).checked_single("name one file")
+        self._password, self._password_key = password, password_key
+        self._limits = Limits(max_bytes)
+        self._documents: Documents | None = None
+
+    def open(self, context: OperatorContext) -> None:
+        """Begin to read documents."""
+        self._documents = Documents(self._limits)
+
+    def close(self) -> None:
+        """Close the last document."""
+        if self._documents is not None:
+            self._documents.close()
+            self._documents = None
+
+    def opened(self, record: Record) -> OpenDocument:
+        """Return the document of a record.
+
+        Raises:
+            FileError: The record names no document, or it cannot be used.
+        """
+        key = self._column.name
+        reference = FileReference.of(self._column.value(record), f"the column {key!r}")
+        documents = self._documents
+        assert documents is not None  # noqa: S101 - the engine calls `open` before
+        password = self._password_of(record)
+        return readable(reference.file, "", lambda: documents.opened(reference, password))
+
+    def _password_of(self, record: Record) -> str:
+        if self._password_key is not None:
+            return str(record.get(self._password_key) or "")
+        for method in ("get_secret_value", "get_value"):  # of pydantic; of Dagster
+            if callable(found := getattr(self._password, method, None)):
+                return str(found() or "")
+        return str(self._password or "")
+
+
+def readable(name: str, what: str, read: Callable[[], T]) -> T:
+    """Return what ``read`` returns; its errors name the file.
+
+    Args:
+        name: What the record calls the file.
+        what: What is read of it, for errors.
+        read: Read it.
+
+    Raises:
+        FileError: It cannot be read.
+    """
+    try:
+        return read()
+    except (DataOpsError, MemoryError, TimeoutError):
+        raise
+    except Exception as error:
+        reason = f"{what} cannot be read ({type(error).__name__}: {error})".strip()
+        raise FileError(name, reason, "look at the file, or leave it out") from error
+
+
+def page_of(record: Record, page_key: str) -> int | None:
+    """Return the number of the page that a record names, from 1; ``None`` if it names none.
+
+    Raises:
+        UnfitRecordError: It names something else.
+    """
+    page = record.get(page_key)
+    if page is None:
+        return None
+    if type(page) is not int or page < 1:
+        msg = f"the column {page_key!r} has {page!r}; it needs the number of a page, from 1"
+        raise UnfitRecordError(msg)
+    return page
