@@ -51,6 +51,7 @@ class CheckpointSink(Sink):
         self.checkpoint = attempt.open_checkpoint(checkpoint)
         self._ticker = attempt.ticker(self.state)
         self._keeps_outcomes = attempt.settings.reuse_outcomes
+        self._keeper = attempt.operator.__dataops__.keeper
 
     @override
     def take_segment_number(self) -> int:
@@ -64,6 +65,8 @@ class CheckpointSink(Sink):
     def journal(
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
     ) -> None:
+        if self._keeper is not None:
+            self._keeper.sync()
         digests = digests_in(self.work.dataset.location, spans) if self._keeps_outcomes else None
         self.checkpoint.journal(SpansEntry.of(segment, offset, spans, digests, notes))
 

@@ -2,20 +2,29 @@
 
 import io
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.file_values.file_keeper import FILES
+from dagster_dataops.datasets.file_values.result_roots import roots
 from dagster_dataops.errors import DataOpsError, FileChangedError, FileError
 from dagster_dataops.foundation.parts import function_of_part
+from dagster_dataops.foundation.places.bucket import BucketFile
+from dagster_dataops.foundation.places.opening import exists, open_readable
 from dagster_dataops.streams.files.contents import Content, PlainContent, WindowedContent
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
-_FIND = "check the path, and that this machine can read it"
+if TYPE_CHECKING:
+    from dagster_dataops.foundation.places.range_source import RangeSource
+
+_STORED: Final = re.compile(rf"{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{62}}")
+_FIND: Final = "check the path, and that this machine can read it"
 
 
 class OpenedFile(ABC):
@@ -139,6 +148,23 @@ class RemoteUrlFile(_ContentFile):
             raise FileChangedError(self.name, "was replaced while it was read", "run again")
 
 
+class ObjectOfStore(OpenedFile):
+    """An object of the object store that is the root of results."""
+
+    def __init__(self, name: str, file: BucketFile) -> None:
+        self.name = name
+        self._file = cast("RangeSource", open_readable(file))
+        self.size = self._file.size
+        self.version = self._file.fingerprint
+
+    @override
+    def read_at(self, size: int, offset: int) -> bytes:
+        try:
+            return self._file.read(offset, max(0, min(size, self._file.size - offset)))
+        except (DataOpsError, OSError) as error:
+            raise FileError(self.name, _reason(error), _FIND) from error
+
+
 class StoredFile(OpenedFile):
     """A file in a store, such as a member of a tar."""
 
@@ -200,6 +226,8 @@ def opened(name: str) -> Iterator[OpenedFile]:
 
 
 def _open(name: str) -> OpenedFile:
+    if _STORED.fullmatch(name):
+        return _stored(name)
     local = name.removeprefix("file://") if name.startswith("file:///") else name
     if not is_url(local) and ("#" not in local or os.path.exists(local)):  # noqa: PTH110 - a text
         return LocalFile(name, Path(local))
@@ -210,6 +238,24 @@ def _open(name: str) -> OpenedFile:
         except (DataOpsError, OSError) as error:
             raise FileError(name, _reason(error), _FIND) from error
     return RemoteUrlFile(local, {})
+
+
+def _stored(name: str) -> OpenedFile:
+    """Open a file that an operator made."""
+    searched = roots()
+    for root in searched:
+        path = root.path / name
+        if path.is_file():
+            return LocalFile(name, path)
+        if root.bucket is not None:
+            file = BucketFile(root.bucket, root.bucket.key_of(path))
+            if exists(file):
+                return ObjectOfStore(name, file)
+    if Path(name).is_file():
+        return LocalFile(name, Path(name))
+    places = ", ".join(map(str, searched))
+    found = f"is below none of the roots of results {places}"
+    raise FileError(name, found, "set data_process_path to the root that has the file")
 
 
 def version_of(status: os.stat_result) -> str:

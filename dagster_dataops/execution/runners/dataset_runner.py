@@ -118,6 +118,8 @@ class _Call:
                 self._drafts.results.write(line)
                 self._tick()
         self._check_any_succeeded()
+        if (keeper := self._operator.__dataops__.keeper) is not None:
+            keeper.sync()
         drafts = self._drafts.finish(records=self._records, failed=self._failed)
         return replace(drafts, summary=RecordSummary(counts=self._lacking))
 
@@ -164,7 +166,7 @@ class _Call:
                 reason += hint_of_list(self._operator)
                 raise DatasetOperatorError(self._name, reason, "")
             try:
-                yield encode(record)
+                yield encode(record, self._operator.__dataops__.keeper)
             except UnencodableError as error:
                 reason = f"element {position} of its result: {error}"
                 raise DatasetOperatorError(self._name, reason, "") from None

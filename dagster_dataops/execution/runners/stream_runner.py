@@ -19,6 +19,7 @@ from dagster_dataops.checkpoints.publish.compose import compose_stream
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint, quarantine_of
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.errors import (
     OutageError,
     RunStoppedError,
@@ -166,7 +167,8 @@ class StreamRunner(Runner):
         )
         stream = self._reading
         stream.hide_in_failures(attempt.operator.__dataops__.secrets.hide)
-        writer = _StreamWriter(attempt.name, stream, checkpoint, context.flush_seconds)
+        keeper = attempt.operator.__dataops__.keeper
+        writer = _StreamWriter(attempt.name, stream, checkpoint, context.flush_seconds, keeper)
         with attempt.shown(writer.state) as ticker:
             with synced_on_failure(checkpoint):
                 writer.run(ticker)
@@ -190,7 +192,9 @@ class _StreamWriter:
         stream: PositionedStream,
         checkpoint: StreamCheckpoint,
         flush_seconds: float,
+        keeper: FileKeeper | None,
     ) -> None:
+        self._keeper = keeper
         self._name = name
         self._stream = stream
         self._checkpoint = checkpoint
@@ -232,12 +236,12 @@ class _StreamWriter:
         )
 
     def _write(self, items: Iterator[Any], ticker: Ticker) -> None:
-        clock, written = time.monotonic, self._written
+        clock, written, keeper = time.monotonic, self._written, self._keeper
         next_tick = clock() + _TICK_SECONDS
         buffer = bytearray()
         for item in items:
             try:
-                line = encode(item) if type(item) is dict else self._encoded(item, written)
+                line = encode(item, keeper) if type(item) is dict else self._encoded(item, written)
             except UnencodableError as error:
                 reason = f"cannot be written: {error}"
                 raise StreamItemError(self._name, written, reason) from None
@@ -261,7 +265,7 @@ class _StreamWriter:
                 "makes one of it"
             )
             raise StreamItemError(self._name, index, reason)
-        return encode(item)
+        return encode(item, self._keeper)
 
     def _tick(self, now: float, ticker: Ticker) -> None:
         if now >= self._next_journaling:
@@ -273,6 +277,8 @@ class _StreamWriter:
             raise
 
     def _journal(self, now: float) -> None:
+        if self._keeper is not None:
+            self._keeper.sync()
         self._checkpoint.journal_items(self._written, without_stages(self._stream.state_dict()))
         spent = time.monotonic() - now
         self._next_journaling = now + max(self._pause, spent * _SHARE)
