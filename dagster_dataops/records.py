@@ -42,13 +42,12 @@ _ODD: Final = (Exception, SystemExit, GeneratorExit)  # exceptions that code of 
 
 
 class ValueKeeper(Protocol):
-    """Keeps values that JSON cannot hold elsewhere, and returns what a record has in their place.
+    """Keeps values elsewhere that JSON cannot hold, and returns what a record has in place."""
 
-    Attributes:
-        kinds: The types of these values.
-    """
-
-    kinds: tuple[type, ...]
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        """The types of these values."""
+        ...
 
     def __call__(self, value: object) -> object:
         """Return what the record has in place of a value.

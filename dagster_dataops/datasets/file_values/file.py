@@ -1,7 +1,7 @@
 """`File`: the bytes of a file that an operator returns."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 MADE: Final[list[bool]] = []
 """Has an element if this process has made a `File`. Else no record needs to be searched."""
@@ -31,7 +31,8 @@ class File:
     media_type: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.data, bytes) or not isinstance(self.media_type, str):
+        data, kind = cast("tuple[object, object]", (self.data, self.media_type))
+        if not isinstance(data, bytes) or not isinstance(kind, str):
             kinds = f"{type(self.data).__name__} and {type(self.media_type).__name__}"
             msg = f"File takes bytes and the text of a media type; got {kinds}"
             raise TypeError(msg)

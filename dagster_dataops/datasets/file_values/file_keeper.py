@@ -45,10 +45,7 @@ class FileKeeper:
 
     Attributes:
         root: The root of the results.
-        kinds: The types of values that it stores.
     """
-
-    kinds: Final = (File,)
 
     def __init__(self, root: Root) -> None:
         self.root = root
@@ -79,6 +76,11 @@ class FileKeeper:
             return cls(Root(Path(path)))
         url, folder, options = bucket
         return cls(Root(Path(path), StoreBucket(url, Path(folder), options, reached=True)))
+
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        """The types of values that it stores."""
+        return (File,)
 
     def __call__(self, value: object) -> object:
         """Return the JSON form of a value that the encoder does not know.

@@ -42,6 +42,11 @@ class OpenedFile(ABC):
     version: str | None
     path: Path | None = None
 
+    @property
+    def state(self) -> list[object]:
+        """What is another one if the file is replaced, as far as that is known without reading it."""
+        return [self.size, self.version]
+
     @abstractmethod
     def read_at(self, size: int, offset: int) -> bytes:
         """Return ``size`` bytes from ``offset``; fewer only at the end.
@@ -108,7 +113,13 @@ class LocalFile(_ContentFile):
         self.name, self.path = name, path
         status = self._status()
         self.size, self.version = status.st_size, version_of(status)
+        self._inode = status.st_ino
         self.content = PlainContent(str(path))
+
+    @property
+    @override
+    def state(self) -> list[object]:
+        return [self.size, self.version, self._inode]
 
     def _status(self) -> os.stat_result:
         try:
@@ -168,9 +179,14 @@ class ObjectOfStore(OpenedFile):
 class StoredFile(OpenedFile):
     """A file in a store, such as a member of a tar."""
 
-    def __init__(self, name: str, data: bytes) -> None:
+    def __init__(self, name: str, data: bytes, version: str | None) -> None:
         self.name, self._data = name, data
-        self.size, self.version = len(data), None
+        self.size, self.version = len(data), version
+
+    @property
+    @override
+    def state(self) -> list[object]:
+        return [self.version]
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:
@@ -225,8 +241,13 @@ def opened(name: str) -> Iterator[OpenedFile]:
         file.close()
 
 
+def is_stored(name: str) -> bool:
+    """Return whether a name is that of a file that an operator made: it tells its content."""
+    return _STORED.fullmatch(name) is not None
+
+
 def _open(name: str) -> OpenedFile:
-    if _STORED.fullmatch(name):
+    if is_stored(name):
         return _stored(name)
     local = name.removeprefix("file://") if name.startswith("file:///") else name
     if not is_url(local) and ("#" not in local or os.path.exists(local)):  # noqa: PTH110 - a text
@@ -234,7 +255,9 @@ def _open(name: str) -> OpenedFile:
     if "#" in local:
         store, _, member = local.partition("#")
         try:
-            return StoredFile(name, function_of_part("file_of_store")(store, member))
+            version = _version_of_store(store)
+            data = function_of_part("file_of_store")(store, member)
+            return StoredFile(name, data, version)
         except (DataOpsError, OSError) as error:
             raise FileError(name, _reason(error), _FIND) from error
     return RemoteUrlFile(local, {})
@@ -256,6 +279,26 @@ def _stored(name: str) -> OpenedFile:
     places = ", ".join(map(str, searched))
     found = f"is below none of the roots of results {places}"
     raise FileError(name, found, "set data_process_path to the root that has the file")
+
+
+def state_of_file(name: str) -> list[object]:
+    """Return the state of a file, as an `OpenedFile` has it; a store is not read.
+
+    Raises:
+        FileError: There is no such file, or it cannot be read.
+    """
+    store, mark, _ = name.partition("#")
+    if mark and not is_url(store) and not os.path.exists(name):  # noqa: PTH110 - a text
+        return [_version_of_store(store)]
+    with opened(name) as file:
+        return file.state
+
+
+def _version_of_store(store: str) -> str | None:
+    try:
+        return version_of(os.stat(store))  # noqa: PTH116 - a text
+    except OSError:
+        return None  # a URL
 
 
 def version_of(status: os.stat_result) -> str:

@@ -86,7 +86,7 @@ class CallSteps:
         failed = [at for at, (outcome, _) in outcomes.items() if isinstance(outcome, Failure)]
         if failed:
             yield from self._try_again(lines, failed, outcomes)
-        counts = tally.take_counts() if tally.used or tally.measure else {}
+        counts = tally.take_counts() if tally.has_counts else {}
         finished: list[Finished] = []
         for line in lines:
             finished.append(Finished(line, *outcomes[line.start], counts))

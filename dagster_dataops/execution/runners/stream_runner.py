@@ -17,9 +17,16 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint, i
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, without_stages
 from dagster_dataops.checkpoints.publish.compose import compose_stream
 from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint, quarantine_of
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
+from dagster_dataops.datasets.file_values.file_reads import (
+    FileReadLog,
+    check_unchanged,
+    first_replaced,
+    noted_reads,
+)
 from dagster_dataops.errors import (
     OutageError,
     RunStoppedError,
@@ -146,7 +153,7 @@ class StreamRunner(Runner):
             self._reading.load_state_dict(position.state_of(self.parts))
         except StreamStateError as error:
             return str(error)
-        return ""
+        return first_replaced(folder) if noted_reads(folder) else ""
 
     @override
     def run(self, attempt: NodeAttempt) -> Drafts:
@@ -170,21 +177,35 @@ class StreamRunner(Runner):
         keeper = attempt.operator.__dataops__.keeper
         writer = _StreamWriter(attempt.name, stream, checkpoint, context.flush_seconds, keeper)
         with attempt.shown(writer.state) as ticker:
-            with synced_on_failure(checkpoint):
+            with synced_on_failure(checkpoint), FileReadLog(checkpoint.folder) as writer.reads:
                 writer.run(ticker)
                 if attempt.settings.stop_after_failures:
                     writer.check_any_item()
             attempt.check_inputs_unchanged()
+            check_unchanged(checkpoint.folder)
         paths = [path_of(one.location) for one in attempt.inputs]
         combined = describe(stream.stage, paths, stream.seeds)
         traced = combined if attempt.settings.trace else None
         hide = attempt.operator.__dataops__.secrets.hide
         drafts = compose_stream(attempt.folder, checkpoint, stream.errors, hide)
-        return replace(drafts, seeds=stream.seeds, combined=traced or {}, leaves=stream.leaves)
+        summary = RecordSummary(counts=noted_reads(checkpoint.folder))
+        return replace(
+            drafts,
+            seeds=stream.seeds,
+            combined=traced or {},
+            leaves=stream.leaves,
+            summary=summary,
+        )
 
 
 class _StreamWriter:
-    """Writes the rest of a stream to its checkpoint."""
+    """Writes the rest of a stream to its checkpoint.
+
+    Attributes:
+        reads: Takes the files that are read.
+    """
+
+    reads: FileReadLog
 
     def __init__(
         self,
@@ -279,6 +300,7 @@ class _StreamWriter:
     def _journal(self, now: float) -> None:
         if self._keeper is not None:
             self._keeper.sync()
+        self.reads.write()
         self._checkpoint.journal_items(self._written, without_stages(self._stream.state_dict()))
         spent = time.monotonic() - now
         self._next_journaling = now + max(self._pause, spent * _SHARE)

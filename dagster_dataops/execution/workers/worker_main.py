@@ -23,6 +23,7 @@ import orjson
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
+from dagster_dataops.datasets.file_values.file_reads import FileReadLog
 from dagster_dataops.datasets.file_values.result_roots import use_root
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_loop import BatchLoop
@@ -177,6 +178,7 @@ class _Worker:
         self._sending = Lock()  # one message at a time
         self._breaker = means.calls.breaker
         self._keeper = means.calls.operator.__dataops__.keeper
+        self._reads = FileReadLog(Path(assignment.folder), str(assignment.segment))
         self._loop = self._made_loop(assignment, means)
         self._ended = Event()
         self._watch = Thread(target=self._watch_range, name="dataops-range", daemon=True)
@@ -233,6 +235,7 @@ class _Worker:
         """End the thread and close the input and the segment."""
         self._ended.set()
         self._watch.join()
+        self._reads.close()
         _watching.discard(self._watch.native_id or 0)
         close_readable(self._input)
         if self._segment is not None:
@@ -258,6 +261,7 @@ class _Worker:
             self._segment = SegmentWriter(*self._segment_place)
         if self._keeper is not None:
             self._keeper.sync()
+        self._reads.write()
         offset = self._segment.append(span.output, span.errors)
         notes = "" if span.notes is None else span.notes.to_text()
         self._send(protocol.pack(Kind.SPAN, offset, notes, *span.span))

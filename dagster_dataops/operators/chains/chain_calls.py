@@ -258,7 +258,8 @@ class _Parts:
 
     def kept(self, record: Record) -> Record:
         """Return a record whose files are stored, for the next part."""
-        return with_references(record, self._keeper)
+        kept: Record = with_references(record, self._keeper)
+        return kept
 
     def blame(self, part: int, error: BaseException) -> None:
         """Write into an exception that a part failed on the usual record."""
