@@ -76,6 +76,8 @@ class DoclingReader(Reader):
         only = {"page_range": (page, page)} if opened.document.format == "pdf" else {}
         if not only and page > 1:
             return None  # docling gives such a document as a whole, with its first page
+        if self._converter is None:
+            self.start()
         return self._method(self._converter.convert(opened.path, **only).document)
 
 

@@ -72,10 +72,9 @@ class DocumentOperator(Operator):
         """
         key = self._column.name
         reference = FileReference.of(self._column.value(record), f"the column {key!r}")
-        documents = self._documents
-        assert documents is not None  # noqa: S101 - the engine calls `open` before
+        opening = self._documents = self._documents or Documents(self._limits)
         password = self._password_of(record)
-        return readable(reference.file, "", lambda: documents.opened(reference, password))
+        return readable(reference.file, "", lambda: opening.opened(reference, password))
 
     def _password_of(self, record: Record) -> str:
         if self._password_key is not None:
