@@ -429,4 +429,3 @@ class _Run:
 
 def _from_now(until: float) -> float:
     return max(0.0, until - time.monotonic())
-

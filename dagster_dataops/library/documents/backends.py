@@ -97,7 +97,7 @@ class Chain:
     def __init__(
         self, option: str, backends: Sequence[Backend], known: Mapping[str, Callable[[], Reader]]
     ) -> None:
-        if isinstance(backends, str) or not backends:
+        if not backends:
             msg = f"{option} is {backends!r}; give a list of backends, such as ['{BUILT_IN}']"
             raise DefinitionError(msg)
         self._readers: list[tuple[str, Reader]] = []
@@ -126,9 +126,7 @@ class Chain:
         failures: list[str] = []
         for name, reader in self._readers:
             try:
-                value = readable(
-                    opened.name, f"its page {page:,}", lambda used=reader: used.read(opened, page)
-                )
+                value = readable(opened.name, f"its page {page:,}", reader.read, opened, page)
             except FileError as error:
                 failures.append(f"{name}: {error.found}")
                 continue

@@ -1,7 +1,7 @@
 """The base class of operators that read documents."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DataOpsError, FileError, UnfitRecordError
@@ -18,6 +18,7 @@ from dagster_dataops.records import Record
 
 documents: Any = data_register.new_group("documents")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 MEGABYTES: Final = 1024
 """The memory that a worker may need for its pages, by default."""
@@ -54,7 +55,7 @@ class DocumentOperator(Operator):
         self._limits = Limits(max_bytes)
         self._documents: Documents | None = None
 
-    def open(self, context: OperatorContext) -> None:
+    def open(self, context: OperatorContext) -> None:  # noqa: ARG002 - of subclasses
         """Begin to read documents."""
         self._documents = Documents(self._limits)
 
@@ -74,7 +75,7 @@ class DocumentOperator(Operator):
         reference = FileReference.of(self._column.value(record), f"the column {key!r}")
         opening = self._documents = self._documents or Documents(self._limits)
         password = self._password_of(record)
-        return readable(reference.file, "", lambda: opening.opened(reference, password))
+        return readable(reference.file, "", opening.opened, reference, password)
 
     def _password_of(self, record: Record) -> str:
         if self._password_key is not None:
@@ -85,19 +86,21 @@ class DocumentOperator(Operator):
         return str(self._password or "")
 
 
-def readable(name: str, what: str, read: Callable[[], T]) -> T:
+def readable(name: str, what: str, read: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
     """Return what ``read`` returns; its errors name the file.
 
     Args:
         name: What the record calls the file.
         what: What is read of it, for errors.
         read: Read it.
+        *args: Its arguments.
+        **named: Its arguments.
 
     Raises:
         FileError: It cannot be read.
     """
     try:
-        return read()
+        return read(*args, **named)
     except (DataOpsError, MemoryError, TimeoutError):
         raise
     except Exception as error:

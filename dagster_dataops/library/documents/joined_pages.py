@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import xxhash
 
@@ -29,11 +29,12 @@ class Join(documents):
     ``width``, ``height``, ``has_text`` and ``backend`` are left out.
 
     ``missing_key`` has the list of the pages that are not there, as they failed or were dropped; it
-    is empty for a whole document. A document of which no page is there is known only with a second
-    input: the result of ``documents.Pages``, which has all pages. Then it has the text ``""``.
+    is empty for a whole document. A document of which no page is there is known only if the result
+    of ``documents.Pages`` is a further input: its records have no ``input_key``, and only tell
+    which pages there are. Then the document has the text ``""``.
 
-    Documents are in the order of their first records, those of the second input come last. Pages of
-    a file that is listed several times make as many documents. Joining runs in one process; beyond
+    Documents are in the order of their first pages with a text, then those without any. Pages of a
+    file that is listed several times make as many documents. Joining runs in one process; beyond
     ``max_memory_mb`` MB the pages are sorted in files in the folder for temporary files.
 
     Args:
@@ -68,56 +69,50 @@ class Join(documents):
         self._missing_key, self._separator = missing_key, separator
         self._max_bytes = max_memory_mb << 20
 
-    def forward_batch_input(
-        self, pages: Iterable[Record], all_pages: Iterable[Record] = ()
-    ) -> Iterator[Record]:
+    def forward_batch_input(self, pages: Iterable[Record]) -> Iterator[Record]:
         with TemporaryDirectory(prefix="dataops-pages-") as folder:
             by_file, joined = (
                 ExternalSort(Path(folder), self._max_bytes // 2, name=name)
                 for name in ("pages", "documents")
             )
             for record in pages:
-                by_file.add((*self._key(record), 0), encode(record))
-            for record in all_pages:
-                by_file.add((*self._key(record), 1), encode(record))
+                by_file.add(self._key(record), encode(record))
             for _, entries in groupby(by_file, lambda entry: entry[0][0]):
                 for first, document in self._documents(entries):
-                    joined.add((first,), encode(document))
+                    joined.add(first, encode(document))
             for _, _, line in joined:
                 yield decode(line)
 
-    def _key(self, record: Record) -> tuple[bytes, int]:
-        """Return a digest of the file of a page, and the number of the page."""
+    def _key(self, record: Record) -> tuple[bytes, int, bool]:
+        """Return a digest of the file of a page, its number, and whether it has no text."""
         page, file = page_of(record, self._page_key), record.get(self._file_key)
         if page is None or file is None:
             key = self._page_key if page is None else self._file_key
             msg = f"a record has no {key!r}; documents.Join needs records of documents.Pages"
             raise UnfitRecordError(msg)
-        return xxhash.xxh3_128_digest(canonical(file)), page
+        return xxhash.xxh3_128_digest(canonical(file)), page, self._text_key not in record
 
-    def _documents(self, entries: Iterable[Entry]) -> Iterator[tuple[int, Record]]:
-        """Yield the documents of one file, each with the number of its first record.
+    def _documents(self, entries: Iterable[Entry]) -> Iterator[tuple[tuple[bool, int], Record]]:
+        """Yield the documents of one file, each with its place in the order of all documents.
 
         The nth record of a page belongs to the nth document.
         """
-        found: list[list[tuple[int, int, bytes]]] = [[], []]  # by input: page, number, line
-        for (_, page, of_all), number, line in entries:
-            found[of_all].append((page, number, line))
+        found: tuple[list[_Page], list[_Page]] = [], []  # with a text, without
+        for (_, page, without), number, line in entries:
+            found[without].append(_Page(page, number, line))
         copies = [_copies(pages) for pages in found]
         for nth in range(max(map(len, copies))):
             pages, known = (copy[nth] if nth < len(copy) else [] for copy in copies)
-            first = min(number for _, number, _ in pages or known)
-            yield first, self._document(pages, known)
+            first = min(page.position for page in pages or known)
+            yield (not pages, first), self._document(pages, known)
 
-    def _document(
-        self, pages: list[tuple[int, int, bytes]], known: list[tuple[int, int, bytes]]
-    ) -> Record:
-        records = [decode(line) for _, _, line in pages]
-        document = dict(records[0] if records else decode(known[0][2]))
+    def _document(self, pages: "list[_Page]", known: "list[_Page]") -> Record:
+        records = [decode(page.line) for page in pages]
+        document = dict(records[0] if records else decode(known[0].line))
         texts = (text_value(record.get(self._text_key), self._text_key) for record in records)
-        numbers = {page for page, _, _ in pages}
+        numbers = {page.number for page in pages}
         total = document.get(self._pages_key)
-        last = total if type(total) is int else max(page for page, _, _ in (*pages, *known))
+        last = total if type(total) is int else max(page.number for page in (*pages, *known))
         for key in (self._page_key, *_OF_PAGES):
             document.pop(key, None)
         document[self._written] = self._separator.join(texts)
@@ -125,12 +120,20 @@ class Join(documents):
         return document
 
 
-def _copies(pages: list[tuple[int, int, bytes]]) -> list[list[tuple[int, int, bytes]]]:
+class _Page(NamedTuple):
+    """A page: its number, the position of its record in the input, and its line."""
+
+    number: int
+    position: int
+    line: bytes
+
+
+def _copies(pages: list[_Page]) -> list[list[_Page]]:
     """Divide the records of the pages of a file, sorted by page, into documents."""
-    documents_: list[list[tuple[int, int, bytes]]] = []
-    for _, group in groupby(pages, lambda page: page[0]):
+    copies: list[list[_Page]] = []
+    for _, group in groupby(pages, lambda page: page.number):
         for nth, page in enumerate(group):
-            if nth == len(documents_):
-                documents_.append([])
-            documents_[nth].append(page)
-    return documents_
+            if nth == len(copies):
+                copies.append([])
+            copies[nth].append(page)
+    return copies

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,7 +21,7 @@ _PDF: Final = "application/pdf"
 _HTML: Final = "text/html"
 _ZIP: Final = "application/zip"
 _OLE: Final = "application/x-ole-storage"
-_FORMATS: Final = {  # by media type
+_FORMATS: Final[dict[str, Callable[[Path, str, Limits], Document]]] = {  # by media type
     f"{_OFFICE}wordprocessingml.document": WordFile,
     f"{_OFFICE}presentationml.presentation": SlidesFile,
     "application/epub+zip": BookFile,
@@ -69,24 +69,22 @@ def media_type_of(path: Path, reference: FileReference) -> str:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if not head.strip(b"\0 \t\r\n\f\xef\xbb\xbf"):
-        found = "is empty" if not head else "begins with nothing but zero bytes and white space"
-        raise FileError(name, found, "fetch the file again, or leave it out")
+        reason = "is empty" if not head else "begins with nothing but zero bytes and white space"
+        raise FileError(name, reason, "fetch the file again, or leave it out")
     told = reference.media_type or type_of_name(name)
-    found = type_of_content(head)
-    if head.startswith(b"PK"):
-        found = _type_of_zip(path) or found
-    if found is None or (found == "application/xml" and told is not None):
-        found = told if told is not None and same_type(told, _HTML) else found
-    if found == _OLE and told is not None and told.startswith(_OFFICE):
+    kind = (_type_of_zip(path) if head.startswith(b"PK") else None) or type_of_content(head)
+    if told is not None and same_type(told, _HTML) and kind in {None, "application/xml"}:
+        kind = told  # a part of a page, without a head
+    if kind == _OLE and told is not None and told.startswith(_OFFICE):
         raise encrypted(name, "save it without a password, or leave it out")
-    if told is not None and (found is None or not same_type(found, told)):
-        what = "of no known type" if found is None else found
+    what = kind or "of no known type"
+    if told is not None and not (kind is not None and same_type(kind, told)):
         source = "the record" if reference.media_type else "its name"
         reason = f"is {what} by its content, {told} by {source}"
         raise FileError(name, reason, f"correct the name, or {_LEAVE_OUT}")
-    if found != _PDF and (found is None or not any(same_type(found, one) for one in _FORMATS)):
-        raise FileError(name, f"is {found or 'of no known type'}, no document", _LEAVE_OUT)
-    return found
+    if kind is None or not any(same_type(kind, one) for one in (_PDF, *_FORMATS)):
+        raise FileError(name, f"is {what}, no document", _LEAVE_OUT)
+    return kind
 
 
 def _type_of_zip(path: Path) -> str | None:

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from dagster_dataops.files import File
 from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
     documents,
     page_of,
     readable,
 )
+from dagster_dataops.library.documents.opening import OpenDocument
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
@@ -51,20 +53,18 @@ class Images(DocumentOperator, documents):
         opened = self.opened(record)
         page = page_of(record, self._page_key)
         pages = range(1, opened.document.page_count + 1) if page is None else [page]
-        files = [
-            file
-            for one in pages
-            for file in readable(
-                opened.name,
-                f"an image of its page {one:,}",
-                lambda number=one: list(opened.document.images(number)),
-            )
-        ]
-        made = [{**record, self._written: file} for file in files]
+        files = [file for one in pages for file in self._images(opened, one)]
+        found: list[dict[str, Any]] = [{**record, self._written: file} for file in files]
         if self._index_key is not None:
-            for number, one in enumerate(made):
+            for number, one in enumerate(found):
                 one[self._index_key] = number
-        return made or Drop("no_images")
+        return found or Drop("no_images")
+
+    def _images(self, opened: OpenDocument, page: int) -> list[File]:
+        def images() -> list[File]:
+            return list(opened.document.images(page))
+
+        return readable(opened.name, f"an image of its page {page:,}", images)
 
 
 class ToImage(DocumentOperator, documents):
@@ -97,10 +97,9 @@ class ToImage(DocumentOperator, documents):
         self._written, self._page_key, self._dpi = output_key, page_key, dpi
         self._limits = self._limits._replace(max_pixels=max_pixels)
 
-    def forward(self, record: Record) -> Record:
+    def forward(self, record: Record) -> dict[str, Any]:
         opened = self.opened(record)
         page = page_of(record, self._page_key) or 1
-        record[self._written] = readable(
-            opened.name, f"its page {page:,}", lambda: opened.document.picture(page, self._dpi)
-        )
-        return record
+        what = f"its page {page:,}"
+        picture = readable(opened.name, what, opened.document.picture, page, self._dpi)
+        return {**record, self._written: picture}

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+from typing_extensions import override
+
 from dagster_dataops.errors import FileError
 from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
     documents,
     readable,
 )
+from dagster_dataops.library.documents.opening import OpenDocument
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
@@ -58,6 +61,7 @@ class Pages(DocumentOperator, documents):
         self._find_text, self._max_pages = find_text, max_pages
         self._looks = True
 
+    @override
     def open(self, context: OperatorContext) -> None:
         """Begin to read documents."""
         super().open(context)
@@ -71,7 +75,7 @@ class Pages(DocumentOperator, documents):
             raise FileError(opened.name, found, "raise the limit, or leave the file out")
         return [self._of_page(record, opened, page) for page in range(1, count + 1)]
 
-    def _of_page(self, record: Record, opened: Any, page: int) -> Record:
+    def _of_page(self, record: Record, opened: OpenDocument, page: int) -> Record:
         width, height = opened.document.size(page) or (None, None)
         written = {self._page_key: page, self._pages_key: opened.document.page_count}
         made = {**record, **written, "width": width, "height": height}
@@ -79,11 +83,8 @@ class Pages(DocumentOperator, documents):
             made["has_text"] = self._has_text(opened, page) if self._looks else None
         return made
 
-    def _has_text(self, opened: Any, page: int) -> bool:
-        has_text: bool = readable(
-            opened.name, f"its page {page:,}", lambda: opened.document.has_text(page)
-        )
-        return has_text
+    def _has_text(self, opened: OpenDocument, page: int) -> bool:
+        return readable(opened.name, f"its page {page:,}", opened.document.has_text, page)
 
 
 class Metadata(DocumentOperator, documents):

@@ -1,7 +1,9 @@
 """``documents.ToText``, ``ToMarkdown`` and ``Tables``: what is written on pages."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
+
+from typing_extensions import override
 
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.foundation.hashing.operational import Operational
@@ -26,6 +28,20 @@ from dagster_dataops.records import Record
 _BETWEEN_PAGES: Final = "\n\n"
 
 
+class Reading(NamedTuple):
+    """What an operator reads, by the backends that have a name.
+
+    Attributes:
+        feature: The name of the operator.
+        of_document: Return what is on a page of a document.
+        of_docling: Return what is in a document of docling, which has the page alone.
+    """
+
+    feature: str
+    of_document: Callable[[Document, int], Any]
+    of_docling: Callable[[Any], Any]
+
+
 class PageOperator(DocumentOperator):
     """An operator that reads what is written on pages by a chain of backends.
 
@@ -39,9 +55,7 @@ class PageOperator(DocumentOperator):
         **kwargs: See `DocumentOperator`.
     """
 
-    _feature: ClassVar[str]
-    _of_document: ClassVar[Callable[[Document, int], Any]]
-    _of_docling: ClassVar[Callable[[Any], Any]]
+    _reading: ClassVar[Reading]
 
     def __init__(
         self,
@@ -64,12 +78,13 @@ class PageOperator(DocumentOperator):
         )
 
     def _known(self) -> Mapping[str, Callable[[], Reader]]:
-        cls = type(self)
+        feature, of_document, of_docling = self._reading
         return {
-            BUILT_IN: lambda: DocumentReader(cls._of_document),
-            DOCLING: lambda: DoclingReader(cls._feature, cls._of_docling),
+            BUILT_IN: lambda: DocumentReader(of_document),
+            DOCLING: lambda: DoclingReader(feature, of_docling),
         }
 
+    @override
     def open(self, context: OperatorContext) -> None:
         """Begin to read documents."""
         super().open(context)
@@ -94,6 +109,7 @@ class PageOperator(DocumentOperator):
 
 
 class _TextOperator(PageOperator):
+    @override
     def _joined(self, values: list[Any]) -> str:
         for value in values:
             if value is not None and not isinstance(value, str):
@@ -104,7 +120,7 @@ class _TextOperator(PageOperator):
 
 
 class ToText(_TextOperator, documents):
-    """Read the text of a page, or of a whole document, without its form.
+    r"""Read the text of a page, or of a whole document, without its form.
 
     Reads the file in ``input_key`` and the number of the page in ``page_key``, as
     ``documents.Pages`` writes them; a record without a page gets the text of all pages, with an
@@ -117,8 +133,8 @@ class ToText(_TextOperator, documents):
     record if no other finds a text. A page that ends or stops its process is an error, too; a retry
     of the failed records uses ``retry_backends``, and a change of these keeps finished records.
 
-    The text of PDFium is in the order of the file, with ``\\n`` for ``\\r\\n``. DOCX and PPTX have a
-    paragraph a line, and tabs between cells; headers, footers, notes and deleted text are left out.
+    The text of PDFium is in the order of the file, with ``\n`` for ``\r\n``. DOCX and PPTX have a
+    paragraph a line, and tabs between cells; headers, footers, notes and deleted text are not read.
     Consecutive pages of a document open it once. Needs the extra ``documents``, for docling
     ``docling``.
 
@@ -131,9 +147,11 @@ class ToText(_TextOperator, documents):
         retry_backends: Those of a retry of the failed records; ``None`` for the same.
     """
 
-    _feature = "documents.ToText"
-    _of_document = staticmethod(lambda document, page: document.text(page))
-    _of_docling = staticmethod(lambda document: document.export_to_text())
+    _reading = Reading(
+        "documents.ToText",
+        lambda document, page: document.text(page),
+        lambda document: document.export_to_text(),
+    )
 
 
 class ToMarkdown(_TextOperator, documents):
@@ -154,9 +172,11 @@ class ToMarkdown(_TextOperator, documents):
         retry_backends: Those of a retry of the failed records; ``None`` for the same.
     """
 
-    _feature = "documents.ToMarkdown"
-    _of_document = staticmethod(lambda document, page: document.markdown(page))
-    _of_docling = staticmethod(lambda document: document.export_to_markdown())
+    _reading = Reading(
+        "documents.ToMarkdown",
+        lambda document, page: document.markdown(page),
+        lambda document: document.export_to_markdown(),
+    )
 
 
 class Tables(PageOperator, documents):
@@ -177,9 +197,11 @@ class Tables(PageOperator, documents):
         retry_backends: Those of a retry of the failed records; ``None`` for the same.
     """
 
-    _feature = "documents.Tables"
-    _of_document = staticmethod(lambda document, page: document.tables(page))
-    _of_docling = staticmethod(lambda document: list(map(_cells, document.tables)))
+    _reading = Reading(
+        "documents.Tables",
+        lambda document, page: document.tables(page),
+        lambda document: list(map(_cells, document.tables)),
+    )
 
     def __init__(
         self,
@@ -194,6 +216,7 @@ class Tables(PageOperator, documents):
             input_key, output_key, page_key=page_key, backend_key=backend_key, **kwargs
         )
 
+    @override
     def _joined(self, values: list[Any]) -> list[Any]:
         return [table for value in values for table in value or ()]
 

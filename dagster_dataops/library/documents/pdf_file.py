@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from io import BytesIO
+from math import ceil
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final
@@ -25,6 +26,8 @@ from dagster_dataops.library.documents.pdf_lines import markdown_of_lines, text_
 from dagster_dataops.library.option_values import needs_extra
 
 _END_BYTES: Final = 64 << 10  # at the end of a file, where its end mark must be
+_HEAD_BYTES: Final = 2048
+_LENGTH: Final = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,15})\b")  # of the whole file
 _DATE: Final = re.compile(
     r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-])(\d\d)'?(\d\d)?'?|Z)?"
 )
@@ -127,7 +130,7 @@ class PdfFile(Document):
     @override
     def picture(self, page: int, dpi: int) -> File:
         with _PDFIUM, self._page(page) as opened:
-            width, height = (round(side * dpi / _POINTS) for side in opened.get_size())
+            width, height = (ceil(side * dpi / _POINTS) for side in opened.get_size())
             self._check_pixels(width, height, f"the picture of the page at {dpi} dpi")
             drawn = opened.render(scale=dpi / _POINTS).to_pil()
         content = BytesIO()
@@ -197,14 +200,18 @@ def _check_end(path: Path, name: str) -> None:
         FileError: It has not.
     """
     with path.open("rb") as file:
+        told = _LENGTH.search(file.read(_HEAD_BYTES))
         size = file.seek(0, 2)
         file.seek(max(0, size - _END_BYTES))
-        if b"%%EOF" not in file.read():
-            raise FileError(
-                name,
-                f"is truncated: its last {min(size, _END_BYTES):,} bytes have no end mark %%EOF",
-                "fetch the file again, or leave it out",
-            )
+        end = file.read()
+    found = ""
+    if b"%%EOF" not in end:
+        found = f"its last {len(end):,} bytes have no end mark %%EOF"
+    elif told is not None and size < int(told[1]):
+        found = f"it has {size:,} of {int(told[1]):,} bytes"
+    if found:
+        remedy = "fetch the file again, or leave it out"
+        raise FileError(name, f"is truncated: {found}", remedy)
 
 
 def _locked(name: str, password: str) -> FileError:
@@ -224,5 +231,3 @@ def _iso_date(text: str) -> str | None:
         return written
     zone = f"{sign}{hours}:{minutes or '00'}" if sign else "Z" if "Z" in date[0] else ""
     return f"{written}T{hour}:{minute or '00'}:{second or '00'}{zone}"
-
-

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 _HEADINGS: Final = ((1.7, "# "), (1.35, "## "), (1.12, "### "))  # by size, relative to the body
 _LONGEST_HEADING: Final = 200  # characters
-_BULLET: Final = re.compile(r"[•▪◦‣●○■□–∙·][ \t]+")  # noqa: RUF001 - en dash
+_BULLET: Final = re.compile(r"[•▪◦‣●○■□–∙·][ \t]+")
 _NUMBERED: Final = re.compile(r"\(?\d{1,3}[.)][ \t]+\S")
 _MARK: Final = re.compile(r"(?=[#>])")  # at the start of a line that is no heading or quote
 _GAP: Final = 1.6  # line heights between the tops of lines, from which a paragraph begins

@@ -61,13 +61,12 @@ class HtmlReader:
 
     def markdown(self, page: str) -> str:
         """Return a page as Markdown."""
-        text: str = self._markdown.forward({_READ: page})["text"]
-        return text.strip()
+        return str(self._markdown.changed(page)).strip()
 
     def tables(self, page: str) -> list[Table]:
         """Return the tables of a page."""
-        tables: list[Table] = self._tables.forward({_READ: page})["tables"]
-        return tables
+        tables: Any = self._tables.forward({_READ: page})["tables"]
+        return list(tables)
 
     @staticmethod
     def sources(page: str) -> list[str]:
@@ -163,5 +162,3 @@ def _data(address: str) -> bytes | None:
         return base64.b64decode(content)
     except binascii.Error:
         return None
-
-

@@ -18,7 +18,7 @@ from dagster_dataops.library.documents.document import (
     damaged,
     described,
 )
-from dagster_dataops.library.documents.word_styles import W, ParagraphForms
+from dagster_dataops.library.documents.word_styles import ParagraphForms, W
 from dagster_dataops.library.documents.zipped_parts import Relation, ZippedParts
 
 _R: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
@@ -175,9 +175,7 @@ class _Reader:
         self._text, self._marked = [], []
         if text.strip():
             form, self._broken = self._form, False
-            self._pages[-1].blocks.append(
-                Block(text, marked, form.heading, form.item, form.level)
-            )
+            self._pages[-1].blocks.append(Block(text, marked, form.heading, form.item, form.level))
 
     def _break(self) -> None:
         """Begin a page."""

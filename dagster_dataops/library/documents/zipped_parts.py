@@ -1,4 +1,4 @@
-"""`ZippedParts`: the parts of a document that is a zip archive, with limits on what they unpack to."""
+"""`ZippedParts`: the parts of a document that is a zip archive, with limits on their size."""
 
 import posixpath
 import zlib
@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 from zipfile import BadZipFile, LargeZipFile, ZipFile
+
+from typing_extensions import override
 
 from dagster_dataops.errors import FileError
 from dagster_dataops.library.documents.document import Limits, damaged, encrypted
@@ -102,9 +104,7 @@ class ZippedParts:
         file = posixpath.join(folder, "_rels", f"{name}.rels")
         if file not in self.names:
             return {}
-        return {
-            one.get("Id", ""): _relation(one, folder) for one in self.xml(file).iter(_RELATION)
-        }
+        return {one.get("Id", ""): _relation(one, folder) for one in self.xml(file).iter(_RELATION)}
 
     def properties(self) -> dict[str, str]:
         """Return the properties of an Office file, by their names without namespace."""
@@ -128,17 +128,19 @@ class _Builder(TreeBuilder):
         super().__init__()
         self._depth = 0
 
-    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
+    def doctype(self, name: str, *_: str | None) -> None:
         """Refuse a document type."""
         raise _RefusedError(f"it has the document type {name}")
 
-    def start(self, tag: str, attrs: dict[str, str], /) -> Element:  # noqa: D102
+    @override
+    def start(self, tag: str, attrs: dict[str, str], /) -> Element:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise _RefusedError(f"its elements are nested more than {_DEEPEST:,} levels")
         return super().start(tag, attrs)
 
-    def end(self, tag: str, /) -> Element:  # noqa: D102
+    @override
+    def end(self, tag: str, /) -> Element:
         self._depth -= 1
         return super().end(tag)
 

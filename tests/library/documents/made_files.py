@@ -31,12 +31,12 @@ def pdf(
     path: Path,
     pages: Sequence[str],
     *,
-    password: str = "",
+    locked_by: str = "",
     table: Sequence[Sequence[str]] = (),
     image: Path | None = None,
 ) -> Path:
     """Write a PDF file with these texts, one a page; lines that begin with ``# `` are large."""
-    encryption = StandardEncryption(password) if password else None
+    encryption = StandardEncryption(locked_by) if locked_by else None
     canvas = Canvas(str(path), pagesize=A4, encrypt=encryption, invariant=1)
     canvas.setTitle("A title")
     canvas.setAuthor("Ada")
@@ -48,7 +48,9 @@ def pdf(
             height -= 1.3 * size
             canvas.drawString(50, height, line.removeprefix("# "))
         if table:
-            drawn = Table(list(map(list, table)), style=[("GRID", (0, 0), (-1, -1), 1, colors.black)])
+            drawn = Table(
+                list(map(list, table)), style=[("GRID", (0, 0), (-1, -1), 1, colors.black)]
+            )
             drawn.wrapOn(canvas, 400, 400)
             drawn.drawOn(canvas, 50, 300)
         if image is not None:
