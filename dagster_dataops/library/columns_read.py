@@ -21,6 +21,8 @@ _VECTORS: Final = OptionsOf(("vector_key",))
 _INSTRUCTIONS: Final = OptionsOf(("instructions_key", "kwargs_key"), plain=True)
 _ON: Final = OptionsOf(("on",))
 _SCHEMA: Final = OptionsOf(("schema",), plain=True)
+_DOCUMENT: Final = OptionsOf(("input_key", "unlock_key"))
+_PAGE: Final = OptionsOf(("input_key", "page_key", "unlock_key"))
 _RANKS: Final = frozenset({"first", "longest"})  # values of `keep` that name no column
 _VALUES: Final = frozenset({"text", "low", "high"})  # of templates, besides options and columns
 
@@ -81,17 +83,6 @@ def _filled(**options: Any) -> list[ReadName]:
     return [ReadName(field.partition("[")[0], plain=True) for field in fields if field]
 
 
-def _document(**options: Any) -> list[ReadName]:
-    """Return the key of the file, and of its password."""
-    return [*INPUT_KEY(**options), *map(ReadName, texts_in(options.get("password_key")))]
-
-
-def _pages(**options: Any) -> list[ReadName]:
-    keys = [options.get("file_key") or "file", options.get("page_key") or "page"]
-    text = ReadName(options.get("input_key") or "text", plain=True, optional=True)
-    return [text, *(ReadName(key, plain=True) for key in keys)]
-
-
 def _members(**options: Any) -> list[ReadName]:
     columns = (options.get("members") or {}).values()
     return [ReadName(column, plain=True) for column in columns]
@@ -120,14 +111,14 @@ READS: Final[Mapping[str, Declaration]] = {
     "dedup.NearDuplicate": _kept,
     "dedup.SimHash": _kept,
     "dedup.Url": _kept,
-    "documents.Images": _document,
-    "documents.Join": _pages,
-    "documents.Metadata": _document,
-    "documents.Pages": _document,
-    "documents.Tables": _document,
-    "documents.ToImage": _document,
-    "documents.ToMarkdown": _document,
-    "documents.ToText": _document,
+    "documents.Images": _PAGE,
+    "documents.Join": OptionsOf(("input_key", "file_key", "page_key", "pages_key"), plain=True),
+    "documents.Metadata": _DOCUMENT,
+    "documents.Pages": _DOCUMENT,
+    "documents.Tables": _PAGE,
+    "documents.ToImage": _PAGE,
+    "documents.ToMarkdown": _PAGE,
+    "documents.ToText": _PAGE,
     "export.Csv": OptionsOf(("columns",), plain=True),
     "export.HuggingFace": OptionsOf(("schema", "features"), plain=True),
     "export.HuggingFaceHub": OptionsOf(("features",), plain=True),

@@ -93,7 +93,7 @@ def described(**told: Any) -> dict[str, str | None]:
 
 
 def encrypted(
-    name: str, remedy: str = "give its password as password or password_key"
+    name: str, remedy: str = "give its password as password or unlock_key"
 ) -> FileError:
     """Return the error for a document that cannot be read without a password."""
     return FileError(name, "is encrypted", remedy)

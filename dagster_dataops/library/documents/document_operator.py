@@ -1,6 +1,6 @@
 """The base class of operators that read documents."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 from dagster_dataops.data import data_register
@@ -30,7 +30,7 @@ class DocumentOperator(Operator):
     Args:
         input_key: Column of the reference to the file, or of its path or URL.
         password: Password of encrypted PDF files; a text, or a secret of Dagster or pydantic.
-        password_key: Column of the password of a record, instead.
+        unlock_key: Column of the password of a record, instead.
         max_bytes: Largest size of a file, and of what is unpacked of it.
         timeout_s: Elapsed seconds for a call; ``None`` for no limit.
         **kwargs: See `Operator`.
@@ -41,7 +41,7 @@ class DocumentOperator(Operator):
         input_key: str = "file",
         *,
         password: Annotated[Any, Operational] = None,
-        password_key: str | None = None,
+        unlock_key: str | None = None,
         max_bytes: PositiveInt = 512 << 20,
         timeout_s: AtLeastZeroFloat | None = 60.0,
         **kwargs: Any,
@@ -51,7 +51,7 @@ class DocumentOperator(Operator):
         with needs_extra("The group documents", "documents"):
             import pypdfium2  # noqa: F401
         self._column = FieldKey(input_key).checked_single("name one file")
-        self._password, self._password_key = password, password_key
+        self._password, self._unlock_key = password, unlock_key
         self._limits = Limits(max_bytes)
         self._documents: Documents | None = None
 
@@ -78,8 +78,8 @@ class DocumentOperator(Operator):
         return readable(reference.file, "", opening.opened, reference, password)
 
     def _password_of(self, record: Record) -> str:
-        if self._password_key is not None:
-            return str(record.get(self._password_key) or "")
+        if self._unlock_key is not None:
+            return str(record.get(self._unlock_key) or "")
         for method in ("get_secret_value", "get_value"):  # of pydantic; of Dagster
             if callable(found := getattr(self._password, method, None)):
                 return str(found() or "")
@@ -108,16 +108,25 @@ def readable(name: str, what: str, read: Callable[P, T], *args: P.args, **named:
         raise FileError(name, reason, "look at the file, or leave it out") from error
 
 
-def page_of(record: Record, page_key: str) -> int | None:
-    """Return the number of the page that a record names, from 1; ``None`` if it names none.
+def page_of(record: Record, page_key: str) -> int:
+    """Return the number of the page that a record names, from 1.
 
     Raises:
-        UnfitRecordError: It names something else.
+        UnfitRecordError: It names none.
     """
     page = record.get(page_key)
-    if page is None:
-        return None
     if type(page) is not int or page < 1:
         msg = f"the column {page_key!r} has {page!r}; it needs the number of a page, from 1"
         raise UnfitRecordError(msg)
     return page
+
+
+def pages_of(record: Record, page_key: str | None, opened: OpenDocument) -> Iterable[int]:
+    """Return the page that a record names, or all pages of its document without a key.
+
+    Raises:
+        UnfitRecordError: It names no page.
+    """
+    if page_key is None:
+        return range(1, opened.document.page_count + 1)
+    return [page_of(record, page_key)]

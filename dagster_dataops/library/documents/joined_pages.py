@@ -86,9 +86,8 @@ class Join(documents):
     def _key(self, record: Record) -> tuple[bytes, int, bool]:
         """Return a digest of the file of a page, its number, and whether it has no text."""
         page, file = page_of(record, self._page_key), record.get(self._file_key)
-        if page is None or file is None:
-            key = self._page_key if page is None else self._file_key
-            msg = f"a record has no {key!r}; documents.Join needs records of documents.Pages"
+        if file is None:
+            msg = f"a record has no {self._file_key!r}; give records of documents.Pages"
             raise UnfitRecordError(msg)
         return xxhash.xxh3_128_digest(canonical(file)), page, self._text_key not in record
 

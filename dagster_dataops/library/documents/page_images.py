@@ -7,6 +7,7 @@ from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
     documents,
     page_of,
+    pages_of,
     readable,
 )
 from dagster_dataops.library.documents.opening import OpenDocument
@@ -30,9 +31,9 @@ class Images(DocumentOperator, documents):
     Args:
         input_key: Column of the reference to the file, or of its path or URL.
         output_key: Column of the image.
-        page_key: Column of the number of the page, from 1.
+        page_key: Column of the number of the page, from 1; ``None`` reads all pages.
         index_key: Column of the number of the image, from 0; ``None`` writes none.
-        max_pixels: Largest number of pixels of an image in a PDF file.
+        max_pixels: Largest number of pixels of an image in PDF.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Images(DocumentOperator, documents):
         input_key: str = "file",
         output_key: str = "image",
         *,
-        page_key: str = "page",
+        page_key: str | None = "page",
         index_key: str | None = "image_index",
         max_pixels: PositiveInt = 100_000_000,
         **kwargs: Any,
@@ -51,8 +52,7 @@ class Images(DocumentOperator, documents):
 
     def forward(self, record: Record) -> Any:
         opened = self.opened(record)
-        page = page_of(record, self._page_key)
-        pages = range(1, opened.document.page_count + 1) if page is None else [page]
+        pages = pages_of(record, self._page_key, opened)
         files = [file for one in pages for file in self._images(opened, one)]
         found: list[dict[str, Any]] = [{**record, self._written: file} for file in files]
         if self._index_key is not None:
@@ -70,10 +70,10 @@ class Images(DocumentOperator, documents):
 class ToImage(DocumentOperator, documents):
     """Draw a page of a PDF file as a picture, for a model that reads pictures.
 
-    Reads the file in ``input_key`` and the page in ``page_key``; a record without a page gets its
-    first page. Writes ``output_key``: a PNG file that is stored once by its content. A picture with
-    more than ``max_pixels`` is an error, and so is a document of another format: convert it to PDF
-    before. Needs the extra ``documents``. The work is done by PDFium.
+    Reads the file in ``input_key`` and the page in ``page_key``. Writes ``output_key``: a PNG file
+    that is stored once by its content. A picture with more than ``max_pixels`` is an error, and so
+    is a document of another format: convert it to PDF before. Needs the extra ``documents``. The
+    work is done by PDFium.
 
     Args:
         input_key: Column of the reference to the file, or of its path or URL.
@@ -99,7 +99,7 @@ class ToImage(DocumentOperator, documents):
 
     def forward(self, record: Record) -> dict[str, Any]:
         opened = self.opened(record)
-        page = page_of(record, self._page_key) or 1
+        page = page_of(record, self._page_key)
         what = f"its page {page:,}"
         picture = readable(opened.name, what, opened.document.picture, page, self._dpi)
         return {**record, self._written: picture}

@@ -20,7 +20,7 @@ from dagster_dataops.library.documents.document import Document
 from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
     documents,
-    page_of,
+    pages_of,
 )
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
@@ -48,7 +48,7 @@ class PageOperator(DocumentOperator):
     Args:
         input_key: Column of the reference to the file, or of its path or URL.
         output_key: Where the result is written.
-        page_key: Column of the number of the page, from 1; without it, all pages are read.
+        page_key: Column of the number of the page, from 1; ``None`` reads all pages as one.
         backend_key: Column of the backend that found it; ``None`` writes none.
         backends: Names and functions.
         retry_backends: Those of a retry of failed records; ``None`` for the same.
@@ -62,7 +62,7 @@ class PageOperator(DocumentOperator):
         input_key: str = "file",
         output_key: str = "text",
         *,
-        page_key: str = "page",
+        page_key: str | None = "page",
         backend_key: str | None = "backend",
         backends: Sequence[Backend] = (BUILT_IN,),
         retry_backends: Annotated[Sequence[Backend] | None, Operational] = None,
@@ -94,9 +94,8 @@ class PageOperator(DocumentOperator):
 
     def forward(self, record: Record) -> Record:
         opened = self.opened(record)
-        page = page_of(record, self._page_key)
-        pages = range(1, opened.document.page_count + 1) if page is None else [page]
-        found = [self._chain.read(opened, one) for one in pages]
+        pages = pages_of(record, self._page_key, opened)
+        found = [self._chain.read(opened, page) for page in pages]
         record[self._written] = self._joined([value for value, _ in found])
         if self._backend_key is not None:
             names = dict.fromkeys(name for _, name in found if name)
@@ -123,9 +122,10 @@ class ToText(_TextOperator, documents):
     r"""Read the text of a page, or of a whole document, without its form.
 
     Reads the file in ``input_key`` and the number of the page in ``page_key``, as
-    ``documents.Pages`` writes them; a record without a page gets the text of all pages, with an
-    empty line between two. Writes ``output_key``, and to ``backend_key`` the backend that found the
-    text. A page without a text, such as a scan, has the text ``""`` and the backend ``null``.
+    ``documents.Pages`` writes them. With ``page_key=None`` a record gets the text of all pages,
+    with an empty line between two. Writes ``output_key``, and to ``backend_key`` the backend that
+    found the text. A page without one, such as a scan, has the text ``""`` and the backend
+    ``null``.
 
     ``backends`` are tried in order until one finds a text: ``"pypdfium2"`` (PDF files by PDFium,
     other formats by the readers of this package), ``"docling"``, or a function of the path and the
@@ -141,7 +141,7 @@ class ToText(_TextOperator, documents):
     Args:
         input_key: Column of the reference to the file, or of its path or URL.
         output_key: Where the text is written.
-        page_key: Column of the number of the page, from 1.
+        page_key: Column of the number of the page, from 1; ``None`` reads all pages as one.
         backend_key: Column of the backend; ``None`` writes none.
         backends: Names and functions, in the order in which they are tried.
         retry_backends: Those of a retry of the failed records; ``None`` for the same.
@@ -166,7 +166,7 @@ class ToMarkdown(_TextOperator, documents):
     Args:
         input_key: Column of the reference to the file, or of its path or URL.
         output_key: Where the text is written.
-        page_key: Column of the number of the page, from 1.
+        page_key: Column of the number of the page, from 1; ``None`` reads all pages as one.
         backend_key: Column of the backend; ``None`` writes none.
         backends: Names and functions, in the order in which they are tried.
         retry_backends: Those of a retry of the failed records; ``None`` for the same.
@@ -191,7 +191,7 @@ class Tables(PageOperator, documents):
     Args:
         input_key: Column of the reference to the file, or of its path or URL.
         output_key: Where the list is written.
-        page_key: Column of the number of the page, from 1.
+        page_key: Column of the number of the page, from 1; ``None`` reads all pages as one.
         backend_key: Column of the backend; ``None`` writes none.
         backends: Names and functions, in the order in which they are tried.
         retry_backends: Those of a retry of the failed records; ``None`` for the same.
@@ -208,7 +208,7 @@ class Tables(PageOperator, documents):
         input_key: str = "file",
         output_key: str = "tables",
         *,
-        page_key: str = "page",
+        page_key: str | None = "page",
         backend_key: str | None = None,
         **kwargs: Any,
     ) -> None:

@@ -55,10 +55,11 @@ def test_the_backend_that_found_the_text_is_named(tmp_path: Path) -> None:
     assert [record["backend"] for record in found] == ["pypdfium2", None]
 
 
-def test_a_record_without_a_page_gets_the_whole_document(tmp_path: Path) -> None:
+def test_without_a_column_of_pages_the_whole_document_is_read(tmp_path: Path) -> None:
     record = {"file": str(pdf(tmp_path / "a.pdf", ["one", "two"]))}
+    read = data.documents.ToText(page_key=None, _concurrency_mode="single")
 
-    assert data.documents.ToText(_concurrency_mode="single")([record])[0]["text"] == "one\n\ntwo"
+    assert read([record])[0]["text"] == "one\n\ntwo"
 
 
 def test_markdown_of_a_pdf_file_has_headings_items_and_paragraphs(tmp_path: Path) -> None:

@@ -136,7 +136,9 @@ def test_backends_are_tried_until_one_finds_a_text(tmp_path: Path) -> None:
         ("one", "pypdfium2"),
         ("scan 2", "scanned"),
     ]
-    whole = operator.forward({"file": path})
+    whole = data.documents.ToText(page_key=None, backends=["pypdfium2", scanned]).forward(
+        {"file": path}
+    )
     assert (whole["text"], whole["backend"]) == ("one\n\nscan 2", "pypdfium2, scanned")
 
 

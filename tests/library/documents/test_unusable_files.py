@@ -88,7 +88,7 @@ def _refused(path: object, reason: str, **options: object) -> FileError:
     """Check the error of each kind of operator for a file; return the last one."""
     for operator in (data.documents.Pages, data.documents.ToText, data.documents.Metadata):
         with pytest.raises(FileError) as caught:
-            operator(**options).forward({"file": str(path)})
+            operator(**options).forward({"file": str(path), "page": 1})
         assert str(caught.value).startswith(f"{path}: ")
         assert reason in str(caught.value)
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
@@ -176,7 +176,7 @@ def test_a_page_that_a_document_lacks_is_an_error(folder: Path, good: bytes) -> 
     read = data.documents.ToText()
     with pytest.raises(FileError, match="has 2 pages, so no page 3"):
         read.forward({"file": str(folder / "good.pdf"), "page": 3})
-    for page in (0, -1, "1", 1.5, True):
+    for page in (0, -1, "1", 1.5, True, None):
         with pytest.raises(ValueError, match="it needs the number of a page"):
             read.forward({"file": str(folder / "good.pdf"), "page": page})
 
@@ -193,16 +193,16 @@ def test_a_file_larger_than_the_limit_is_an_error(folder: Path, good: bytes) -> 
 
 def test_a_picture_larger_than_the_limit_is_an_error(folder: Path, good: bytes) -> None:
     with pytest.raises(FileError, match="more than 1,000; raise max_pixels"):
-        data.documents.ToImage(max_pixels=1000).forward({"file": str(folder / "good.pdf")})
+        data.documents.ToImage(max_pixels=1000).forward({"file": str(folder / "good.pdf"), "page": 1})
 
 
 def test_an_encrypted_file_needs_its_password(tmp_path: Path) -> None:
     path = pdf(tmp_path / "a.pdf", ["hidden"], locked_by=WORD)
-    record = {"file": str(path), KEY: WORD}
-    _refused(path, "is encrypted; give its password as password or password_key")
+    record = {"file": str(path), "page": 1, KEY: WORD}
+    _refused(path, "is encrypted; give its password as password or unlock_key")
 
     assert data.documents.ToText(password=WORD).forward(dict(record))["text"] == "hidden"
-    assert data.documents.ToText(password_key=KEY).forward(dict(record))["text"] == "hidden"
+    assert data.documents.ToText(unlock_key=KEY).forward(dict(record))["text"] == "hidden"
     with pytest.raises(FileError, match="the password does not open it") as caught:
         data.documents.ToText(password=WORD[5:]).forward(dict(record))
     assert "sesame" not in str(caught.value)
@@ -216,7 +216,7 @@ def test_a_password_can_be_a_secret_and_is_no_part_of_the_identity(tmp_path: Pat
     path = pdf(tmp_path / "a.pdf", ["hidden"], locked_by=WORD)
     read = data.documents.ToText(password=Secret())
 
-    assert read.forward({"file": str(path)})["text"] == "hidden"
+    assert read.forward({"file": str(path), "page": 1})["text"] == "hidden"
     assert "sesame" not in repr(data.documents.ToText(password=WORD))
 
 
