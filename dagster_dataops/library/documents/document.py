@@ -92,9 +92,7 @@ def described(**told: Any) -> dict[str, str | None]:
     return {name: (str(told.get(name) or "").strip() or None) for name in METADATA}
 
 
-def encrypted(
-    name: str, remedy: str = "give its password as password or unlock_key"
-) -> FileError:
+def encrypted(name: str, remedy: str = "give its password as password or unlock_key") -> FileError:
     """Return the error for a document that cannot be read without a password."""
     return FileError(name, "is encrypted", remedy)
 

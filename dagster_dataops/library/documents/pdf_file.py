@@ -64,7 +64,7 @@ class PdfFile(Document):
                 code = error.err_code
                 if code in {self._raw.FPDF_ERR_PASSWORD, self._raw.FPDF_ERR_SECURITY}:
                     raise _locked(name, password) from None
-                raise damaged(name, f"PDFium says {str(error).rstrip('.')!r}") from None
+                raise damaged(name, "PDFium cannot read it") from None
             self.page_count = len(self._document)
         if not self.page_count:
             self.close()

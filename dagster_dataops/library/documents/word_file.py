@@ -8,7 +8,6 @@ from xml.etree.ElementTree import Element
 from typing_extensions import override
 
 from dagster_dataops.files import File
-from dagster_dataops.library.documents.blocks import Block, markdown_of, text_of
 from dagster_dataops.library.documents.document import (
     Document,
     Limits,
@@ -18,6 +17,7 @@ from dagster_dataops.library.documents.document import (
     damaged,
     described,
 )
+from dagster_dataops.library.documents.office_blocks import Block, markdown_of, text_of
 from dagster_dataops.library.documents.word_styles import ParagraphForms, W
 from dagster_dataops.library.documents.zipped_parts import Relation, ZippedParts
 

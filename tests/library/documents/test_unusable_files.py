@@ -193,7 +193,9 @@ def test_a_file_larger_than_the_limit_is_an_error(folder: Path, good: bytes) -> 
 
 def test_a_picture_larger_than_the_limit_is_an_error(folder: Path, good: bytes) -> None:
     with pytest.raises(FileError, match="more than 1,000; raise max_pixels"):
-        data.documents.ToImage(max_pixels=1000).forward({"file": str(folder / "good.pdf"), "page": 1})
+        data.documents.ToImage(max_pixels=1000).forward(
+            {"file": str(folder / "good.pdf"), "page": 1}
+        )
 
 
 def test_an_encrypted_file_needs_its_password(tmp_path: Path) -> None:
