@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from typing_extensions import override
@@ -56,7 +57,7 @@ class WholeFileCursor(FileCursor):
             try:
                 made["text"] = found[len(mark) :].decode(encoding)
             except UnicodeDecodeError as error:
-                reason = f"is not {stage.encoding} text: {error}; content='base64' reads any file"
+                reason = f"is not {stage.encoding} text: {error}; binary=True reads any file"
                 raise StreamSourceError(path, reason) from error
         return {**made, "size": len(found)}
 
@@ -112,9 +113,7 @@ def _check_confined(path: str, given: Sequence[str]) -> None:
     folders = [re.split(r"[*?\[]", one, maxsplit=1)[0] for one in given if not is_url(one)]
     tops = [one if os.path.isdir(one) else os.path.dirname(one) for one in folders]  # noqa: PTH112, PTH120 - texts
     inside = [top for top in tops if path.startswith(top)]
-    if not any(
-        os.path.commonpath([real, os.path.realpath(top)]) == os.path.realpath(top) for top in inside
-    ):
+    if not any(Path(real).is_relative_to(os.path.realpath(top)) for top in inside):
         reason = f"is a link out of its folder, to {real}; copy the file, or name it by itself"
         raise StreamSourceError(path, reason)
 

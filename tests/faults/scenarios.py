@@ -15,7 +15,15 @@ import orjson
 import pytest
 from typing_extensions import override
 
-from dagster_dataops import DataPipeline, File, JsonlDataset, Operational, To, load_artefact, read_jsonl
+from dagster_dataops import (
+    DataPipeline,
+    File,
+    JsonlDataset,
+    Operational,
+    To,
+    load_artefact,
+    read_jsonl,
+)
 from dagster_dataops.data import data_register
 from dagster_dataops.execution import ticker
 from dagster_dataops.execution.runners import stream_runner

@@ -185,9 +185,10 @@ class FileReference:
         with opened(self.file) as file:
             self._check_state(file)
             self._note(file)
-            return self._with_facts(file, digest=digest)
+            return self.as_opened(file, digest=digest)
 
-    def _with_facts(self, file: OpenedFile, *, digest: bool) -> "FileReference":
+    def as_opened(self, file: OpenedFile, *, digest: bool) -> "FileReference":
+        """Return the reference with the facts of an open file; see `with_facts`."""
         head = file.read_at(_BLOCK_BYTES, 0)
         kind = self.media_type or type_of_content(head) or type_of_name(self.file)
         size, found = _digested(file, None) if digest else (file.size, self.digest)
@@ -263,7 +264,7 @@ def identified(file: str, *, digest: bool, options: Mapping[str, Any]) -> FileRe
         FileError: There is no such file, or it cannot be read.
     """
     with opened(file, options) as found:
-        return FileReference(file)._with_facts(found, digest=digest)
+        return FileReference(file).as_opened(found, digest=digest)
 
 
 def _digested(file: OpenedFile, copy: BinaryIO | None) -> tuple[int, str]:
