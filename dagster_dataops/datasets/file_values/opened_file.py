@@ -4,9 +4,10 @@ import io
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from typing_extensions import override
@@ -44,7 +45,7 @@ class OpenedFile(ABC):
 
     @property
     def state(self) -> list[object]:
-        """What is another one if the file is replaced, as far as that is known without reading it."""
+        """What differs if the file is replaced, as far as that is known without reading it."""
         return [self.size, self.version]
 
     @abstractmethod
@@ -106,7 +107,7 @@ class _ContentFile(OpenedFile):
         self.content.close()
 
 
-class LocalFile(_ContentFile):
+class FileOfMachine(_ContentFile):
     """A file of this machine."""
 
     def __init__(self, name: str, path: Path) -> None:
@@ -176,7 +177,7 @@ class ObjectOfStore(OpenedFile):
             raise FileError(self.name, _reason(error), _FIND) from error
 
 
-class StoredFile(OpenedFile):
+class FileOfStore(OpenedFile):
     """A file in a store, such as a member of a tar."""
 
     def __init__(self, name: str, data: bytes, version: str | None) -> None:
@@ -228,13 +229,17 @@ class _RawFile(io.RawIOBase):
 
 
 @contextmanager
-def opened(name: str) -> Iterator[OpenedFile]:
+def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[OpenedFile]:
     """Yield the file that a reference names, open inside the block.
+
+    Args:
+        name: Its path, URL, or store and name.
+        options: The arguments of fsspec's file system, for a URL.
 
     Raises:
         FileError: There is no such file, or it cannot be read.
     """
-    file = _open(name)
+    file = _open(name, options)
     try:
         yield file
     finally:
@@ -246,21 +251,21 @@ def is_stored(name: str) -> bool:
     return _STORED.fullmatch(name) is not None
 
 
-def _open(name: str) -> OpenedFile:
+def _open(name: str, options: Mapping[str, Any]) -> OpenedFile:
     if is_stored(name):
         return _stored(name)
     local = name.removeprefix("file://") if name.startswith("file:///") else name
     if not is_url(local) and ("#" not in local or os.path.exists(local)):  # noqa: PTH110 - a text
-        return LocalFile(name, Path(local))
+        return FileOfMachine(name, Path(local))
     if "#" in local:
         store, _, member = local.partition("#")
         try:
             version = _version_of_store(store)
             data = function_of_part("file_of_store")(store, member)
-            return StoredFile(name, data, version)
+            return FileOfStore(name, data, version)
         except (DataOpsError, OSError) as error:
             raise FileError(name, _reason(error), _FIND) from error
-    return RemoteUrlFile(local, {})
+    return RemoteUrlFile(local, options)
 
 
 def _stored(name: str) -> OpenedFile:
@@ -269,13 +274,13 @@ def _stored(name: str) -> OpenedFile:
     for root in searched:
         path = root.path / name
         if path.is_file():
-            return LocalFile(name, path)
+            return FileOfMachine(name, path)
         if root.bucket is not None:
             file = BucketFile(root.bucket, root.bucket.key_of(path))
             if exists(file):
                 return ObjectOfStore(name, file)
     if Path(name).is_file():
-        return LocalFile(name, Path(name))
+        return FileOfMachine(name, Path(name))
     places = ", ".join(map(str, searched))
     found = f"is below none of the roots of results {places}"
     raise FileError(name, found, "set data_process_path to the root that has the file")
