@@ -296,10 +296,8 @@ def with_poison(folder: Path, paths: list[str]) -> None:
     print("| reader | good pages read | lost | end |\n|---|---:|---:|---|")
     end = signal.Signals(-loop.returncode).name if loop.returncode < 0 else "finished"
     print(f"| loop with try and except | {pages:,} | {good - pages:,} | {end} |")
-    same = "same texts" if found == wanted else "OTHER TEXTS"
-    print(
-        f"| documents.ToText | {len(found):,} | {good - len(found):,} | {same}, {cost.seconds:.1f} s |\n"
-    )
+    same = f"{'same' if found == wanted else 'OTHER'} texts, {cost.seconds:.1f} s"
+    print(f"| documents.ToText | {len(found):,} | {good - len(found):,} | {same} |\n")
     read = sum("poison" in one["file"] for one in result)
     print(f"Of the poisoned pages {read} were read, {len(rows)} are error rows:\n")
     for reason, count in sorted(Counter(map(_reason, rows)).items()):

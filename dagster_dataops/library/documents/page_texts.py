@@ -133,7 +133,9 @@ class ToText(_TextOperator, documents):
     record if no other finds a text. A page that ends or stops its process is an error, too; a retry
     of the failed records uses ``retry_backends``, and a change of these keeps finished records.
 
-    The text of PDFium is in the order of the file, with ``\n`` for ``\r\n``. DOCX and PPTX have a
+    The text of PDFium is in the order of the file, with ``\n`` for ``\r\n``. It has U+0002 in place
+    of a hyphen and the end of the line where a word is divided; ``text.Normalize`` removes it.
+    Fields of forms and notes are not read. DOCX and PPTX have a
     paragraph a line, and tabs between cells; headers, footers, notes and deleted text are not read.
     Consecutive pages of a document open it once. Needs the extra ``documents``, for docling
     ``docling``.
@@ -158,7 +160,8 @@ class ToMarkdown(_TextOperator, documents):
     """Write a page, or a whole document, as Markdown.
 
     Reads and writes as ``documents.ToText``, with the same ``backends``. Of a PDF file, lines
-    become paragraphs, headings by their size, and items of lists; tables are lines of text.
+    become paragraphs, headings by their size, and items of lists; tables are lines of text, and
+    words that are divided at the end of a line are put together.
     DOCX and PPTX have headings, lists, tables, links, bold and italic text. EPUB and HTML are
     written by markdownify, as in ``html.ToMarkdown``. ``"docling"`` finds columns and tables of
     PDF files, by its models. Needs the extra ``documents``, for docling ``docling``.

@@ -11,7 +11,8 @@ _BULLET: Final = re.compile(r"[•▪◦‣●○■□–∙·][ \t]+")
 _NUMBERED: Final = re.compile(r"\(?\d{1,3}[.)][ \t]+\S")
 _MARK: Final = re.compile(r"(?=[#>])")  # at the start of a line that is no heading or quote
 _GAP: Final = 1.6  # line heights between the tops of lines, from which a paragraph begins
-_HYPHENS: Final = "\ufffe\x02\xad"  # of PDFium, for a hyphen at the end of a line
+# PDFium writes such a character for a hyphen at the end of a line, and joins the two lines.
+_HYPHENS: Final = str.maketrans("", "", "\ufffe\x02\xad")
 
 
 class Line(NamedTuple):
@@ -39,7 +40,7 @@ def text_lines(textpage: Any, raw: Any) -> list[Line]:
     for text in textpage.get_text_range().split("\r\n"):
         start = place + len(text) - len(text.lstrip())
         index = raw.FPDFText_GetCharIndexFromTextIndex(textpage, start)
-        lines.append(Line(text.strip(), *_form(textpage, raw, index)))
+        lines.append(Line(text.translate(_HYPHENS).strip(), *_form(textpage, raw, index)))
         place += len(text) + 2
     return lines
 
@@ -71,13 +72,13 @@ def _blocks(lines: Sequence[Line], body: float) -> Iterator[str]:
         mark = _mark(line, body)
         begins = mark is not None or before is None or _is_apart(before, line, body)
         if parts and (begins or not line.text):
-            yield _joined(parts)
+            yield " ".join(parts)
             parts = []
         if line.text:
             parts.append(f"{mark}{_BULLET.sub('', line.text)}" if mark else _escaped(line.text))
         before = line if line.text else None
     if parts:
-        yield _joined(parts)
+        yield " ".join(parts)
 
 
 def _mark(line: Line, body: float) -> str | None:
@@ -100,11 +101,3 @@ def _is_apart(before: Line, line: Line, body: float) -> bool:
 
 def _escaped(text: str) -> str:
     return _MARK.sub(r"\\", text, count=1) if text[0] in "#>" else text
-
-
-def _joined(parts: list[str]) -> str:
-    """Return lines as one; a word that is divided at the end of a line is put together."""
-    text = parts[0]
-    for part in parts[1:]:
-        text = text[:-1] + part if text[-1:] in _HYPHENS else f"{text} {part}"
-    return text

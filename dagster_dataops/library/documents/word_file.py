@@ -1,6 +1,6 @@
 """`WordFile`: DOCX files, read by this package."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
@@ -193,7 +193,7 @@ class _Reader:
             self._break()
             self._broken = True
 
-    def _add_inline(self, parent: Element) -> None:
+    def _add_inline(self, parent: Iterable[Element]) -> None:
         for element in parent:
             tag = element.tag
             if tag in _LEFT_OUT:
@@ -204,6 +204,9 @@ class _Reader:
                 self._add_link(element)
             elif tag == _MATH_TEXT:
                 self._add_text(element.text or "")
+            elif tag == f"{_COMPATIBLE}AlternateContent":
+                choice = element.find(f"{_COMPATIBLE}Choice")
+                self._add_inline(() if choice is None else choice)
             else:
                 self._add_inline(element)
 

@@ -1,6 +1,7 @@
 """`ZippedParts`: the parts of a document that is a zip archive, with limits on their size."""
 
 import posixpath
+import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,8 @@ from dagster_dataops.library.documents.document import Limits, damaged, encrypte
 _ENCRYPTED: Final = 1  # a flag of a part
 _RELATION: Final = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 _DEEPEST: Final = 1_000  # elements inside of each other
+_STRICT: Final = re.compile(r"\{http://purl\.oclc\.org/ooxml/(\w+)/(\w+)\}")
+_USUAL: Final = r"{http://schemas.openxmlformats.org/\1/2006/\2}"
 _CORE: Final = "docProps/core.xml"
 
 
@@ -137,12 +140,15 @@ class _Builder(TreeBuilder):
         self._depth += 1
         if self._depth > _DEEPEST:
             raise _RefusedError(f"its elements are nested more than {_DEEPEST:,} levels")
+        if "{http://purl.oclc.org/ooxml/" in tag:  # Office files of the form "strict"
+            tag = _STRICT.sub(_USUAL, tag)
+            attrs = {_STRICT.sub(_USUAL, name): value for name, value in attrs.items()}
         return super().start(tag, attrs)
 
     @override
     def end(self, tag: str, /) -> Element:
         self._depth -= 1
-        return super().end(tag)
+        return super().end(_STRICT.sub(_USUAL, tag) if "{http://purl" in tag else tag)
 
 
 def _relation(element: Element, folder: str) -> Relation:

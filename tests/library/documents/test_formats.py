@@ -1,8 +1,10 @@
 """Pages of each format: their number, size, text, Markdown, tables, images and metadata."""
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -186,6 +188,38 @@ def test_markdown_of_word_has_headings_lists_tables_and_links(tmp_path: Path) ->
     assert texts_of(path, "ToMarkdown") == [expected]
     assert texts_of(path)[0].splitlines()[-3:] == ["see here, new", "a_b\ta_b", "a_b\td"]
     assert texts_of(path, "Tables", output_key="tables") == [[[["a_b", "a_b"], ["a_b", "d"]]]]
+
+
+def test_a_word_that_is_divided_is_put_together_in_markdown(tmp_path: Path) -> None:
+    path = pdf(tmp_path / "a.pdf", ["A long exam-\nple of this."])
+
+    assert texts_of(path, "ToMarkdown") == ["A long example of this."]
+
+
+def test_word_files_of_the_strict_form_are_read(tmp_path: Path) -> None:
+    usual = docx(tmp_path / "a.docx", paragraph("one|two", '<w:pStyle w:val="H2"/>'))
+    strict = tmp_path / "strict.docx"
+    with ZipFile(usual) as read, ZipFile(strict, "w") as written:
+        for name in read.namelist():
+            text = re.sub(
+                r"http://schemas.openxmlformats.org/(\w+)/2006/(main|relationships)\b",
+                r"http://purl.oclc.org/ooxml/\1/\2",
+                read.read(name).decode(),
+            )
+            written.writestr(name, text)
+
+    assert texts_of(strict, "ToMarkdown") == ["## one", "## two"]
+
+
+def test_alternatives_in_word_files_are_read_once(tmp_path: Path) -> None:
+    run = "<w:r><w:t>{}</w:t></w:r>"
+    names = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+    body = (
+        f'<w:p><mc:AlternateContent xmlns:mc="{names}"><mc:Choice>{run.format("new")}</mc:Choice>'
+        f"<mc:Fallback>{run.format('old')}</mc:Fallback></mc:AlternateContent></w:p>"
+    )
+
+    assert texts_of(docx(tmp_path / "a.docx", body)) == ["new"]
 
 
 def test_images_of_word_are_those_of_the_page(tmp_path: Path) -> None:
