@@ -132,6 +132,7 @@ class ToText(_TextOperator, documents):
     page, ``def read(path: str, page: int) -> str | None``. An error of one is an error of the
     record if no other finds a text. A page that ends or stops its process is an error, too; a retry
     of the failed records uses ``retry_backends``, and a change of these keeps finished records.
+    docling gives a document of another format than PDF as a whole, with its first page.
 
     The text of PDFium is in the order of the file, with ``\n`` for ``\r\n``. It has U+0002 in place
     of a hyphen and the end of the line where a word is divided; ``text.Normalize`` removes it.
