@@ -44,6 +44,7 @@ from dagster_dataops import config, data
 
 WORKERS: Final = 2
 KILLS: Final = 6
+LOOP_SECONDS: Final = 120
 LOOP: Final = "loop, one process"
 _KILLERS: Final = {"segv", "hang", "bloat"}
 _WORDS: Final = ("tide", "harbour", "lamp", "ferry", "engine", "letter", "bridge", "winter")
@@ -263,21 +264,7 @@ def with_poison(folder: Path, paths: list[str]) -> None:
     random.Random(5).shuffle(mixed)
     paths = [path for path in mixed if path not in harmful]
     good = sum(len(pypdfium2.PdfDocument(path)) for path in paths)
-    code = (
-        "import sys; from benchmarks.documents import harmed, texts_of\n"
-        "for path in sys.argv[1:]:\n"
-        "    try:\n        harmed(path, 1); found = texts_of(path)\n"
-        "    except Exception: continue\n"
-        "    print(0 if 'poison' in path else len(found), flush=True)"
-    )
-    loop = subprocess.run(
-        [sys.executable, "-c", code, *mixed],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    pages = sum(map(int, loop.stdout.split()))
+    pages, end = _loop_over(mixed)
     config.data_process_path = str(folder / "poisoned")
     listed = data.documents.Pages(_max_workers=WORKERS)([{"file": path} for path in mixed])
     operator = data.documents.ToText(
@@ -294,7 +281,6 @@ def with_poison(folder: Path, paths: list[str]) -> None:
     ]
     print(f"\n{good:,} good pages and {len(harmful)} poisoned ones:\n")
     print("| reader | good pages read | lost | end |\n|---|---:|---:|---|")
-    end = signal.Signals(-loop.returncode).name if loop.returncode < 0 else "finished"
     print(f"| loop with try and except | {pages:,} | {good - pages:,} | {end} |")
     same = f"{'same' if found == wanted else 'OTHER'} texts, {cost.seconds:.1f} s"
     print(f"| documents.ToText | {len(found):,} | {good - len(found):,} | {same} |\n")
@@ -302,6 +288,30 @@ def with_poison(folder: Path, paths: list[str]) -> None:
     print(f"Of the poisoned pages {read} were read, {len(rows)} are error rows:\n")
     for reason, count in sorted(Counter(map(_reason, rows)).items()):
         print(f"- {count} x {reason}")
+
+
+def _loop_over(paths: list[str]) -> tuple[int, str]:
+    """Return how many good pages a loop with try and except reads, and how it ends.
+
+    Its memory is limited, so that it does not fill that of the machine.
+    """
+    code = (
+        "import resource, sys; from benchmarks.documents import harmed, texts_of\n"
+        "resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))\n"
+        "for path in sys.argv[1:]:\n"
+        "    try:\n        harmed(path, 1); found = texts_of(path)\n"
+        "    except Exception: continue\n"
+        "    print(0 if 'poison' in path else len(found), flush=True)"
+    )
+    loop = subprocess.Popen([sys.executable, "-c", code, *paths], stdout=subprocess.PIPE, text=True)
+    try:
+        out, _ = loop.communicate(timeout=LOOP_SECONDS)
+        end = signal.Signals(-loop.returncode).name if loop.returncode < 0 else "finished"
+    except subprocess.TimeoutExpired:
+        loop.kill()
+        out, _ = loop.communicate()
+        end = f"hangs; ended after {LOOP_SECONDS} s"
+    return sum(map(int, out.split())), end
 
 
 def _reason(row: dict[str, Any]) -> str:
