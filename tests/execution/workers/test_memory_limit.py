@@ -70,11 +70,11 @@ def test_a_record_that_needs_more_memory_fails_alone(
 
 
 def test_records_do_not_fail_for_what_others_have_left_in_memory(tmp_path: Path) -> None:
-    deeds = ["some" if n % 10 == 9 else "leak" for n in range(120)]
+    deeds = ["some" if n % 10 == 9 else "leak" for n in range(60)]
 
     report = over(tmp_path, deeds)
 
-    assert [record["n"] for record in report.dataset] == list(range(120))
+    assert [record["n"] for record in report.dataset] == list(range(60))
 
 
 def test_a_worker_has_its_own_limit_again_in_the_next_run(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.nodes import ResumePolicy
 
 PAGES: Final = 12
 POISONED: Final = 7
-_MEGABYTES: Final = 300
+_MEGABYTES: Final = 150
 
 
 def _parsed(path: str, page: int) -> str:
@@ -70,10 +70,10 @@ def nonsense(path: str, page: int) -> Any:
 
 BACKENDS: Final[dict[Callable[..., Any], str]] = {
     kills: "killed by SIGSEGV",
-    aborts: "killed by SIGABRT; its memory limit was 300 MB",
+    aborts: "killed by SIGABRT; its memory limit was 150 MB",
     hangs: "longer than its limit of 1 s",
     hangs_in_c: "longer than its limit of 1 s",
-    bloats: "more than its memory limit of 300 MB",
+    bloats: "more than its memory limit of 150 MB",
     raises: "its page 7 cannot be read (RuntimeError: std::bad_alloc)",
     nonsense: "it must return a text",
 }
@@ -157,7 +157,7 @@ def test_an_error_of_a_backend_counts_if_no_other_finds_a_text(tmp_path: Path) -
 
 # Pages that PDFium itself must survive, or that cost one record: content and dict of the stream.
 CONTENTS: Final[dict[str, tuple[bytes, str]]] = {
-    "bomb": (deflated_bomb(400), "/Filter/FlateDecode"),
+    "bomb": (deflated_bomb(200), "/Filter/FlateDecode"),
     "double bomb": (deflated_bomb(40), "/Filter[/FlateDecode/FlateDecode]"),
     "unknown filter": (b"x", "/Filter/Nonsense"),
     "broken stream": (b"x\x9c\1\2\3", "/Filter/FlateDecode"),
