@@ -315,9 +315,11 @@ def _loop_over(paths: list[str]) -> tuple[int, str]:
 
 
 def _reason(row: dict[str, Any]) -> str:
-    name = Path(row["input"]["file"]).name.rsplit("-", 1)[0]
+    """Return the kind of a poisoned page and why it failed, without numbers of its own."""
+    kind = Path(row["input"]["file"]).name.rsplit("-", 1)[0]
     said = row["message"].partition(".pdf: ")[2] or row["message"]
-    return f"{name}: {row['exception']}: {said.split(';')[0][-110:]}"
+    cause = said.rpartition("(")[2].rstrip(")") if "(" in said else said.partition(":")[0]
+    return f"{kind}: {row['exception']}: {cause.partition(';')[0]}"
 
 
 def under_kills(folder: Path) -> None:
