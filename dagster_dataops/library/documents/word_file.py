@@ -19,19 +19,20 @@ from dagster_dataops.library.documents.document import (
 )
 from dagster_dataops.library.documents.office_blocks import Block, markdown_of, text_of
 from dagster_dataops.library.documents.word_styles import ParagraphForms, W
+from dagster_dataops.library.documents.word_texts import (
+    CHARACTERS,
+    LEFT_OUT,
+    MATH_TEXT,
+    cells_of,
+    emphasis_of,
+    plain_text,
+)
 from dagster_dataops.library.documents.zipped_parts import Relation, ZippedParts
 
 _R: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _COMPATIBLE: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_MATH_TEXT: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 _TWIPS: Final = 20  # a point
-_LEFT_OUT: Final = frozenset(
-    f"{W}{name}" for name in ("del", "moveFrom", "instrText", "delText", "rPr", "pPr", "tblPr")
-)
 _CONTINUES: Final = {"continuous", "nextColumn"}  # types of sections that begin no page
-_CHARACTERS: Final = {
-    f"{W}tab": "\t", f"{W}cr": "\n", f"{W}noBreakHyphen": "-", f"{W}softHyphen": "\xad",
-}  # fmt: skip
 
 
 class WordPage:
@@ -196,13 +197,13 @@ class _Reader:
     def _add_inline(self, parent: Iterable[Element]) -> None:
         for element in parent:
             tag = element.tag
-            if tag in _LEFT_OUT:
+            if tag in LEFT_OUT:
                 continue
             if tag == f"{W}r":
                 self._add_run(element)
             elif tag == f"{W}hyperlink":
                 self._add_link(element)
-            elif tag == _MATH_TEXT:
+            elif tag == MATH_TEXT:
                 self._add_text(element.text or "")
             elif tag == f"{_COMPATIBLE}AlternateContent":
                 choice = element.find(f"{_COMPATIBLE}Choice")
@@ -221,7 +222,7 @@ class _Reader:
 
     def _add_run(self, run: Element) -> None:
         properties = run.find(f"{W}rPr")
-        mark = "" if self._form.heading else _emphasis(properties)
+        mark = "" if self._form.heading else emphasis_of(properties)
         self._marked, before = [], self._marked
         for element in run:
             self._add_part_of_run(element)
@@ -235,8 +236,8 @@ class _Reader:
         tag = element.tag
         if tag == f"{W}t":
             self._add_text(element.text or "")
-        elif tag in _CHARACTERS:
-            self._add_text(_CHARACTERS[tag])
+        elif tag in CHARACTERS:
+            self._add_text(CHARACTERS[tag])
         elif tag == f"{W}br":
             self._add_break(element.get(f"{W}type", ""))
         elif tag == f"{W}lastRenderedPageBreak":
@@ -266,7 +267,7 @@ class _Reader:
                     self._pages[-1].images.append(image)
                     self._broken = False
             if element.tag == f"{W}txbxContent":
-                texts = [_plain_text(one) for one in element.iter(f"{W}p")]
+                texts = [plain_text(one) for one in element.iter(f"{W}p")]
                 self._add_text("".join(f"\n{text}" for text in texts if text))
 
     def _add_table(self, table: Element) -> None:
@@ -276,7 +277,7 @@ class _Reader:
                 self._add_rows(rows)
                 self._pages.append(WordPage())
                 rows = []
-            rows.append(_cells(row, rows[-1] if rows else []))
+            rows.append(cells_of(row, rows[-1] if rows else []))
             blips = (one for one in row.iter() if one.tag.endswith("}blip"))
             self._pages[-1].images += [one.get(f"{_R}embed", "") for one in blips]
             self._broken = False
@@ -287,45 +288,9 @@ class _Reader:
             self._pages[-1].blocks.append(Block(rows=rows))
 
 
-def _cells(row: Element, above: list[str]) -> list[str]:
-    """Return the texts of a row; a cell that spans rows or columns is in each of them."""
-    texts: list[str] = []
-    for cell in row.iter(f"{W}tc"):
-        text = " ".join(filter(None, map(_plain_text, cell.findall(f"{W}p"))))
-        merged = cell.find(f"{W}tcPr/{W}vMerge")
-        if merged is not None and merged.get(f"{W}val") != "restart" and len(texts) < len(above):
-            text = above[len(texts)]
-        span = cell.find(f"{W}tcPr/{W}gridSpan")
-        width = span.get(f"{W}val", "1") if span is not None else "1"
-        texts += [text] * (min(int(width), 1_000) if width.isdecimal() else 1)
-    return texts
-
-
-def _plain_text(element: Element) -> str:
-    """Return the text of an element, without what was deleted."""
-    if element.tag in _LEFT_OUT:
-        return ""
-    if element.tag in {f"{W}t", _MATH_TEXT}:
-        return element.text or ""
-    if element.tag in {f"{W}br", *_CHARACTERS}:
-        return " "
-    return "".join(map(_plain_text, element))
-
-
 def _begins_page(section: Element) -> bool:
     kind = section.find(f"{W}type")
     return kind is None or kind.get(f"{W}val") not in _CONTINUES
-
-
-def _emphasis(properties: Element | None) -> str:
-    if properties is None:
-        return ""
-    return "".join(
-        mark
-        for name, mark in (("b", "**"), ("i", "*"))
-        if (found := properties.find(f"{W}{name}")) is not None
-        and found.get(f"{W}val", "1") not in {"0", "false", "off"}
-    )
 
 
 def _points(twips: str | None) -> float:
