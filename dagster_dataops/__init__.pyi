@@ -11,13 +11,13 @@ __all__ = [
     "DataOpsTranslator",
     "DataPipeline",
     "Drop",
-    "ErrorRateCheck",
+    "File",
+    "FileReference",
     "JsonlDataset",
     "LLMOperator",
     "LLMResource",
     "ModelClient",
     "NewFiles",
-    "Operational",
     "OperatorContext",
     "OperatorPipelineComponent",
     "PipelineSchedule",
@@ -154,6 +154,11 @@ from dagster_dataops.readers.reader import Reader as Reader
 from dagster_dataops.readers.part_files.part_reader import PartFiles as PartFiles
 from dagster_dataops.readers.numbers import parse_numbers as parse_numbers
 
+# Files in records
+from dagster_dataops import files as files
+from dagster_dataops.datasets.file_values.file import File as File
+from dagster_dataops.datasets.file_values.reference import FileReference as FileReference
+
 # Loaders
 from dagster_dataops import loading as loading
 from dagster_dataops.training.loading.loader import DataLoader2 as DataLoader2
@@ -191,6 +196,12 @@ from dagster_dataops.training.cooking.cookers import cooker as cooker
 from dagster_dataops.training.cooking.cookers import SkipSample as SkipSample
 from dagster_dataops.training.cooking.samples import basic_sample_keys as basic_sample_keys
 from dagster_dataops.training.cooking.samples import edataclass as edataclass
+from dagster_dataops.training.cooking.file_references import (
+    with_file_contents as with_file_contents,
+)
+from dagster_dataops.training.cooking.file_references import (
+    with_file_references as with_file_references,
+)
 from dagster_dataops.training.cooking.samples import Sample as Sample
 from dagster_dataops.training.cooking.samples import CrudeSample as CrudeSample
 from dagster_dataops.training.cooking.samples import TextSample as TextSample

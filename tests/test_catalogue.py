@@ -18,6 +18,7 @@ OWN = {
     "chunk": {"Sentences"},
     "combine": {"Concat", "RoundRobin", "Sample", "Zip"},
     "dedup": {"Against", "Exact", "Index", "Url"},
+    "documents": set(data_register.operators("documents")),
     "export": set(data_register.operators("export")),
     "html": {"Tables"},
     "join": {"Lookup", "Merge", "Table"},

@@ -21,6 +21,8 @@ _VECTORS: Final = OptionsOf(("vector_key",))
 _INSTRUCTIONS: Final = OptionsOf(("instructions_key", "kwargs_key"), plain=True)
 _ON: Final = OptionsOf(("on",))
 _SCHEMA: Final = OptionsOf(("schema",), plain=True)
+_DOCUMENT: Final = OptionsOf(("input_key", "unlock_key"))
+_PAGE: Final = OptionsOf(("input_key", "page_key", "unlock_key"))
 _RANKS: Final = frozenset({"first", "longest"})  # values of `keep` that name no column
 _VALUES: Final = frozenset({"text", "low", "high"})  # of templates, besides options and columns
 
@@ -109,6 +111,14 @@ READS: Final[Mapping[str, Declaration]] = {
     "dedup.NearDuplicate": _kept,
     "dedup.SimHash": _kept,
     "dedup.Url": _kept,
+    "documents.Images": _PAGE,
+    "documents.Join": OptionsOf(("input_key", "file_key", "page_key", "pages_key"), plain=True),
+    "documents.Metadata": _DOCUMENT,
+    "documents.Pages": _DOCUMENT,
+    "documents.Tables": _PAGE,
+    "documents.ToImage": _PAGE,
+    "documents.ToMarkdown": _PAGE,
+    "documents.ToText": _PAGE,
     "export.Csv": OptionsOf(("columns",), plain=True),
     "export.HuggingFace": OptionsOf(("schema", "features"), plain=True),
     "export.HuggingFaceHub": OptionsOf(("features",), plain=True),

@@ -27,7 +27,7 @@ OTHERS: Final = {
 }
 _NAMED: Final = re.compile(r"tokenizer|sentencepiece|\w*(path|file|lexicon|dictionary|vocabulary)")
 _SAYS: Final = re.compile(r"\b(path|file|folder)s?\b", re.IGNORECASE)
-_SAYS_ELSE: Final = re.compile(r"before files are used")
+_SAYS_ELSE: Final = re.compile(r"before files are used|^Column of")
 
 
 def described(name: str) -> dict[str, str]:

@@ -68,7 +68,7 @@ WRITTEN: Final = frozenset(
     """
     cluster_key entities_key error_key followed_key headings_key index_key output_key parsed_key
     reason_key script_key secrets_key shares_key stats_key
-    boundaries_key positions_key
+    boundaries_key positions_key backend_key missing_key
     """.split()  # noqa: SIM905 - a list of words is easier to read
 )
 """Options that name columns which operators write."""
@@ -78,6 +78,8 @@ EXEMPT: Final = {
     "decontaminate.NGrams.query_key": "of the benchmark",
     "decontaminate.NGrams.task_key": "of the benchmark, and optional there",
     "decontaminate.Overlap.label_key": "of the benchmark",
+    "documents.Pages.page_key": "written",
+    "documents.Pages.pages_key": "written",
     "decontaminate.Overlap.query_key": "of the benchmark",
     "filters.Pretraining.language_key": "identified if it is missing",
     "filters.Pretraining.language_score_key": "computed if it is missing",
@@ -168,6 +170,7 @@ def test_exemptions_are_about_options_that_there_are() -> None:
     assert len(CASES) > 130
 
 
+DOCUMENT: Final = Path(__file__).parent / "documents" / "page.pdf"
 TEXT: Final = "Ten quiet boats, 12 in all, lie in the old harbour of Lund."
 USUAL: Final[dict[str, Any]] = {
     **dict.fromkeys(("text", "answer", "reference", "question", "prompt", "url"), TEXT),
@@ -178,11 +181,18 @@ USUAL: Final[dict[str, Any]] = {
     "messages": [{"role": "user", "content": TEXT}, {"role": "assistant", "content": TEXT}],
     "token_ids": [1, 2],
     "input_ids": [1, 2],
+    "file": str(DOCUMENT),
+    "page": 1,
+    "pages": 1,
 }
+OF_PAGES: Final = ("Images", "Tables", "ToImage", "ToMarkdown", "ToText")
+OF_DOCUMENTS: Final = (*OF_PAGES, "Metadata", "Pages")
 # Values that fit an option, where a text does not.
 VALUES: Final[Mapping[str, Any]] = {
     "chat.Validate.input_key": USUAL["messages"],
     "dedup.NearDuplicate.keep": 1,
+    **{f"documents.{name}.input_key": str(DOCUMENT) for name in OF_DOCUMENTS},
+    **{f"documents.{name}.page_key": 1 for name in (*OF_PAGES, "Join")},
     "dedup.SimHash.keep": 1,
     "dedup.Url.keep": 1,
     "export.LitData.input_key": [1, 2],
@@ -202,6 +212,8 @@ VALUES: Final[Mapping[str, Any]] = {
     "sample.Mix.group_key": "a",
 }
 REFUSED: Final = {
+    ("documents.Join", "file_key"): DatasetOperatorError,
+    ("documents.Join", "page_key"): DatasetOperatorError,
     ("export.Megatron", "label_key"): ExportError,  # each id needs a label
     ("export.Megatron", "lengths_key"): ExportError,
     ("export.WebDataset", "members"): ExportError,  # a record without a member is no sample
@@ -209,6 +221,8 @@ REFUSED: Final = {
 }
 """Operators whose run fails at the first record that lacks the column."""
 FAILING: Final = {
+    *((f"documents.{name}", "input_key") for name in OF_DOCUMENTS),
+    *((f"documents.{name}", "page_key") for name in OF_PAGES),
     ("sample.Diversity", "vector_key"),
     ("shape.Template", "template"),
     ("verify.IFEval", "instructions_key"),

@@ -107,6 +107,9 @@ WORDS: Final = (
         TEXT + " function flag",
     ),
     _word("a function", "function", "function"),
+    _word("largest documents and pictures", "max_(bytes|pages|pixels)|dpi", "int"),
+    _word("what reads, one after another", "(retry_)?backends", "texts function operational"),
+    _word("a secret", "password", "operational"),
     _word(
         "files and records besides the input",
         "path folder reference benchmark table pattern sentencepiece",

@@ -8,12 +8,15 @@ from typing_extensions import override
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.resume.reopen_failed import reopen
 from dagster_dataops.checkpoints.resume.start_decision import StartDecision, StartKind
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
+from dagster_dataops.datasets.file_values.file_reads import first_replaced, forget
 from dagster_dataops.errors import OutageError, StorageError
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.column_presence import check_found
@@ -55,6 +58,8 @@ class RecordRunner(Runner):
         sink = CheckpointSink(attempt, work, checkpoint)
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
             reopen(checkpoint, self._dataset, retries=True)
+        if attempt.start.kind is not StartKind.RETRY_FAILED:
+            _reopen_replaced(checkpoint)
         note = self._journal_known(attempt.start, checkpoint)
         if note:
             checkpoint.count_resumed()
@@ -95,6 +100,24 @@ class RecordRunner(Runner):
         return replace(drafts, summary=RecordSummary.of(checkpoint.table, dataset, parts))
 
 
+def _reopen_replaced(checkpoint: Checkpoint) -> None:
+    """Reopen the records that were made of files of which one was replaced since, durably.
+
+    A retry of failed records keeps all others as they are.
+    """
+    table = checkpoint.table
+    count = table.counts.get(READ_FILES, 0)
+    if not count or checkpoint.content.retries or not first_replaced(checkpoint.folder):
+        return
+    marks = {start: one.counts.get(READ_FILES, 0) for start, one in table.notes.items()}
+    starts = [start for start, mark in marks.items() if mark]
+    if sum(marks.values()) < count:  # spans that were divided have lost theirs
+        starts = list(table.column("start"))
+    checkpoint.reopen(ReopenedEntry(starts, retries=False), None)
+    checkpoint.sync()
+    forget(checkpoint.folder)
+
+
 def _noted(start: StartDecision, note: str) -> StartDecision:
     """Return ``start`` with a note of reused outcomes, which replaces that of a fresh start."""
     fresh = start.kind is StartKind.FRESH
@@ -107,6 +130,7 @@ def _process(sink: CheckpointSink) -> None:
         if sink.work.open:
             run_workplace(sink)
         sink.check_input_unchanged()
+        sink.check_files_unchanged()
         sink.check_complete()
         sink.check_any_succeeded()
         check_found(sink)

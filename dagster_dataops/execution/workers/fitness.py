@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar
 
 from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.execution.workers.memory_limit import MemoryLimit
 from dagster_dataops.execution.workers.process_environment import limits
 
 P = ParamSpec("P")
@@ -28,9 +29,14 @@ class UnfitError(Exception):
 
 
 class Fitness:
-    """Notes the limits of this process, and finds those that are lower later."""
+    """Notes the limits of this process, and finds those that are lower later.
 
-    def __init__(self) -> None:
+    Args:
+        memory: The memory limit of the run, if it has one.
+    """
+
+    def __init__(self, memory: MemoryLimit | None = None) -> None:
+        self._memory = memory or MemoryLimit(0)
         self.note_limits()
 
     def note_limits(self) -> None:
@@ -38,11 +44,17 @@ class Fitness:
         self._before = limits()
 
     def checked(self, call: Callable[P, T]) -> Callable[P, T]:
-        """Return ``call``, which raises `UnfitError` if a lowered limit made a record fail."""
+        """Return ``call``, which raises `UnfitError` if a limit made a record fail.
+
+        It may be due to what earlier records left behind: only a record that fails alone in its
+        worker is a failed record.
+        """
 
         def fit(*args: P.args, **named: P.kwargs) -> T:
             returned = call(*args, **named)
             for error in _errors_in(returned):
+                if reason := self._memory.reason(error):
+                    raise UnfitError(reason)
                 limited = isinstance(error, MemoryError) or (
                     isinstance(error, OSError) and error.errno in _LIMITED
                 )
@@ -55,7 +67,9 @@ class Fitness:
     def reason(self, error: BaseException) -> str:
         """Return why the worker is unfit after an exception of its own work; empty if it is not."""
         found: BaseException | None = error
-        while found is not None:
+        seen: set[int] = set()  # exceptions may be causes of each other
+        while found is not None and id(found) not in seen:
+            seen.add(id(found))
             if isinstance(found, OSError) and found.errno in _OWN:
                 return self._lowered() or f"one of the worker's own files fails: {found.strerror}"
             found = found.__cause__ or found.__context__

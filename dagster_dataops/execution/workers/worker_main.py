@@ -22,6 +22,9 @@ import orjson
 
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
+from dagster_dataops.datasets.file_values.file_reads import FileReadLog
+from dagster_dataops.datasets.file_values.result_roots import use_roots_of
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.calling import Around
@@ -33,6 +36,7 @@ from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.fitness import Fitness, UnfitError
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
 from dagster_dataops.execution.workers.loaded_modules import LoadedModules
+from dagster_dataops.execution.workers.memory_limit import MemoryLimit
 from dagster_dataops.execution.workers.parent_death import end_with_parent
 from dagster_dataops.execution.workers.process_environment import surroundings
 from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
@@ -51,7 +55,7 @@ from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_
 from dagster_dataops.foundation.places.bucket import location_of
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable, close_readable, state_of
-from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.operator import Operator, keeping_files
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 from dagster_dataops.operators.pickling import receive
 
@@ -73,6 +77,7 @@ class Assignment:
         checks_input: Whether spans carry a checksum of their input.
         heartbeat: Descriptor of the shared memory with the current record; -1 for none.
         bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
+        keeper: The facts of the `FileKeeper` of the run; none without one.
     """
 
     input: str
@@ -82,6 +87,7 @@ class Assignment:
     checks_input: bool
     heartbeat: int = -1
     bucket: tuple[Any, ...] = ()
+    keeper: tuple[Any, ...] = ()
 
 
 def serve(
@@ -95,11 +101,16 @@ def serve(
     Returns:
         Whether the parent stopped it, so that all its work is finished.
     """
-    fitness = Fitness()
+    memory = MemoryLimit(operator.__dataops__.resolved.max_worker_memory_mb)
+    fitness = Fitness(memory)
+    keeper = FileKeeper.of(assignment.keeper)
+    if keeper is not None:
+        use_roots_of(keeper)
+        operator = keeping_files(operator, keeper)
     with suppress(Terminated, EOFError, ConnectionError):
         try:
             with (
-                _opened_means(operator, assignment, fitness) as means,
+                _opened_means(operator, assignment, fitness, memory) as means,
                 closing(_Worker(connection, assignment, means, termination)) as worker,
             ):
                 connection.send_bytes(protocol.pack(Kind.READY))
@@ -118,14 +129,17 @@ def serve(
 
 
 class _Means(NamedTuple):
-    """The open operator, and the heartbeat if its calls have a time limit."""
+    """The open operator, its memory limit, and the heartbeat if its calls have a time limit."""
 
     calls: Calls
+    memory: MemoryLimit
     heartbeat: Heartbeat | None
 
 
 @contextmanager
-def _opened_means(operator: Operator, assignment: Assignment, fitness: Fitness) -> Iterator[_Means]:
+def _opened_means(
+    operator: Operator, assignment: Assignment, fitness: Fitness, memory: MemoryLimit
+) -> Iterator[_Means]:
     """Yield the open operator; there is a heartbeat if there is a time limit.
 
     An alarm ends calls that take too long. It has no effect on code that holds the interpreter:
@@ -144,8 +158,9 @@ def _opened_means(operator: Operator, assignment: Assignment, fitness: Fitness) 
                 stack.enter_context(alarm.installed())
                 around = _both(heartbeat.around, alarm.around)
         calls = stack.enter_context(opened_calls(operator, (Terminated,), tally, around))
+        stack.enter_context(memory.installed())
         fitness.note_limits()  # ``open`` may have changed them
-        yield _Means(calls._replace(call=fitness.checked(calls.call)), heartbeat)
+        yield _Means(calls._replace(call=fitness.checked(calls.call)), memory, heartbeat)
 
 
 def _both(outer: Around, inner: Around) -> Around:
@@ -168,6 +183,9 @@ class _Worker:
         self._segment: SegmentWriter | None = None
         self._sending = Lock()  # one message at a time
         self._breaker = means.calls.breaker
+        self._memory = means.memory
+        self._keeper = means.calls.operator.__dataops__.keeper
+        self._reads = FileReadLog(Path(assignment.folder), str(assignment.segment))
         self._loop = self._made_loop(assignment, means)
         self._ended = Event()
         self._watch = Thread(target=self._watch_range, name="dataops-range", daemon=True)
@@ -211,7 +229,7 @@ class _Worker:
             self._send(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
             return False
         self._report_done(time.monotonic() - self._loop.began)
-        return True
+        return not self._memory.is_half_used  # else another worker takes its place
 
     def _report_done(self, seconds: float) -> None:
         self._send(protocol.pack(Kind.DONE, seconds))
@@ -224,6 +242,7 @@ class _Worker:
         """End the thread and close the input and the segment."""
         self._ended.set()
         self._watch.join()
+        self._reads.close()
         _watching.discard(self._watch.native_id or 0)
         close_readable(self._input)
         if self._segment is not None:
@@ -247,6 +266,9 @@ class _Worker:
         """Append a finished span to the segment and report it."""
         if self._segment is None:
             self._segment = SegmentWriter(*self._segment_place)
+        if self._keeper is not None:
+            self._keeper.sync()
+        self._reads.write()
         offset = self._segment.append(span.output, span.errors)
         notes = "" if span.notes is None else span.notes.to_text()
         self._send(protocol.pack(Kind.SPAN, offset, notes, *span.span))

@@ -176,6 +176,7 @@ class _Run:
 
     def _start_worker(self) -> None:
         name, bucket = facts_of_location(self._work.dataset.location)
+        keeper = self._attempt.operator.__dataops__.keeper
         assignment = Assignment(
             input=name,
             stamp=self._stamp,
@@ -183,6 +184,7 @@ class _Run:
             segment=self._sink.take_segment_number(),
             checks_input=self._work.checks_input,
             bucket=bucket,
+            keeper=keeper.facts if keeper is not None else (),
         )
         self._pool.start(assignment)
 
@@ -321,7 +323,7 @@ class _Run:
             else:
                 killer = self._scheduler.give_back_after_death(current, worker.journaled_to)
                 if killer is not None:
-                    self._blame(killer, _died(worker.cause_of_death))
+                    self._blame(killer, self._died(worker))
         for queued in reversed(untouched):
             self._scheduler.give_back(queued)
         worker.ranges.clear()
@@ -371,6 +373,14 @@ class _Run:
         self._sink.write(span)
         self._work.finish(killer.start, killer.end)
 
+    def _died(self, worker: WorkerProcess) -> Failure:
+        """Return the failure of a record that has ended its workers."""
+        cause, limit = worker.cause_of_death, self._settings.max_worker_memory_mb
+        if limit and not worker.unfit:
+            cause += f"; its memory limit was {limit:,} MB"
+        text = f"it ended its worker process three times, the last time alone in it ({cause})"
+        return Failure("WorkerDied", text, "", attempts=_DEATHS)
+
     def _end(self) -> None:
         """End the workers; after a failure or interrupt journal their finished records first.
 
@@ -419,8 +429,3 @@ class _Run:
 
 def _from_now(until: float) -> float:
     return max(0.0, until - time.monotonic())
-
-
-def _died(cause: str) -> Failure:
-    text = f"it ended its worker process three times, the last time alone in it ({cause})"
-    return Failure("WorkerDied", text, "", attempts=_DEATHS)

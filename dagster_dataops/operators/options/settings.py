@@ -136,6 +136,9 @@ class ExecutionSettings:
             at most a few bytes a record, and nothing if every record became one line.
         fresh_workers: Whether worker processes are started for this operator alone. Otherwise
             processes that served other operators, with their modules loaded, are used again.
+        max_worker_memory_mb: Megabytes that calls may add to the memory of their worker process; 0
+            for no limit. A record that needs more is a failed record, and the others go on. It
+            holds in process mode, on Linux.
         stop_after_failures: Number of calls that must fail with one exception, without a success
             in between, to stop the run; a later run resumes there. 0 never stops it, and
             publishes even a result whose records all failed.
@@ -166,6 +169,7 @@ class ExecutionSettings:
     reuse_outcomes: bool | None = field(default=None, metadata=_of(FLAG, launchpad=False))
     trace: bool | None = field(default=None, metadata=_of(FLAG, launchpad=False))
     fresh_workers: bool | None = field(default=None, metadata=_of(FLAG, launchpad=False))
+    max_worker_memory_mb: int | None = field(default=None, metadata=_of(COUNT))
     stop_after_failures: int | None = field(default=None, metadata=_of(COUNT))
     drain_seconds: float | None = field(default=None, metadata=_of(SECONDS))
     missing: str | None = field(default=None, metadata=_of(MISSING))
@@ -218,6 +222,7 @@ class ResolvedSettings(NamedTuple):
     reuse_outcomes: bool = False
     trace: bool = True
     fresh_workers: bool = False
+    max_worker_memory_mb: int = 0
     missing: str = COUNTED
     batch_size: int = DEFAULT_BATCH_SIZE
     agents: AgentResources | Literal[False] | None = None

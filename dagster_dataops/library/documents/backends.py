@@ -1,0 +1,138 @@
+"""Backends: what reads a page, one after another until one of them finds something."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.errors import DefinitionError, FileError
+from dagster_dataops.library.documents.document import Document
+from dagster_dataops.library.documents.document_opening import OpenDocument
+from dagster_dataops.library.documents.document_operator import readable
+from dagster_dataops.library.option_values import needs_extra
+
+Backend: TypeAlias = str | Callable[[str, int], Any]
+BUILT_IN: Final = "pypdfium2"
+DOCLING: Final = "docling"
+_TRY_OTHERS: Final = "try another backend by retry_backends, or leave the page out"
+
+
+class Reader(ABC):
+    """Reads pages."""
+
+    def start(self) -> None:  # noqa: B027 - most have nothing to load
+        """Load what all pages need. It does not count for the memory limit of a page."""
+
+    @abstractmethod
+    def read(self, opened: OpenDocument, page: int) -> Any:
+        """Return what is on a page; something empty if nothing is found."""
+
+
+class DocumentReader(Reader):
+    """Reads pages by a method of `Document`."""
+
+    def __init__(self, method: Callable[[Document, int], Any]) -> None:
+        self._method = method
+
+    @override
+    def read(self, opened: OpenDocument, page: int) -> Any:
+        return self._method(opened.document, page)
+
+
+class FunctionReader(Reader):
+    """Reads pages by a function of the path and the number of the page."""
+
+    def __init__(self, function: Callable[[str, int], Any]) -> None:
+        self._function = function
+
+    @override
+    def read(self, opened: OpenDocument, page: int) -> Any:
+        return self._function(str(opened.path), page)
+
+
+class DoclingReader(Reader):
+    """Reads pages by docling. It needs its models, which it fetches or finds as it is set up.
+
+    Args:
+        feature: The operator, for the error of a missing package.
+        method: Return what is wanted of a document of docling.
+    """
+
+    def __init__(self, feature: str, method: Callable[[Any], Any]) -> None:
+        with needs_extra(f"{feature} with the backend 'docling'", "docling"):
+            import docling.document_converter  # noqa: F401
+        self._method = method
+        self._converter: Any = None
+
+    @override
+    def start(self) -> None:
+        from docling.document_converter import DocumentConverter
+
+        self._converter = DocumentConverter()
+
+    @override
+    def read(self, opened: OpenDocument, page: int) -> Any:
+        only = {"page_range": (page, page)} if opened.document.format == "pdf" else {}
+        if not only and page > 1:
+            return None  # docling gives such a document as a whole, with its first page
+        if self._converter is None:
+            self.start()
+        return self._method(self._converter.convert(opened.path, **only).document)
+
+
+class Chain:
+    """Reads a page by the first of some backends that finds something on it.
+
+    Args:
+        option: The option with the backends, for errors.
+        backends: Names and functions, in the order in which they are tried.
+        known: The readers by name; called when one is needed.
+
+    Raises:
+        DefinitionError: A backend is unknown, or there is none.
+        MissingExtraError: A backend needs a package that is not installed.
+    """
+
+    def __init__(
+        self, option: str, backends: Sequence[Backend], known: Mapping[str, Callable[[], Reader]]
+    ) -> None:
+        if not backends:
+            msg = f"{option} is {backends!r}; give a list of backends, such as ['{BUILT_IN}']"
+            raise DefinitionError(msg)
+        self._readers: list[tuple[str, Reader]] = []
+        for backend in backends:
+            if callable(backend):
+                name = getattr(backend, "__name__", type(backend).__name__)
+                self._readers.append((name, FunctionReader(backend)))
+            elif backend in known:
+                self._readers.append((backend, known[backend]()))
+            else:
+                names = ", ".join(map(repr, known))
+                msg = f"{option} has {backend!r}; use {names} or a function of (path, page)"
+                raise DefinitionError(msg)
+
+    def start(self) -> None:
+        """Load what the backends need."""
+        for _, reader in self._readers:
+            reader.start()
+
+    def read(self, opened: OpenDocument, page: int) -> tuple[Any, str | None]:
+        """Return what is on a page, and the backend that found it; ``None`` if none did.
+
+        Raises:
+            FileError: No backend found anything, and one of them failed.
+        """
+        failures: list[str] = []
+        for name, reader in self._readers:
+            try:
+                value = readable(opened.name, f"its page {page:,}", reader.read, opened, page)
+            except FileError as error:
+                failures.append(f"{name}: {error.found}")
+                continue
+            if value and (not isinstance(value, str) or value.strip()):
+                return value, name
+        if failures:
+            found = f"its page {page:,} has no text that a backend can read ({'; '.join(failures)})"
+            raise FileError(opened.name, found, _TRY_OTHERS)
+        return None, None

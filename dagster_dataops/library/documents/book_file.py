@@ -1,0 +1,134 @@
+"""`BookFile`: EPUB files. A page is an item of the spine, usually a chapter."""
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+from xml.etree.ElementTree import Element
+
+from typing_extensions import override
+
+from dagster_dataops.files import File
+from dagster_dataops.library.documents.document import (
+    Document,
+    Limits,
+    Table,
+    checked_page,
+    damaged,
+    described,
+    encrypted,
+)
+from dagster_dataops.library.documents.web_pages import HtmlReader, images_of
+from dagster_dataops.library.documents.zipped_parts import ZippedParts, joined_name
+
+_CONTAINER: Final = "META-INF/container.xml"
+_ENCRYPTION: Final = "META-INF/encryption.xml"
+_CONTAINERS: Final = "{urn:oasis:names:tc:opendocument:xmlns:container}"
+_OPF: Final = "{http://www.idpf.org/2007/opf}"
+_DC: Final = "{http://purl.org/dc/elements/1.1/}"
+_CIPHER: Final = "{http://www.w3.org/2001/04/xmlenc#}CipherReference"
+
+
+class BookFile(Document):
+    """An open EPUB file.
+
+    Args:
+        path: Where it is.
+        name: What the record calls it, for errors.
+        limits: The largest documents that are read.
+
+    Raises:
+        FileError: It is damaged, encrypted, or too large.
+    """
+
+    format = "epub"
+
+    def __init__(self, path: Path, name: str, limits: Limits) -> None:
+        self._name, self._reader = name, HtmlReader()
+        self._parts = ZippedParts(path, name, limits)
+        root = self._parts.xml(_CONTAINER).find(f".//{_CONTAINERS}rootfile")
+        package_name = "" if root is None else root.get("full-path", "")
+        package = self._parts.xml(package_name)
+        folder = posixpath.dirname(package_name)
+        items = {
+            item.get("id", ""): joined_name(folder, item.get("href", ""))
+            for item in package.iter(f"{_OPF}item")
+        }
+        self._chapters = [
+            items[one.get("idref", "")]
+            for one in package.iter(f"{_OPF}itemref")
+            if one.get("idref") in items
+        ]
+        self.page_count = len(self._chapters)
+        if not self._chapters:
+            raise damaged(name, "its spine has no items")
+        self._check_readable()
+        self._metadata = _metadata(package)
+        self._last: tuple[int, str] | None = None
+
+    def _check_readable(self) -> None:
+        """Check that no chapter is encrypted; fonts may be."""
+        if _ENCRYPTION in self._parts.names:
+            locked = self._parts.xml(_ENCRYPTION).iter(_CIPHER)
+            if {joined_name("", one.get("URI", "")) for one in locked} & set(self._chapters):
+                raise encrypted(self._name, "leave it out, or get a copy without protection")
+
+    @override
+    def text(self, page: int) -> str:
+        return self._reader.text(self._chapter(page))
+
+    @override
+    def markdown(self, page: int) -> str:
+        return self._reader.markdown(self._chapter(page))
+
+    @override
+    def tables(self, page: int) -> list[Table]:
+        return self._reader.tables(self._chapter(page))
+
+    @override
+    def images(self, page: int) -> Iterator[File]:
+        sources = self._reader.sources(self._chapter(page))
+        folder = posixpath.dirname(self._chapters[page - 1])
+
+        def stored(source: str) -> bytes | None:
+            part = joined_name(folder, source)
+            return self._parts.read(part) if part in self._parts.names else None
+
+        return images_of(sources, stored)
+
+    @override
+    def metadata(self) -> Mapping[str, str | None]:
+        return self._metadata
+
+    @override
+    def close(self) -> None:
+        self._parts.close()
+
+    def _chapter(self, page: int) -> str:
+        checked_page(self._name, page, self.page_count)
+        if self._last is None or self._last[0] != page:
+            self._last = page, self._reader.decoded(self._parts.read(self._chapters[page - 1]))
+        return self._last[1]
+
+
+def _metadata(package: Element) -> Mapping[str, str | None]:
+    told: dict[str, list[str]] = {}
+    for one in package.iter():
+        if one.tag.startswith(_DC) and one.text:
+            told.setdefault(one.tag.removeprefix(_DC), []).append(one.text.strip())
+    texts = {name: "; ".join(values) for name, values in told.items()}
+    changed = (one.text for one in package.iter(f"{_OPF}meta") if _is_change(one))
+    return described(
+        title=(told.get("title") or [""])[0],
+        author=texts.get("creator"),
+        subject=texts.get("description"),
+        keywords=texts.get("subject"),
+        language=(told.get("language") or [""])[0],
+        created=(told.get("date") or [""])[0],
+        modified=next(changed, None),
+        producer=texts.get("publisher"),
+    )
+
+
+def _is_change(element: Element) -> bool:
+    return element.get("property") == "dcterms:modified"

@@ -1,0 +1,164 @@
+"""`WebPage`: HTML files; and what a chapter of an EPUB file shares with them."""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+from typing_extensions import override
+
+from dagster_dataops.errors import FileError
+from dagster_dataops.files import File, type_of_content
+from dagster_dataops.library.documents.document import (
+    Document,
+    Limits,
+    Table,
+    checked_page,
+    described,
+)
+from dagster_dataops.library.html import page_data
+from dagster_dataops.library.html.html_source import is_deep, readable, too_deep
+from dagster_dataops.library.option_values import needs_extra
+
+_DATA: Final = re.compile(r"data:(?P<type>[\w.+/-]*)[^,]{0,100}?(?P<coded>;base64)?,")
+_HREF: Final = "{http://www.w3.org/1999/xlink}href"
+_SOURCES: Final = ("src", "xlink:href", _HREF, "href")
+_READ: Final = "page"  # the column that the operators of the group html read
+
+
+class HtmlReader:
+    """Reads HTML: text by resiliparse, Markdown and tables by the operators of the group html."""
+
+    def __init__(self) -> None:
+        with needs_extra("reading HTML and EPUB documents", "documents"):
+            import bs4  # noqa: F401 - of html.ToMarkdown
+            import lxml  # noqa: F401 - of html.Tables
+            import markdownify  # noqa: F401
+            import resiliparse  # noqa: F401
+        self._markdown = page_data.ToMarkdown(input_key=_READ)
+        self._tables = page_data.Tables(input_key=_READ)
+
+    @staticmethod
+    def decoded(content: bytes) -> str:
+        """Return the text of a page, by its mark, its declaration or the likeliest encoding."""
+        from resiliparse.parse.encoding import bytes_to_str, detect_encoding
+
+        encoding = detect_encoding(content, from_html_meta=True) or "utf-8"
+        return readable(bytes_to_str(content, encoding))
+
+    @staticmethod
+    def text(page: str) -> str:
+        """Return the whole text of a page."""
+        from resiliparse.extract.html2text import extract_plain_text
+
+        if is_deep(page):
+            raise too_deep("documents.ToText")
+        text: str = extract_plain_text(page, main_content=False, alt_texts=False)
+        return text
+
+    def markdown(self, page: str) -> str:
+        """Return a page as Markdown."""
+        return str(self._markdown.changed(page)).strip()
+
+    def tables(self, page: str) -> list[Table]:
+        """Return the tables of a page."""
+        tables: Any = self._tables.forward({_READ: page})["tables"]
+        return list(tables)
+
+    @staticmethod
+    def sources(page: str) -> list[str]:
+        """Return the addresses of the images of a page."""
+        from lxml import etree
+
+        parser = etree.HTMLParser(encoding="utf-8", huge_tree=True)
+        root = etree.fromstring(page.encode(), parser) if page.strip() else None
+        found = () if root is None else root.iter("img", "image")
+        addresses = (
+            next((one.get(key) for key in _SOURCES if one.get(key)), None) for one in found
+        )
+        return [address for address in addresses if address]
+
+
+class WebPage(Document):
+    """An open HTML file: one page. Its images are those that it holds as ``data:`` addresses.
+
+    Args:
+        path: Where it is.
+        name: What the record calls it, for errors.
+        limits: The largest documents that are read.
+    """
+
+    format = "html"
+    page_count = 1
+
+    def __init__(self, path: Path, name: str, limits: Limits) -> None:
+        self._name, self._reader = name, HtmlReader()
+        content = path.read_bytes()
+        if len(content) > limits.max_bytes:
+            found = f"is too large: it has more than max_bytes={limits.max_bytes:,} bytes"
+            raise FileError(name, found, "raise the limit, or leave the file out")
+        if b"\0" in content[:1024] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+            found = "is no HTML: it has zero bytes"
+            raise FileError(name, found, "correct the name, or leave the file out")
+        self._page = self._reader.decoded(content)
+
+    @override
+    def text(self, page: int) -> str:
+        return self._reader.text(self._of(page))
+
+    @override
+    def markdown(self, page: int) -> str:
+        return self._reader.markdown(self._of(page))
+
+    @override
+    def tables(self, page: int) -> list[Table]:
+        return self._reader.tables(self._of(page))
+
+    @override
+    def images(self, page: int) -> Iterator[File]:
+        return images_of(self._reader.sources(self._of(page)), lambda _: None)
+
+    @override
+    def metadata(self) -> Mapping[str, str | None]:
+        found: Any = page_data.Metadata(input_key=_READ).forward({_READ: self._page})["metadata"]
+        return described(
+            title=found["title"],
+            author=found["author"],
+            language=found["lang"],
+            created=found["date"],
+        )
+
+    def _of(self, page: int) -> str:
+        checked_page(self._name, page, 1)
+        return self._page
+
+
+def images_of(sources: list[str], stored: Callable[[str], bytes | None]) -> Iterator[File]:
+    """Yield the images that a page shows.
+
+    Args:
+        sources: Their addresses.
+        stored: Return the content of an image that the document holds; ``None`` for others.
+    """
+    for source in dict.fromkeys(sources):
+        content = _data(source) if source.startswith("data:") else stored(source)
+        if content:
+            kind = type_of_content(content)
+            yield File(content, kind or "")
+
+
+def _data(address: str) -> bytes | None:
+    """Return the content of a ``data:`` address; ``None`` if it is malformed."""
+    head = _DATA.match(address)
+    if head is None:
+        return None
+    content = unquote_to_bytes(address[head.end() :])
+    if not head["coded"]:
+        return content
+    try:
+        return base64.b64decode(content)
+    except binascii.Error:
+        return None

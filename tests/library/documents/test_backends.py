@@ -1,0 +1,72 @@
+"""The backend docling, with a stand-in for the package: it is large, and fetches its models."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dagster_dataops import data
+from dagster_dataops.errors import MissingExtraError
+from tests.library.documents.made_files import docx, paragraph, pdf
+
+
+class Converter:
+    """A stand-in for ``docling.document_converter.DocumentConverter``."""
+
+    def convert(self, path: Path, page_range: tuple[int, int] | None = None) -> Any:
+        cells = [[SimpleNamespace(text="a  b"), SimpleNamespace(text="c")]]
+        text = f"{path.name} {page_range}"
+        document = SimpleNamespace(
+            export_to_text=lambda: text,
+            export_to_markdown=lambda: f"# {text}",
+            tables=[SimpleNamespace(data=SimpleNamespace(grid=cells))],
+        )
+        return SimpleNamespace(document=document)
+
+
+@pytest.fixture
+def docling(monkeypatch: pytest.MonkeyPatch) -> None:
+    package, module = ModuleType("docling"), ModuleType("docling.document_converter")
+    module.DocumentConverter = Converter  # type: ignore[attr-defined]
+    package.document_converter = module  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "docling", package)
+    monkeypatch.setitem(sys.modules, "docling.document_converter", module)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("docling") is not None, reason="docling is installed")
+@pytest.mark.parametrize("operator", ["ToText", "ToMarkdown", "Tables"])
+def test_a_backend_that_is_not_installed_names_its_extra(operator: str) -> None:
+    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[docling\]"):
+        getattr(data.documents, operator)(backends=["pypdfium2", "docling"])
+    with pytest.raises(MissingExtraError, match=r"dagster-dataops\[docling\]"):
+        getattr(data.documents, operator)(retry_backends=["docling"])
+
+
+def test_docling_reads_one_page_of_a_pdf_file(docling: None, tmp_path: Path) -> None:
+    record = {"file": str(pdf(tmp_path / "a.pdf", ["one", "two"])), "page": 2}
+
+    text = data.documents.ToText(backends=["docling"]).forward(dict(record))
+    assert (text["text"], text["backend"]) == ("a.pdf (2, 2)", "docling")
+    markdown = data.documents.ToMarkdown(backends=["docling"]).forward(dict(record))
+    assert markdown["text"] == "# a.pdf (2, 2)"
+    tables = data.documents.Tables(backends=["docling"]).forward(dict(record))
+    assert tables["tables"] == [[["a b", "c"]]]
+
+
+def test_docling_is_asked_for_pages_without_a_text_alone(docling: None, tmp_path: Path) -> None:
+    record = {"file": str(pdf(tmp_path / "a.pdf", ["one", ""]))}
+    read = data.documents.ToText(backends=["pypdfium2", "docling"])
+
+    assert read.forward({**record, "page": 1})["backend"] == "pypdfium2"
+    assert read.forward({**record, "page": 2})["text"] == "a.pdf (2, 2)"
+
+
+def test_docling_gives_other_documents_with_their_first_page(docling: None, tmp_path: Path) -> None:
+    path = str(docx(tmp_path / "a.docx", paragraph("one|two")))
+    read = data.documents.ToText(backends=["docling"])
+
+    assert read.forward({"file": path, "page": 1})["text"] == "a.docx None"
+    assert read.forward({"file": path, "page": 2})["text"] == ""
