@@ -73,6 +73,7 @@
  |-- OperatorContextError         an operator asked its context for something that is not there
  |-- StorageError                 a file operation failed
  |   |-- StoreRefusedError            an object store lacks what results need
+ |   |-- FileNotStoredError           a file that an operator made cannot be stored
  |   `-- LostError                    another run has taken over the results of a node
  |-- FolderLockedError            another run is using the folder
  |-- ResultMissingError           a result was never published, or is damaged
@@ -367,6 +368,10 @@ class StoreRefusedError(StorageError):
     sentence = (
         "{path}: cannot {action}: {reason}. Check address, credentials and the kind of the store."
     )
+
+
+class FileNotStoredError(StorageError):
+    """A file that an operator made cannot be stored; the run stops, and can be resumed."""
 
 
 class LostError(StorageError):

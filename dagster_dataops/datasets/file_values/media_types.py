@@ -134,9 +134,9 @@ def type_of_content(data: bytes) -> str | None:
         if data.startswith(signature, at) and (at != 8 or data[:4] in {b"RIFF", b"FORM"}):
             return kind
     for found in (_iso_media, _matroska, _zipped, _document, _mpeg_audio):
-        kind = found(data)
-        if kind is not None:
-            return kind
+        other = found(data)
+        if other is not None:
+            return other
     return None
 
 

@@ -2,20 +2,29 @@
 
 import io
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.file_values.file_keeper import FILES
+from dagster_dataops.datasets.file_values.result_roots import roots
 from dagster_dataops.errors import DataOpsError, FileChangedError, FileError
 from dagster_dataops.foundation.parts import function_of_part
+from dagster_dataops.foundation.places.bucket import BucketFile
+from dagster_dataops.foundation.places.opening import exists, open_readable
 from dagster_dataops.streams.files.contents import Content, PlainContent, WindowedContent
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
-_FIND = "check the path, and that this machine can read it"
+if TYPE_CHECKING:
+    from dagster_dataops.foundation.places.range_source import RangeSource
+
+_STORED: Final = re.compile(rf"{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{62}}")
+_FIND: Final = "check the path, and that this machine can read it"
 
 
 class OpenedFile(ABC):
@@ -32,6 +41,11 @@ class OpenedFile(ABC):
     size: int | None
     version: str | None
     path: Path | None = None
+
+    @property
+    def state(self) -> list[object]:
+        """What is another one if the file is replaced, as far as that is known without reading it."""
+        return [self.size, self.version]
 
     @abstractmethod
     def read_at(self, size: int, offset: int) -> bytes:
@@ -99,7 +113,13 @@ class LocalFile(_ContentFile):
         self.name, self.path = name, path
         status = self._status()
         self.size, self.version = status.st_size, version_of(status)
+        self._inode = status.st_ino
         self.content = PlainContent(str(path))
+
+    @property
+    @override
+    def state(self) -> list[object]:
+        return [self.size, self.version, self._inode]
 
     def _status(self) -> os.stat_result:
         try:
@@ -139,12 +159,34 @@ class RemoteUrlFile(_ContentFile):
             raise FileChangedError(self.name, "was replaced while it was read", "run again")
 
 
+class ObjectOfStore(OpenedFile):
+    """An object of the object store that is the root of results."""
+
+    def __init__(self, name: str, file: BucketFile) -> None:
+        self.name = name
+        self._file = cast("RangeSource", open_readable(file))
+        self.size = self._file.size
+        self.version = self._file.fingerprint
+
+    @override
+    def read_at(self, size: int, offset: int) -> bytes:
+        try:
+            return self._file.read(offset, max(0, min(size, self._file.size - offset)))
+        except (DataOpsError, OSError) as error:
+            raise FileError(self.name, _reason(error), _FIND) from error
+
+
 class StoredFile(OpenedFile):
     """A file in a store, such as a member of a tar."""
 
-    def __init__(self, name: str, data: bytes) -> None:
+    def __init__(self, name: str, data: bytes, version: str | None) -> None:
         self.name, self._data = name, data
-        self.size, self.version = len(data), None
+        self.size, self.version = len(data), version
+
+    @property
+    @override
+    def state(self) -> list[object]:
+        return [self.version]
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:
@@ -199,17 +241,64 @@ def opened(name: str) -> Iterator[OpenedFile]:
         file.close()
 
 
+def is_stored(name: str) -> bool:
+    """Return whether a name is that of a file that an operator made: it tells its content."""
+    return _STORED.fullmatch(name) is not None
+
+
 def _open(name: str) -> OpenedFile:
+    if is_stored(name):
+        return _stored(name)
     local = name.removeprefix("file://") if name.startswith("file:///") else name
     if not is_url(local) and ("#" not in local or os.path.exists(local)):  # noqa: PTH110 - a text
         return LocalFile(name, Path(local))
     if "#" in local:
         store, _, member = local.partition("#")
         try:
-            return StoredFile(name, function_of_part("file_of_store")(store, member))
+            version = _version_of_store(store)
+            data = function_of_part("file_of_store")(store, member)
+            return StoredFile(name, data, version)
         except (DataOpsError, OSError) as error:
             raise FileError(name, _reason(error), _FIND) from error
     return RemoteUrlFile(local, {})
+
+
+def _stored(name: str) -> OpenedFile:
+    """Open a file that an operator made."""
+    searched = roots()
+    for root in searched:
+        path = root.path / name
+        if path.is_file():
+            return LocalFile(name, path)
+        if root.bucket is not None:
+            file = BucketFile(root.bucket, root.bucket.key_of(path))
+            if exists(file):
+                return ObjectOfStore(name, file)
+    if Path(name).is_file():
+        return LocalFile(name, Path(name))
+    places = ", ".join(map(str, searched))
+    found = f"is below none of the roots of results {places}"
+    raise FileError(name, found, "set data_process_path to the root that has the file")
+
+
+def state_of_file(name: str) -> list[object]:
+    """Return the state of a file, as an `OpenedFile` has it; a store is not read.
+
+    Raises:
+        FileError: There is no such file, or it cannot be read.
+    """
+    store, mark, _ = name.partition("#")
+    if mark and not is_url(store) and not os.path.exists(name):  # noqa: PTH110 - a text
+        return [_version_of_store(store)]
+    with opened(name) as file:
+        return file.state
+
+
+def _version_of_store(store: str) -> str | None:
+    try:
+        return version_of(os.stat(store))  # noqa: PTH116 - a text
+    except OSError:
+        return None  # a URL
 
 
 def version_of(status: os.stat_result) -> str:

@@ -11,12 +11,17 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final, cast
 
+from dagster_dataops.datasets.file_values.file_reads import READS
 from dagster_dataops.datasets.file_values.media_types import (
     same_type,
     type_of_content,
     type_of_name,
 )
-from dagster_dataops.datasets.file_values.opened_file import OpenedFile, opened
+from dagster_dataops.datasets.file_values.opened_file import (
+    OpenedFile,
+    is_stored,
+    opened,
+)
 from dagster_dataops.errors import FileChangedError, FileError, FileReferenceError
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
@@ -72,7 +77,7 @@ class FileReference:
         return reference
 
     def _check(self, where: str) -> None:
-        file = self.file
+        file: object = self.file
         if not isinstance(file, str) or not file or "\0" in file:
             found = f"has the file {file!r}"
             raise FileReferenceError(where, found, "give a path or a URL as the text of 'file'")
@@ -111,6 +116,7 @@ class FileReference:
         """
         with opened(self.file) as file:
             self._check_state(file)
+            self._note(file)
             self._check_limit(file.size, max_bytes)
             limit = None if max_bytes is None else max_bytes + 1
             data = file.read_all(limit)
@@ -133,6 +139,7 @@ class FileReference:
         """
         with opened(self.file) as file:
             self._check_state(file)
+            self._note(file)
             yield cast("BinaryIO", io.BufferedReader(file.raw(), _BLOCK_BYTES))
             file.check_unchanged()
 
@@ -151,6 +158,7 @@ class FileReference:
         """
         with opened(self.file) as file:
             self._check_state(file)
+            self._note(file)
             self._check_limit(file.size, max_bytes)
             if file.path is not None:
                 if self.digest:
@@ -176,6 +184,7 @@ class FileReference:
         """
         with opened(self.file) as file:
             self._check_state(file)
+            self._note(file)
             kind = (
                 self.media_type
                 or type_of_content(file.read_at(_BLOCK_BYTES, 0))
@@ -214,6 +223,11 @@ class FileReference:
         if self.version is not None and file.version != self.version:
             found = f"has the version {file.version}; the record names {self.version}"
             raise FileChangedError(self.file, found, _AS_IT_IS)
+
+    def _note(self, file: OpenedFile) -> None:
+        """Note that the file was read, unless the record or its name identifies its content."""
+        if self.digest is None and self.version is None and not is_stored(self.file):
+            READS.note(self.file, file.state)
 
     def _check_limit(self, size: int | None, max_bytes: int | None) -> None:
         if size is not None and max_bytes is not None and size > max_bytes:
