@@ -60,15 +60,6 @@ class FileColumn:
         """
         return FileReference.of(self.value(record), f"column {self._key.name!r}")
 
-    def read(self, record: Record, max_bytes: int) -> FileContent:
-        """Return the file of a record, whatever it holds.
-
-        Raises:
-            FileError: It is missing, cannot be read, or is larger than ``max_bytes``.
-        """
-        reference = self.reference(record)
-        return FileContent(reference.file, reference.read(max_bytes))
-
     def check_type(self, reference: FileReference, head: bytes) -> None:
         """Check the type of a file by its first bytes.
 

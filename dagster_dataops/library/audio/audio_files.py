@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
+from dagster_dataops.files import FileReference
 from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, FileContent, decoding
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
@@ -74,9 +75,13 @@ class AudioSource:
         """
         return AudioFile(self, record)
 
-    def read(self, record: Record) -> FileContent:
-        """Return the file of a record. For errors see `FileColumn.read`."""
-        return self.column.read(record, self._max_bytes)
+    def reached(self, reference: FileReference) -> FileContent:
+        """Return the name and the bytes of a file.
+
+        Raises:
+            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
+        """
+        return FileContent(reference.file, reference.read(self._max_bytes))
 
 
 class AudioFile:
@@ -86,12 +91,12 @@ class AudioFile:
     """
 
     def __init__(self, source: AudioSource, record: Record) -> None:
-        self._source, self._record = source, record
+        self._source, self._reference = source, source.column.reference(record)
 
     @cached_property
     def content(self) -> FileContent:
         """The name and the bytes of the file, whatever they are."""
-        return self._source.read(self._record)
+        return self._source.reached(self._reference)
 
     @property
     def name(self) -> str:
@@ -104,7 +109,7 @@ class AudioFile:
         import soundfile as package
 
         name, data = self.content
-        self._source.column.check_type(self._source.column.reference(self._record), data)
+        self._source.column.check_type(self._reference, data)
         with decoding(name, "read"):
             try:
                 found = package.SoundFile(_Bytes(data))

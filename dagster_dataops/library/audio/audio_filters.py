@@ -156,9 +156,9 @@ class Silence(DecodedAudioFilter, audio):
 class Loudness(DecodedAudioFilter, audio):
     """Keep sounds whose integrated loudness is ``min_loudness`` to ``max_loudness`` LUFS.
 
-    Reads the file in ``input_key="file"``. The loudness is that of ITU-R BS.1770-4 and EBU R 128: with
-    the filters of the standard, in blocks of 400 ms with both gates; -70 for silence. A shorter
-    sound is one block. ``None`` is no limit. Signal ``audio_loudness``; reasons
+    Reads the file in ``input_key="file"``. It is that of ITU-R BS.1770-4 and EBU R 128: with the
+    filters of the standard, in blocks of 400 ms with both gates; -70 for silence. A shorter sound
+    is one block. ``None`` is no limit. Signal ``audio_loudness``; reasons
     ``low_audio_loudness``, ``high_audio_loudness``. Needs the extra ``audio``.
 
     Source: Recommendation ITU-R BS.1770-4. Data-Juicer has no such filter.

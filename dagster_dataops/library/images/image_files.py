@@ -9,6 +9,7 @@ from annotated_types import Interval
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
+from dagster_dataops.files import FileReference
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, FileContent, decoding
 from dagster_dataops.library.images.orientation import orientation_of
@@ -23,7 +24,7 @@ MAX_PIXELS: Final = 89_478_485  # Pillow warns about more
 MAX_BYTES: Final = 256 << 20
 
 FORMATS: Final = (
-    "JPEG", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "PPM", "ICO", "MPO",
+    "JPEG", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "PPM", "ICO",
 )  # fmt: skip
 """The formats of Pillow that are read: those of pictures, without those that run other programs."""
 _ONE_PICTURE: Final = frozenset({"MPO", "ICO"})  # further ones are previews, or smaller
@@ -80,9 +81,13 @@ class ImageSource:
         """
         return ImageFile(self, record)
 
-    def reached(self, record: Record) -> FileContent:
-        """Return the file of a record. For errors see `FileColumn.read`."""
-        return self.column.read(record, self._max_bytes)
+    def reached(self, reference: FileReference) -> FileContent:
+        """Return the name and the bytes of a file.
+
+        Raises:
+            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
+        """
+        return FileContent(reference.file, reference.read(self._max_bytes))
 
     def check_size(self, file: str, size: Sequence[int]) -> None:
         """Check the number of pixels of an image.
@@ -113,19 +118,17 @@ class ImageFile:
     """
 
     def __init__(self, source: ImageSource, record: Record) -> None:
-        self._source, self._record = source, record
+        self._source, self._reference = source, source.column.reference(record)
 
     @cached_property
     def reached(self) -> FileContent:
         """The name and the bytes of the file, whatever they are."""
-        return self._source.reached(self._record)
+        return self._source.reached(self._reference)
 
     @cached_property
     def content(self) -> FileContent:
         """The name and the bytes of the file, whose type is that of an image."""
-        self._source.column.check_type(
-            self._source.column.reference(self._record), self.reached.data
-        )
+        self._source.column.check_type(self._reference, self.reached.data)
         return self.reached
 
     @property
@@ -199,6 +202,11 @@ class ImageFile:
     def grey(self) -> Any:
         """The luma of the decoded image, in mode L (0.299 R + 0.587 G + 0.114 B), upright."""
         return shallow(self.name, self.still).convert("L")
+
+    @property
+    def is_upright(self) -> bool:
+        """Whether the image is upright as it is stored."""
+        return self._orientation() == 1
 
     def _orientation(self) -> int:
         with decoding(self.name, "turned upright"):

@@ -81,7 +81,7 @@ class ImageTransform(Operator):
         image = self._images.of(record)
         pixels = self.changed(image, record)
         form = self._format or usual_format(image)
-        if pixels is None and form == image.format.lower():
+        if pixels is None and form == image.format.lower() and image.is_upright:
             value: Any = self._images.column.value(record)
         else:
             pixels = plain_pixels(image) if pixels is None else pixels
@@ -98,7 +98,7 @@ class Resize(ImageTransform, images):
     the box and cuts off what is outside of it on both sides, ``stretch`` changes the shape. The
     pixels are those of Pillow's ``ImageOps.contain``, ``ImageOps.fit`` and ``Image.resize``.
 
-    An image that fits already keeps its file, bytes and metadata, unless it gets another
+    An upright image that fits already keeps its file, bytes and metadata, unless it gets another
     ``format``; smaller ones fit unless ``allow_upscaling``. New files are upright and have no
     metadata but the colour profile. The bytes depend on the versions of Pillow and its libraries
     (libjpeg-turbo, zlib-ng, libwebp). Needs the extra ``images``.
@@ -162,7 +162,8 @@ class Convert(ImageTransform, images):
     Reads the file in ``input_key="file"`` and writes the new file to ``output_key=None``, by
     default in its place. ``channels`` are ``RGB``, ``L`` (grey) or ``RGBA``; transparent pixels
     become those of ``background`` without an alpha channel. New files are upright and have no
-    metadata but the colour profile. An image that has the format and the channels keeps its file.
+    metadata but the colour profile. An upright image that has the format and the channels keeps its
+    file.
     The bytes depend on the versions of Pillow and its libraries (libjpeg-turbo, zlib-ng, libwebp).
     Needs the extra ``images``.
 

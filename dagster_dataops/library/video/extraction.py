@@ -83,7 +83,7 @@ class Frames(video):
 
     def forward(self, record: Record) -> list[Record]:
         found: list[Record] = []
-        with self._films.reached(record) as reached, self._films.opened(*reached) as film:
+        with self._films.film(record) as film:
             for frame, time in self._chosen(film):
                 if len(found) == self._most:
                     fault = f"has more than max_frames={self._most:,} pictures to take"
@@ -197,7 +197,7 @@ class Audio(video):
         self._written, self._drops, self._format = output_key, missing == "drop", format
 
     def forward(self, record: Record) -> Any:
-        with self._films.reached(record) as reached, self._films.opened(*reached) as film:
+        with self._films.film(record) as film:
             tracks = film.container.streams.audio
             if not tracks and self._drops:
                 return Drop("no_audio")

@@ -99,15 +99,21 @@ class VideoSource:
         return VideoFile(self, record)
 
     @contextmanager
-    def reached(self, record: Record) -> Iterator[tuple[FileReference, Path]]:
-        """Yield the reference of a record, and the path of its file on this machine.
+    def reached(self, reference: FileReference) -> Iterator[Path]:
+        """Yield the path of a file on this machine.
 
         Raises:
             FileError: It is missing, cannot be read, or has more than ``max_bytes``.
         """
-        reference = self.column.reference(record)
         with reference.local(self._max_bytes) as path:
-            yield reference, path
+            yield path
+
+    @contextmanager
+    def film(self, record: Record) -> Iterator["OpenFilm"]:
+        """Yield the film of a record, open inside of the block. For errors see `opened`."""
+        reference = self.column.reference(record)
+        with self.reached(reference) as path, self.opened(reference, path) as film:
+            yield film
 
     @contextmanager
     def opened(self, reference: FileReference, path: Path) -> Iterator["OpenFilm"]:
@@ -150,7 +156,7 @@ class VideoFile:
     """The film of a record."""
 
     def __init__(self, source: VideoSource, record: Record) -> None:
-        self._source, self._record = source, record
+        self._source, self._reference = source, source.column.reference(record)
 
     @cached_property
     def facts(self) -> VideoFacts:
@@ -160,8 +166,8 @@ class VideoFile:
             FileError: It cannot be used.
         """
         with (
-            self._source.reached(self._record) as reached,
-            self._source.opened(*reached) as film,
+            self._source.reached(self._reference) as path,
+            self._source.opened(self._reference, path) as film,
         ):
             return film.facts()
 

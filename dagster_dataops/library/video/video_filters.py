@@ -1,11 +1,13 @@
 """``video.Duration`` and ``video.Check``: filters of films."""
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from typing_extensions import override
 
 from dagster_dataops.errors import FileError
+from dagster_dataops.files import FileReference
 from dagster_dataops.library.audio.audio_files import Seconds
 from dagster_dataops.library.file_column import LEAVE_OUT, FileFilter
 from dagster_dataops.library.filters.rules import Filter, Judgement, bounds
@@ -105,17 +107,18 @@ class Check(Filter, video):
         del thorough
         if known.keys() >= set(_NAMES):
             return Judgement(self._reason(known), {name: known[name] for name in _NAMES})
-        with self._films.reached(record) as reached:
+        reference = self._films.column.reference(record)
+        with self._films.reached(reference) as path:
             try:
-                signals = self._signals(*reached)
+                signals = self._signals(reference, path)
             except FileError:
                 if not self._drops:
                     raise
                 return Judgement("broken")
         return Judgement(self._reason(signals), signals)
 
-    def _signals(self, *reached: Any) -> dict[str, Any]:
-        with self._films.opened(*reached) as film:
+    def _signals(self, reference: FileReference, path: Path) -> dict[str, Any]:
+        with self._films.opened(reference, path) as film:
             facts, first, last = film.facts(), None, 0.0
             if film.told_seconds is None:
                 film.container.seek(0)
