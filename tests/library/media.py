@@ -63,13 +63,14 @@ def film(
     sound_codec: str | None = "aac",
     seconds: int = 4,
     rate: int = 10,
+    sound_rate: int = 16_000,
 ) -> bytes:
     """Return a film in which each second has another colour, with a sine as its sound."""
     written = io.BytesIO()
     with av.open(written, "w", format=form) as container:
         pictures = container.add_stream(codec, rate=rate)
         pictures.width, pictures.height, pictures.pix_fmt = 64, 48, "yuv420p"
-        track = container.add_stream(sound_codec, rate=16_000) if sound_codec else None
+        track = container.add_stream(sound_codec, rate=sound_rate) if sound_codec else None
         if track is not None:
             track.layout = "mono"
         for number in range(seconds * rate):
@@ -78,9 +79,9 @@ def film(
             container.mux(pictures.encode(frame))
         container.mux(pictures.encode())
         if track is not None:
-            samples = tone(seconds).astype(np.float32)[None]
+            samples = tone(seconds, sound_rate).astype(np.float32)[None]
             frame = av.AudioFrame.from_ndarray(samples, format="fltp", layout="mono")
-            frame.sample_rate = 16_000
+            frame.sample_rate = sound_rate
             container.mux(track.encode(frame))
             container.mux(track.encode())
     return written.getvalue()

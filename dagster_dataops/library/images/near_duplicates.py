@@ -50,10 +50,9 @@ class NearDuplicate(images, writes=cluster_columns):  # type: ignore[call-arg]  
     With ``cluster_key`` nothing is dropped. That column becomes ``{"id": position of the kept
     record, "size": records, "kept": bool}``.
 
-    The result depends only on the options and the input. Up to 100,000 different hashes are
-    compared with all kept ones; more are sorted by some of their bits where this is faster
-    and fits into ``max_memory_mb`` MB; 60 bytes a record are needed besides. Needs the extra
-    ``images``.
+    The result depends only on the options and the input. A hash is compared with all kept ones, or
+    with those that share some of its bits, where this is faster and their lists fit into
+    ``max_memory_mb`` MB; 60 bytes a record are needed besides. Needs the extra ``images``.
 
     Source: Zauner et al. 2010 for the hashes; Norouzi et al. 2012, arXiv:1307.2982 for the search.
     ``image_deduplicator`` of Data-Juicer drops equal hashes only.

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 _BITS: Final = 64
 _ROWS: Final = 1024  # hashes that are looked up at once
-_MOST_PAIRS: Final = 1 << 22  # that are compared at once
+_MOST_PAIRS: Final = 1 << 18  # that are compared at once, 2 MB
 _MOST_BLOCKS: Final = 24
 _MOST_LISTS: Final = 200
-_UNSORTED: Final = 1 << 13  # hashes that are compared with all until they are sorted
+_UNSORTED: Final = 1 << 12  # hashes that are compared with all until they are sorted
 _SORTED_BYTES: Final = 12  # of a hash in a sorted list
 # Nanoseconds for each hash that is looked up: to compare it with another one; with one that shares
 # bits; to find those in a sorted list.
@@ -45,7 +45,7 @@ class NearHashes:
         """Add an array of hashes; their positions follow those before."""
         self._values[self._count : self._count + len(values)] = values
         self._count += len(values)
-        if self._masks and self._count - self._sorted > max(_UNSORTED, self._sorted // 2):
+        if self._masks and self._count - self._sorted > max(_UNSORTED, self._sorted // 4):
             self._lists = [self._sorted_by(mask) for mask in self._masks]
             self._sorted = self._count
 
@@ -64,7 +64,7 @@ class NearHashes:
         step = max(1, _MOST_PAIRS // len(values))
         for start in range(self._sorted, self._count, step):
             block = self._values[start : min(start + step, self._count)]
-            rows, places = self._np.nonzero(self.close(values[:, None], block[None, :]))
+            rows, places = self.pairs(values, block)
             yield rows, places + start
 
     def _near_in_list(
@@ -84,6 +84,11 @@ class NearHashes:
             near = self.close(values[rows], self._values[places])
             yield rows[near], places[near].astype(np.int64)
             start, before = stop, int(ends[stop - 1])
+
+    def pairs(self, some: Any, others: Any) -> tuple[Any, Any]:
+        """Return the numbers of near hashes of two arrays, in pairs."""
+        near = self.close(some[:, None], others[None, :]).ravel()
+        return self._np.divmod(self._np.flatnonzero(near), len(others))  # type: ignore[no-any-return]
 
     def close(self, some: Any, others: Any) -> Any:
         """Return which hashes of two arrays are near."""
@@ -126,10 +131,9 @@ def nearest_kept(hashes: Any, distance: int, max_bytes: int) -> Any:
         nearest = np.full(len(block), len(hashes))
         for rows, places in known.near(block):
             np.minimum.at(nearest, rows, kept[places])
-        near = known.close(block[:, None], block[None, :])
         inside: list[int] = []
-        for row in np.nonzero(nearest == len(hashes))[0].tolist():
-            before = np.nonzero(near[row, inside])[0]
+        for row in np.flatnonzero(nearest == len(hashes)).tolist():
+            before = np.flatnonzero(known.close(block[inside], block[row]))
             if len(before):
                 nearest[row] = start + inside[before[0]]
             else:
@@ -155,7 +159,7 @@ def first_connected(hashes: Any, distance: int, max_bytes: int) -> Any:
         block = hashes[start : start + _ROWS]
         for rows, places in known.near(block):
             _connect(firsts, rows + start, places)
-        rows, places = np.nonzero(np.tril(known.close(block[:, None], block[None, :]), -1))
+        rows, places = known.pairs(block, block)
         _connect(firsts, rows + start, places + start)
         known.add(block)
     while (again := firsts[firsts] != firsts).any():

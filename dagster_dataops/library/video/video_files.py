@@ -18,6 +18,7 @@ video: Any = data_register.new_group("video")
 
 MAX_SECONDS: Final = 4 * 3600.0
 MAX_BYTES: Final = 16 << 30
+_GUESSING: Final = frozenset({"aac", "amr", "mp3", "mpeg", "mpegvideo"})  # duration by bit rate
 _HEAD: Final = 1 << 16
 _MICROSECONDS: Final = 1_000_000
 _OPEN_SIZE: Final = 0xFFFFFFFF  # of a program that could not know the size
@@ -240,7 +241,8 @@ class OpenFilm:
                 if packet.stream is stream:
                     yield from map(self._checked, packet.decode())
         told = self.container.duration
-        if told is not None and end < told / _MICROSECONDS - _SLACK:
+        guessed = self.container.format.name in _GUESSING
+        if told is not None and not guessed and end < told / _MICROSECONDS - _SLACK:
             found = f"is truncated: it tells {told / _MICROSECONDS:g} seconds, and has {end:g}"
             raise FileError(self.name, found, LEAVE_OUT)
 

@@ -160,7 +160,9 @@ def test_files_are_compared_by_what_they_show(tmp_path: Path) -> None:
     assert by(ranked) == [ranked[1], ranked[3]]
 
 
-@pytest.mark.parametrize("value", [None, 7, "", "0" * 15, "g" * 16, "+" + "0" * 15, "0x" + "0" * 14])
+@pytest.mark.parametrize(
+    "value", [None, 7, "", "0" * 15, "g" * 16, "+" + "0" * 15, "0x" + "0" * 14]
+)
 def test_what_is_no_hash_is_an_error_of_its_record(value: object) -> None:
     with pytest.raises(UnfitRecordError, match="column 'hash' must hold a hash of 16"):
         operator().sketch({"file": "a", "hash": value})
