@@ -26,7 +26,7 @@ from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.root import Root
 
 FILES: Final = "files"  # the folder below the root of the results
-LOCK: Final = ".lock"
+LOCK: Final = ".files.lock"  # in it; a node may have the name of the folder
 DRAFT_ENDING: Final = ".draft"
 _WRITERS: Final = 16  # syncs and uploads at the same time
 _MOST_PENDING: Final = 64 << 20  # bytes that wait to be uploaded

@@ -4,9 +4,10 @@ import io
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from typing_extensions import override
@@ -44,7 +45,7 @@ class OpenedFile(ABC):
 
     @property
     def state(self) -> list[object]:
-        """What is another one if the file is replaced, as far as that is known without reading it."""
+        """What differs if the file is replaced, as far as that is known without reading it."""
         return [self.size, self.version]
 
     @abstractmethod
@@ -228,13 +229,17 @@ class _RawFile(io.RawIOBase):
 
 
 @contextmanager
-def opened(name: str) -> Iterator[OpenedFile]:
+def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[OpenedFile]:
     """Yield the file that a reference names, open inside the block.
+
+    Args:
+        name: Its path, URL, or store and name.
+        options: The arguments of fsspec's file system, for a URL.
 
     Raises:
         FileError: There is no such file, or it cannot be read.
     """
-    file = _open(name)
+    file = _open(name, options)
     try:
         yield file
     finally:
@@ -246,7 +251,7 @@ def is_stored(name: str) -> bool:
     return _STORED.fullmatch(name) is not None
 
 
-def _open(name: str) -> OpenedFile:
+def _open(name: str, options: Mapping[str, Any]) -> OpenedFile:
     if is_stored(name):
         return _stored(name)
     local = name.removeprefix("file://") if name.startswith("file:///") else name
@@ -260,7 +265,7 @@ def _open(name: str) -> OpenedFile:
             return StoredFile(name, data, version)
         except (DataOpsError, OSError) as error:
             raise FileError(name, _reason(error), _FIND) from error
-    return RemoteUrlFile(local, {})
+    return RemoteUrlFile(local, options)
 
 
 def _stored(name: str) -> OpenedFile:

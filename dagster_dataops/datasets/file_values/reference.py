@@ -185,16 +185,17 @@ class FileReference:
         with opened(self.file) as file:
             self._check_state(file)
             self._note(file)
-            kind = (
-                self.media_type
-                or type_of_content(file.read_at(_BLOCK_BYTES, 0))
-                or type_of_name(self.file)
-            )
-            size, found = _digested(file, None) if digest else (file.size, self.digest)
-            if digest:
-                self._check_content(size, found)
-            version = file.version if found is None else None
-            file.check_unchanged()
+            return self.as_opened(file, digest=digest)
+
+    def as_opened(self, file: OpenedFile, *, digest: bool) -> "FileReference":
+        """Return the reference with the facts of an open file; see `with_facts`."""
+        head = file.read_at(_BLOCK_BYTES, 0)
+        kind = self.media_type or type_of_content(head) or type_of_name(self.file)
+        size, found = _digested(file, None) if digest else (file.size, self.digest)
+        if digest:
+            self._check_content(size, found)
+        file.check_unchanged()
+        version = file.version if found is None else None
         return FileReference(self.file, size, found, kind, version)
 
     def media_type_of(self, data: bytes) -> str | None:
@@ -249,6 +250,21 @@ _FORMS: Final = (
     ("media_type", _TYPE, "a media type, such as 'image/png'"),
     ("version", re.compile(r".+"), "a text"),
 )
+
+
+def identified(file: str, *, digest: bool, options: Mapping[str, Any]) -> FileReference:
+    """Return the reference to a file as it is; the read is not noted.
+
+    Args:
+        file: A path or URL.
+        digest: Whether it tells the digest of the file; else its version.
+        options: The arguments of fsspec's file system, for a URL.
+
+    Raises:
+        FileError: There is no such file, or it cannot be read.
+    """
+    with opened(file, options) as found:
+        return FileReference(file).as_opened(found, digest=digest)
 
 
 def _digested(file: OpenedFile, copy: BinaryIO | None) -> tuple[int, str]:
