@@ -133,7 +133,8 @@ class AudioFile:
     @property
     def format(self) -> str:
         """The format, one of `FORMATS`."""
-        return _NAMES.get(self.opened.format, self.opened.format)
+        found = str(self.opened.format)
+        return _NAMES.get(found, found)
 
     @property
     def rate(self) -> int:

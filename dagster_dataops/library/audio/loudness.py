@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from dagster_dataops.errors import FileError
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.library.audio.audio_files import LEAVE_OUT, AudioFile
+from dagster_dataops.library.audio.audio_files import AudioFile
 from dagster_dataops.library.audio.levels import DIGITS
+from dagster_dataops.library.file_column import LEAVE_OUT
 
 LEAST_LOUDNESS: Final = -70.0  # the absolute gate
 _OFFSET: Final = -0.691

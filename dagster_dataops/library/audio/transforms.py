@@ -7,7 +7,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File
 from dagster_dataops.library.audio.audio_files import (
-    LEAVE_OUT,
     MAX_BYTES,
     MAX_SECONDS,
     AudioFile,
@@ -17,6 +16,7 @@ from dagster_dataops.library.audio.audio_files import (
 )
 from dagster_dataops.library.audio.levels import window_frames, window_powers
 from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.file_column import LEAVE_OUT
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record

@@ -139,12 +139,12 @@ class ImageFile:
     @cached_property
     def opened(self) -> Any:
         """The image as Pillow opens it, not decoded; its size is within the limit."""
-        from PIL import Image
+        from PIL import Image, UnidentifiedImageError
 
         with decoding(self.name, "read"):
             try:
                 found = Image.open(BytesIO(self.content.data), formats=FORMATS)
-            except Image.UnidentifiedImageError:
+            except UnidentifiedImageError:
                 msg = f"it is no image of the formats {', '.join(FORMATS)}, or its head is damaged"
                 raise ValueError(msg) from None
             except (Image.DecompressionBombError, Image.DecompressionBombWarning):
@@ -164,7 +164,8 @@ class ImageFile:
     @property
     def format(self) -> str:
         """The format, as Pillow names it; JPEG files with several pictures are ``JPEG``."""
-        return {"MPO": "JPEG", "DIB": "BMP"}.get(self.opened.format, self.opened.format)
+        found = str(self.opened.format)
+        return {"MPO": "JPEG", "DIB": "BMP"}.get(found, found)
 
     @property
     def mode(self) -> str:

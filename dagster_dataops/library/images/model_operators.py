@@ -26,6 +26,7 @@ from dagster_dataops.library.images.image_models import (
     Means,
     Model,
     Normalization,
+    Preparation,
 )
 from dagster_dataops.library.images.transforms import Resampling
 from dagster_dataops.operators.definition.operator import Operator
@@ -75,8 +76,10 @@ class ImageModelOperator(Operator):
         super().__init__(**kwargs)
         name = f"images.{type(self).__name__}"
         self._images = ImageSource(name, input_key, max_pixels, max_bytes, animated)
-        fitted = {"size": size, "fit": fit, "resample": resample}
-        self._model = ImageModel(name, model, **fitted, mean=mean, std=std, output=output)
+        preparation = Preparation(
+            size=size, fit=fit, resample=resample, mean=tuple(mean), std=tuple(std)
+        )
+        self._model = ImageModel(name, model, preparation, output)
 
     def forward_batch(self, records: list[Record]) -> list[Any]:
         results = self._model([self._images.of(record).rgb for record in records])
@@ -252,9 +255,10 @@ class TextArea(ImageFilter, images):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        fitted = {"size": size, "fit": "stretch", "resample": resample}
-        name = "images.TextArea"
-        self._model = ImageModel(name, model, **fitted, mean=mean, std=std, output=output)
+        preparation = Preparation(
+            size=size, fit="stretch", resample=resample, mean=tuple(mean), std=tuple(std)
+        )
+        self._model = ImageModel("images.TextArea", model, preparation, output)
         self._threshold = threshold
         self.rules = bounds("image_text_area", self._share, min_ratio, max_ratio)
 

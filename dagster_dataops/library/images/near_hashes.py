@@ -88,7 +88,7 @@ class NearHashes:
     def pairs(self, some: Any, others: Any) -> tuple[Any, Any]:
         """Return the numbers of near hashes of two arrays, in pairs."""
         near = self.close(some[:, None], others[None, :]).ravel()
-        return self._np.divmod(self._np.flatnonzero(near), len(others))  # type: ignore[no-any-return]
+        return self._np.divmod(self._np.flatnonzero(near), len(others))
 
     def close(self, some: Any, others: Any) -> Any:
         """Return which hashes of two arrays are near."""

@@ -88,7 +88,7 @@ class Frames(video):
                 if len(found) == self._most:
                     fault = f"has more than max_frames={self._most:,} pictures to take"
                     raise FileError(film.name, fault, "raise the limit, or take fewer pictures")
-                one = {**record, self._written: self._encoded(film.name, frame)}
+                one: dict[str, Any] = {**record, self._written: self._encoded(film.name, frame)}
                 values = len(found), time
                 one.update({k: value for k, value in zip(self._keys, values, strict=True) if k})
                 found.append(one)
@@ -196,7 +196,7 @@ class Audio(video):
         self._films = VideoSource("video.Audio", input_key, max_seconds, max_bytes, kinds)
         self._written, self._drops, self._format = output_key, missing == "drop", format
 
-    def forward(self, record: Record) -> Any:
+    def forward(self, record: dict[str, Any]) -> Any:
         with self._films.film(record) as film:
             tracks = film.container.streams.audio
             if not tracks and self._drops:
