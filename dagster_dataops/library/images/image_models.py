@@ -60,9 +60,8 @@ class Preparation:
         if self.fit == "stretch":
             fitted = picture.resize(size, method)
         else:
-            fitted = {"cover": ImageOps.fit, "inside": ImageOps.pad}[self.fit](
-                picture, size, method
-            )
+            by_pillow = {"cover": ImageOps.fit, "inside": ImageOps.pad}[self.fit]
+            fitted = by_pillow(picture, size, method)
         if kind == "uint8":
             return np.asarray(fitted)
         scaled = np.asarray(fitted).astype(np.float32) / np.float32(255)

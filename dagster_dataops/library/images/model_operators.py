@@ -220,8 +220,8 @@ class TextArea(ImageFilter, images):
 
     Reads the file in ``input_key="file"``. ``model`` is a function from a list of one image of
     Pillow to a list of what it finds: boxes ``[left, top, right, bottom]`` in pixels, which count
-    once where they overlap; or a map of probabilities, an array of two dimensions over the whole
-    image, whose cells of at least ``threshold`` count. Or it is the path of an ONNX file that makes
+    once where they overlap; or a map of probabilities, an array of two dimensions with numbers from
+    0 to 1 over the whole image, whose cells of at least ``threshold`` count. Or it is the path of an ONNX file that makes
     such a map. No model is shipped or downloaded. ``None`` is no limit. Signal ``image_text_area``;
     reasons ``low_image_text_area``, ``high_image_text_area``. Needs the extra ``images``, and the
     extra ``onnx`` for ONNX files.
@@ -266,12 +266,20 @@ class TextArea(ImageFilter, images):
         import numpy as np
 
         found = self._model([image.rgb])[0]
-        cells = np.asarray(found) if hasattr(found, "shape") else None
-        if cells is not None and cells.ndim > _MAP:
-            cells = cells.reshape([side for side in cells.shape if side > 1] or [1, 1])
-        if cells is not None and cells.ndim == _MAP and cells.dtype.kind == "f":
+        cells = np.squeeze(found, _single(found.shape)) if hasattr(found, "shape") else None
+        if cells is not None and cells.ndim == _MAP and _are_shares(cells):
             return float((cells >= self._threshold).mean())
         return _covered(found, image.size)
+
+
+def _single(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the dimensions with one place that an array has beside those of a map."""
+    single = [place for place, side in enumerate(shape) if side == 1]
+    return tuple(single[: max(0, len(shape) - _MAP)])
+
+
+def _are_shares(cells: Any) -> bool:
+    return bool(cells.dtype.kind == "f" and cells.size and cells.min() >= 0 and cells.max() <= 1)
 
 
 def _covered(boxes: Any, size: tuple[int, int]) -> float:

@@ -122,6 +122,8 @@ def test_options_that_do_not_fit_are_refused(record: dict[str, Any]) -> None:
         (np.array([[0, 0, 96, 16]]), 0.25),
         (np.array([[0.1, 0.9], [0.4, 0.5]]), 0.5),
         (np.array([[[0.1, 0.9]]]), 0.5),
+        (np.array([[[[0.1], [0.9]]]]), 0.5),
+        (np.array([[0.0, 0.0, 96.0, 16.0]]), 0.25),
     ],
 )
 def test_text_covers_a_share_of_the_image(found: Any, share: float, record: Any) -> None:
