@@ -9,6 +9,7 @@ states are compared. A finished result of such records is not used again.
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self
@@ -33,15 +34,27 @@ class FileReads:
     def __init__(self) -> None:
         self.number = 0
         self._lock = threading.Lock()
+        self._unnoted = threading.local()
         self._logs: list[FileReadLog] = []
 
     def note(self, file: str, state: list[object]) -> None:
         """Note that a file was read, and its state."""
+        if getattr(self._unnoted, "on", False):
+            return
         line = orjson.dumps([file, state], option=orjson.OPT_APPEND_NEWLINE)
         with self._lock:
             self.number += 1
             for log in self._logs:
                 log.lines.append(line)
+
+    @contextmanager
+    def unnoted(self) -> Iterator[None]:
+        """Do not note the reads of this thread in the block: no record depends on them."""
+        self._unnoted.on = True
+        try:
+            yield
+        finally:
+            self._unnoted.on = False
 
     def begin(self, log: "FileReadLog") -> None:
         """Add all further reads to a log, too."""

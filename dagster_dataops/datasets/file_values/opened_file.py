@@ -107,7 +107,7 @@ class _ContentFile(OpenedFile):
         self.content.close()
 
 
-class LocalFile(_ContentFile):
+class FileOfMachine(_ContentFile):
     """A file of this machine."""
 
     def __init__(self, name: str, path: Path) -> None:
@@ -177,7 +177,7 @@ class ObjectOfStore(OpenedFile):
             raise FileError(self.name, _reason(error), _FIND) from error
 
 
-class StoredFile(OpenedFile):
+class FileOfStore(OpenedFile):
     """A file in a store, such as a member of a tar."""
 
     def __init__(self, name: str, data: bytes, version: str | None) -> None:
@@ -256,13 +256,13 @@ def _open(name: str, options: Mapping[str, Any]) -> OpenedFile:
         return _stored(name)
     local = name.removeprefix("file://") if name.startswith("file:///") else name
     if not is_url(local) and ("#" not in local or os.path.exists(local)):  # noqa: PTH110 - a text
-        return LocalFile(name, Path(local))
+        return FileOfMachine(name, Path(local))
     if "#" in local:
         store, _, member = local.partition("#")
         try:
             version = _version_of_store(store)
             data = function_of_part("file_of_store")(store, member)
-            return StoredFile(name, data, version)
+            return FileOfStore(name, data, version)
         except (DataOpsError, OSError) as error:
             raise FileError(name, _reason(error), _FIND) from error
     return RemoteUrlFile(local, options)
@@ -274,13 +274,13 @@ def _stored(name: str) -> OpenedFile:
     for root in searched:
         path = root.path / name
         if path.is_file():
-            return LocalFile(name, path)
+            return FileOfMachine(name, path)
         if root.bucket is not None:
             file = BucketFile(root.bucket, root.bucket.key_of(path))
             if exists(file):
                 return ObjectOfStore(name, file)
     if Path(name).is_file():
-        return LocalFile(name, Path(name))
+        return FileOfMachine(name, Path(name))
     places = ", ".join(map(str, searched))
     found = f"is below none of the roots of results {places}"
     raise FileError(name, found, "set data_process_path to the root that has the file")
