@@ -17,8 +17,8 @@ from dagster_dataops.errors import (
 from tests.each import each
 from tests.execution.helpers import node, run, write_input
 from tests.library import test_hostile_texts
-from tests.library.media import film, picture, saved, sound, tone
 from tests.library.all_operators import GROUPS
+from tests.library.media import film, picture, saved, sound, tone
 from tests.library.test_hostile_texts import IN_RUNS
 
 # Options that an operator needs, besides those there.
@@ -70,8 +70,8 @@ NAMING: Final = re.compile(
 )
 WRITTEN: Final = frozenset(
     """
-    cluster_key end_key entities_key error_key followed_key headings_key index_key output_key parsed_key
-    reason_key score_key script_key secrets_key shares_key start_key stats_key time_key
+    cluster_key end_key entities_key error_key followed_key headings_key index_key output_key
+    parsed_key reason_key score_key script_key secrets_key shares_key start_key stats_key time_key
     boundaries_key positions_key
     """.split()  # noqa: SIM905 - a list of words is easier to read
 )

@@ -20,6 +20,7 @@ audio: Any = data_register.new_group("audio")
 Seconds: TypeAlias = Annotated[float, Gt(0)]
 MAX_SECONDS: Final = 4 * 3600.0
 MAX_BYTES: Final = 1 << 30
+MOST_RATE: Final = 768_000
 
 FORMATS: Final = ("WAV", "FLAC", "OGG", "MP3", "AIFF")
 """The formats that are read, as libsndfile names them."""
@@ -120,6 +121,8 @@ class AudioFile:
             raise FileError(
                 name, f"has the format {found.format}, not {', '.join(FORMATS)}", LEAVE_OUT
             )
+        if not 0 < found.samplerate <= MOST_RATE:
+            raise FileError(name, f"tells {found.samplerate:,} samples a second", LEAVE_OUT)
         with decoding(name, "read"):
             _COMPLETE.get(found.format, _no_check)(data)
         self._check_length(name, found.frames, found.samplerate)

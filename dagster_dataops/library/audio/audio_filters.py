@@ -77,8 +77,8 @@ class DecodedAudioFilter(AudioFilter):
 class Duration(AudioFilter, audio):
     """Keep sounds of ``min_seconds`` to ``max_seconds`` seconds.
 
-    Reads the file in ``input_key="file"``, and of its sound only the head: the duration is the one
-    that the file tells, as ``soundfile.info`` does. ``None`` is no limit. Signal ``audio_seconds``;
+    Reads the file in ``input_key="file"``, and decodes only its head: the duration is the one that
+    the file tells, as ``soundfile.info`` does. ``None`` is no limit. Signal ``audio_seconds``;
     reasons ``low_audio_seconds``, ``high_audio_seconds``. Needs the extra ``audio``.
 
     Source: ``audio_duration_filter`` of Data-Juicer.
@@ -102,8 +102,7 @@ class Duration(AudioFilter, audio):
 class SampleRate(AudioFilter, audio):
     """Keep sounds of ``min_rate`` to ``max_rate`` frames a second.
 
-    Reads the file in ``input_key="file"``, and of its sound only the head. ``None`` is no limit.
-    Signal ``audio_rate``; reasons ``low_audio_rate``, ``high_audio_rate``. Needs the extra
+    Reads the file in ``input_key="file"``, and decodes only its head. ``None`` is no limit. Signal ``audio_rate``; reasons ``low_audio_rate``, ``high_audio_rate``. Needs the extra
     ``audio``.
 
     Source: the sample rate of soundfile; Data-Juicer has no such filter.

@@ -16,7 +16,7 @@ from dagster_dataops.library.audio.audio_files import (
 )
 from dagster_dataops.library.audio.levels import window_frames, window_powers
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.file_column import LEAVE_OUT
+from dagster_dataops.library.file_column import LEAVE_OUT, decoding
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
@@ -76,7 +76,8 @@ class Resample(audio):
             value: Any = self._sounds.column.value(record)
         else:
             blocks = self._resampled(sound, channels)
-            value = encoded(blocks, self._rate, channels, subtype_of(sound), self._format)
+            with decoding(sound.name, f"written as {self._format}"):
+                value = encoded(blocks, self._rate, channels, subtype_of(sound), self._format)
         return self._sounds.column.written(record, value, self._written)
 
     def _resampled(self, sound: AudioFile, channels: int) -> Iterator[Any]:
@@ -149,7 +150,9 @@ class Cut(audio):
         found = []
         for number, span in enumerate(self._spans(record, sound)):
             blocks = _frames(sound, span)
-            piece = encoded(blocks, sound.rate, sound.channels, subtype_of(sound), self._format)
+            form = sound.rate, sound.channels, subtype_of(sound), self._format
+            with decoding(sound.name, f"written as {self._format}"):
+                piece = encoded(blocks, *form)
             one = self._sounds.column.written(dict(record), piece, self._written)
             values = number, span.first / sound.rate, span.end / sound.rate
             one.update({key: value for key, value in zip(self._keys, values, strict=True) if key})

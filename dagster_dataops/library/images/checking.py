@@ -6,7 +6,6 @@ from typing import Any, Final, Literal
 from typing_extensions import override
 
 from dagster_dataops.errors import FileError
-from dagster_dataops.library.file_column import decoding
 from dagster_dataops.library.filters.rules import Filter, Judgement
 from dagster_dataops.library.images.image_files import (
     FORMATS,
@@ -14,6 +13,7 @@ from dagster_dataops.library.images.image_files import (
     MAX_PIXELS,
     ImageFile,
     ImageSource,
+    decoding_image,
     images,
 )
 from dagster_dataops.library.option_values import check_choice
@@ -93,7 +93,7 @@ class Check(Filter, images):
         """Return the signals of an image, all pictures of which were decoded."""
         mode, left = image.mode, self._max_pixels
         for number in range(image.frames):
-            with decoding(file):
+            with decoding_image(file):
                 image.opened.seek(number)
             width, height = image.opened.size
             left -= width * height
@@ -101,7 +101,7 @@ class Check(Filter, images):
                 found = f"has more than max_pixels={self._max_pixels:,} pixels in its pictures"
                 raise FileError(file, found, "raise the limit, or leave the file out")
             image.decoded()
-        with decoding(file):
+        with decoding_image(file):
             image.opened.seek(0)
         return dict(zip(_NAMES, (image.format, mode, *image.size, image.frames), strict=True))
 

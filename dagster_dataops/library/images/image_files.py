@@ -1,6 +1,7 @@
 """`ImageSource` and `ImageFile`: images of records, decoded within limits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -11,7 +12,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import FileReference
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, FileContent, decoding
+from dagster_dataops.library.file_column import FileColumn, FileContent, decoding
 from dagster_dataops.library.images.orientation import orientation_of
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
@@ -141,15 +142,12 @@ class ImageFile:
         """The image as Pillow opens it, not decoded; its size is within the limit."""
         from PIL import Image, UnidentifiedImageError
 
-        with decoding(self.name, "read"):
+        with decoding_image(self.name, "read"):
             try:
                 found = Image.open(BytesIO(self.content.data), formats=FORMATS)
             except UnidentifiedImageError:
                 msg = f"it is no image of the formats {', '.join(FORMATS)}, or its head is damaged"
                 raise ValueError(msg) from None
-            except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-                msg = "has more pixels than Pillow reads"
-                raise FileError(self.name, msg, LEAVE_OUT) from None
         self._source.check_size(self.name, found.size)
         return found
 
@@ -158,7 +156,7 @@ class ImageFile:
         """The number of pictures, above 1 for animations and for pages of a TIFF file."""
         if self.format in _ONE_PICTURE or self.opened.format in _ONE_PICTURE:
             return 1
-        with decoding(self.name, "read"):
+        with decoding_image(self.name, "read"):
             return int(getattr(self.opened, "n_frames", 1))
 
     @property
@@ -182,7 +180,7 @@ class ImageFile:
 
     def decoded(self) -> Any:
         """Return the image decoded, as it is stored; of several pictures the first."""
-        with decoding(self.name):
+        with decoding_image(self.name):
             self.opened.load()
         return self.opened
 
@@ -210,8 +208,25 @@ class ImageFile:
         return self._orientation() == 1
 
     def _orientation(self) -> int:
-        with decoding(self.name, "turned upright"):
+        with decoding_image(self.name, "turned upright"):
             return orientation_of(self.opened.info)
+
+
+@contextmanager
+def decoding_image(file: str, verb: str = "decoded") -> Iterator[None]:
+    """Raise errors of Pillow as the error of a file.
+
+    Raises:
+        FileError: Pillow failed in the block.
+    """
+    from PIL import Image
+
+    with decoding(file, verb):
+        try:
+            yield
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+            msg = "it has more pixels than Pillow reads"
+            raise ValueError(msg) from None
 
 
 def shallow(file: str, image: Any) -> Any:

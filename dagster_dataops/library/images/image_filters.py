@@ -57,8 +57,8 @@ class ImageFilter(FileFilter):
 class Size(ImageFilter, images):
     """Keep images of ``min_width`` to ``max_width`` and ``min_height`` to ``max_height`` pixels.
 
-    Reads the file in ``input_key="file"``, only its head. The image counts upright, as its
-    metadata turns it. ``None`` is no limit. Signals ``image_width``, ``image_height``; reasons
+    Reads the file in ``input_key="file"``, and decodes only its head. The image counts upright, as
+    its metadata turns it. ``None`` is no limit. Signals ``image_width``, ``image_height``; reasons
     ``low_image_width``, ``high_image_width``, ``low_image_height``, ``high_image_height``. Needs
     the extra ``images``.
 
@@ -90,8 +90,8 @@ class Size(ImageFilter, images):
 class AspectRatio(ImageFilter, images):
     """Keep images whose width divided by their height is ``min_ratio`` to ``max_ratio``.
 
-    Reads the file in ``input_key="file"``, only its head. The image counts upright, as its
-    metadata turns it. ``None`` is no limit. Signal ``image_aspect_ratio``; reasons
+    Reads the file in ``input_key="file"``, and decodes only its head. The image counts upright, as
+    its metadata turns it. ``None`` is no limit. Signal ``image_aspect_ratio``; reasons
     ``low_image_aspect_ratio``, ``high_image_aspect_ratio``. Needs the extra ``images``.
 
     Source: ``image_aspect_ratio_filter`` of Data-Juicer, with its defaults.

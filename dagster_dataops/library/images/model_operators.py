@@ -221,10 +221,10 @@ class TextArea(ImageFilter, images):
     Reads the file in ``input_key="file"``. ``model`` is a function from a list of one image of
     Pillow to a list of what it finds: boxes ``[left, top, right, bottom]`` in pixels, which count
     once where they overlap; or a map of probabilities, an array of two dimensions with numbers from
-    0 to 1 over the whole image, whose cells of at least ``threshold`` count. Or it is the path of an ONNX file that makes
-    such a map. No model is shipped or downloaded. ``None`` is no limit. Signal ``image_text_area``;
-    reasons ``low_image_text_area``, ``high_image_text_area``. Needs the extra ``images``, and the
-    extra ``onnx`` for ONNX files.
+    0 to 1 over the whole image, whose cells of at least ``threshold`` count. Or it is the path of
+    an ONNX file that makes such a map. No model is shipped or downloaded. ``None`` is no limit.
+    Signal ``image_text_area``; reasons ``low_image_text_area``, ``high_image_text_area``. Needs the
+    extra ``images``, and the extra ``onnx`` for ONNX files.
 
     Source: ``video_ocr_area_ratio_filter`` of Data-Juicer, which adds up boxes that overlap.
 

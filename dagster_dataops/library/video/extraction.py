@@ -16,6 +16,7 @@ from dagster_dataops.library.video.video_files import (
     MAX_SECONDS,
     OpenFilm,
     VideoSource,
+    decoding_film,
     video,
 )
 from dagster_dataops.operators.options.ranges import Fraction, PositiveInt
@@ -126,7 +127,7 @@ class Frames(video):
         sink = graph.add("buffersink")
         source.link_to(chosen)
         chosen.link_to(sink)
-        with decoding(film.name):
+        with decoding_film(film.name):
             graph.configure()
             for frame, _ in frames:
                 graph.vpush(frame)
@@ -135,7 +136,7 @@ class Frames(video):
             yield from _pulled(graph)
 
     def _encoded(self, name: str, frame: Any) -> File:
-        with decoding(name):
+        with decoding_film(name):
             picture = frame.to_image()
         turned = round((frame.rotation or 0) / _TURN) * _TURN % 360
         picture = picture.rotate(turned, expand=True) if turned else picture
@@ -208,13 +209,12 @@ class Audio(video):
 
     def _sound(self, film: OpenFilm, track: Any) -> File:
         context = track.codec_context
-        subtype = (
-            "PCM_24" if context.format is not None and context.format.name in _FINE else "PCM_16"
-        )
-        blocks = self._blocks(film, track)
-        return encoded_sound(
-            blocks, context.rate, context.layout.nb_channels, subtype, self._format
-        )
+        if context is None or context.format is None:
+            raise FileError(film.name, "has an audio track of an unknown codec", LEAVE_OUT)
+        subtype = "PCM_24" if context.format.name in _FINE else "PCM_16"
+        form = context.rate, context.layout.nb_channels, subtype, self._format
+        with decoding(film.name, f"written as {self._format}"):
+            return encoded_sound(self._blocks(film, track), *form)
 
     def _blocks(self, film: OpenFilm, track: Any) -> Iterator[Any]:
         """Yield the samples as arrays of the shape (frames, channels), from -1 to 1."""
@@ -222,7 +222,7 @@ class Audio(video):
 
         context, frames = track.codec_context, 0
         plain = av.AudioResampler("dblp", context.layout, context.rate)
-        with decoding(film.name):
+        with decoding_film(film.name):
             for frame in film.container.decode(track):
                 for part in plain.resample(frame):
                     samples = part.to_ndarray().T

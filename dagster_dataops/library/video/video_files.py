@@ -133,7 +133,7 @@ class VideoSource:
         if form is None:
             raise FileError(name, "is no film or sound by its first bytes", LEAVE_OUT)
         _check_riff(name, head, path.stat().st_size)
-        with decoding(name, "read"):
+        with decoding_film(name, "read"):
             container = av.open(str(path), format=form, metadata_errors="ignore")
         with container:
             film = OpenFilm(name, container)
@@ -225,7 +225,7 @@ class OpenFilm:
         )
 
     def _seconds_of_packets(self) -> float:
-        with decoding(self.name):
+        with decoding_film(self.name):
             return max(map(_end, self.container.demux(self.pictures)), default=0.0)
 
     def decoded(self) -> Iterator[Any]:
@@ -235,7 +235,7 @@ class OpenFilm:
             FileError: A picture is damaged, or the file ends before its duration.
         """
         stream, end = self.pictures, 0.0
-        with decoding(self.name):
+        with decoding_film(self.name):
             for packet in self.container.demux():
                 end = max(end, _end(packet))
                 if packet.stream is stream:
@@ -255,6 +255,22 @@ class OpenFilm:
             )
             raise FileError(self.name, found, LEAVE_OUT)
         return frame
+
+
+@contextmanager
+def decoding_film(file: str, verb: str = "decoded") -> Iterator[None]:
+    """Raise errors of FFmpeg as the error of a file.
+
+    Raises:
+        FileError: FFmpeg failed in the block.
+    """
+    import av
+
+    with decoding(file, verb):
+        try:
+            yield
+        except av.FFmpegError as error:  # also lack of memory for a size that is damaged
+            raise ValueError(error.strerror) from None
 
 
 def _end(packet: Any) -> float:

@@ -26,6 +26,11 @@ BAD: dict[str, tuple[str, bytes | None, str]] = {
     "text": ("a", b"no sound at all", "it is no sound in WAV, FLAC"),
     "another format": ("a", sound(speech(1), form="AU"), "has the format AU, not WAV"),
     "truncated WAV": ("a.wav", WAV[:-2], "it is truncated: 32,000 bytes of sound are told"),
+    "a rate that is none": (
+        "a.wav",
+        WAV[:24] + b"\xff\xff\xff\x7f" + WAV[28:],
+        "tells 2,147,483,647",
+    ),
     "truncated AIFF": ("a.aiff", AIFF[:-2], "it is truncated"),
     "truncated Ogg": ("a.ogg", OGG[:-2], "its last page is missing"),
     "half of an Ogg": ("a.ogg", OGG[: len(OGG) // 2], "cannot be read"),
@@ -73,6 +78,15 @@ def test_a_size_that_a_program_could_not_know_is_none(tmp_path: Path) -> None:
     record = stored(tmp_path, "a.wav", WAV[:at] + b"\xff\xff\xff\xff" + WAV[at + 4 :])
 
     assert signals(data.audio.Check(mode="tag"), record)["audio_seconds"] == 1
+
+
+def test_a_rate_that_a_format_cannot_have_is_an_error(tmp_path: Path) -> None:
+    content = WAV[:24] + (700_000).to_bytes(4, "little") + WAV[28:]
+    record = stored(tmp_path, "a.wav", content)
+
+    assert len(data.audio.Cut(format="wav").forward(dict(record))) == 1
+    with pytest.raises(FileError, match=r"a\.wav: cannot be written as flac: .*sample rate"):
+        data.audio.Cut(format="flac").forward(record)
 
 
 def test_signals_tell_what_the_file_is(tmp_path: Path) -> None:

@@ -30,6 +30,14 @@ def huge_png() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
+def huge_second_picture() -> bytes:
+    """Return an animation whose second picture tells 65,535 x 65,535 pixels."""
+    whole = bytearray(animation())
+    at = whole.rindex(b"\x2c\0\0\0\0\x60\0\x40\0")
+    whole[at + 5 : at + 9] = b"\xff" * 4
+    return bytes(whole)
+
+
 def zipped() -> bytes:
     import zipfile
 
@@ -163,6 +171,8 @@ def test_all_pictures_are_decoded_within_the_limit(tmp_path: Path) -> None:
     cut = animation("GIF", 4)[:-200]
     with pytest.raises(FileError):
         data.images.Check().forward(stored(tmp_path, "c.gif", cut))
+    with pytest.raises(FileError, match="d.gif: .* pixels"):
+        data.images.Check().forward(stored(tmp_path, "d.gif", huge_second_picture()))
 
 
 def test_an_unknown_format_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,19 @@ def test_what_cannot_be_decoded_is_dropped_on_demand(tmp_path: Path) -> None:
     assert reason(operator, stored(tmp_path, "c.mkv", MKV)) is None
     with pytest.raises(FileError, match="No such file"):
         operator.forward({"file": str(tmp_path / "none.mkv")})
+
+
+@each("operator", list(OPERATORS))
+def test_damaged_bytes_raise_no_other_error(operator: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(len(operator))
+    path = tmp_path / "a"
+    for number in range(60):
+        content = bytearray((MP4, MKV, AVI)[number % 3])
+        for place in random.integers(0, len(content), 1 + number).tolist():
+            content[place] = random.integers(0, 256)
+        path.write_bytes(content)
+        with suppress(FileError):
+            OPERATORS[operator]().forward({"file": str(path)})
 
 
 # ------------------------------------------------------------ pictures
