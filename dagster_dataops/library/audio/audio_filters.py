@@ -102,8 +102,8 @@ class Duration(AudioFilter, audio):
 class SampleRate(AudioFilter, audio):
     """Keep sounds of ``min_rate`` to ``max_rate`` frames a second.
 
-    Reads the file in ``input_key="file"``, and decodes only its head. ``None`` is no limit. Signal ``audio_rate``; reasons ``low_audio_rate``, ``high_audio_rate``. Needs the extra
-    ``audio``.
+    Reads the file in ``input_key="file"``, and decodes only its head. ``None`` is no limit. Signal
+    ``audio_rate``; reasons ``low_audio_rate``, ``high_audio_rate``. Needs the extra ``audio``.
 
     Source: the sample rate of soundfile; Data-Juicer has no such filter.
 

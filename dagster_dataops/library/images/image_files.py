@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from io import BytesIO
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -144,9 +144,10 @@ class ImageFile:
 
         with decoding_image(self.name, "read"):
             try:
-                found = Image.open(BytesIO(self.content.data), formats=FORMATS)
+                found = Image.open(BytesIO(self.content.data), formats=_readable())
             except UnidentifiedImageError:
-                msg = f"it is no image of the formats {', '.join(FORMATS)}, or its head is damaged"
+                formats = ", ".join(_readable())
+                msg = f"it is no image of the formats {formats}, or its head is damaged"
                 raise ValueError(msg) from None
         self._source.check_size(self.name, found.size)
         return found
@@ -210,6 +211,15 @@ class ImageFile:
     def _orientation(self) -> int:
         with decoding_image(self.name, "turned upright"):
             return orientation_of(self.opened.info)
+
+
+@lru_cache(maxsize=1)
+def _readable() -> tuple[str, ...]:
+    """Return the formats that are read and that this version of Pillow has."""
+    from PIL import Image
+
+    Image.init()
+    return tuple(one for one in FORMATS if one in Image.OPEN)
 
 
 @contextmanager
