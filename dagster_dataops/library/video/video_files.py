@@ -19,6 +19,7 @@ video: Any = data_register.new_group("video")
 MAX_SECONDS: Final = 4 * 3600.0
 MAX_BYTES: Final = 16 << 30
 _GUESSING: Final = frozenset({"aac", "amr", "mp3", "mpeg", "mpegvideo"})  # duration by bit rate
+_LENIENT: Final = 19  # the version of PyAV that reads metadata in any encoding
 _HEAD: Final = 1 << 16
 _MICROSECONDS: Final = 1_000_000
 _OPEN_SIZE: Final = 0xFFFFFFFF  # of a program that could not know the size
@@ -134,7 +135,9 @@ class VideoSource:
             raise FileError(name, "is no film or sound by its first bytes", LEAVE_OUT)
         _check_riff(name, head, path.stat().st_size)
         with decoding_film(name, "read"):
-            container = av.open(str(path), format=form, metadata_errors="ignore")
+            lenient = int(av.__version__.split(".")[0]) >= _LENIENT
+            options = {} if lenient else {"metadata_errors": "ignore"}
+            container = av.open(str(path), format=form, **options)
         with container:
             film = OpenFilm(name, container)
             told = film.told_seconds

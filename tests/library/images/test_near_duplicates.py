@@ -168,6 +168,27 @@ def test_what_is_no_hash_is_an_error_of_its_record(value: object) -> None:
         operator().sketch({"file": "a", "hash": value})
 
 
+def test_a_run_that_was_stopped_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = write_input(tmp_path / "input.jsonl", records(related(1, 20, 3, 4)))
+    expected = run(operator(), dataset, node(tmp_path / "expected")).dataset
+    stopped, folder = operator(), node(tmp_path / "stopped")
+    sketch = type(stopped).sketch
+
+    def stopping(self: Any, record: dict[str, Any]) -> Any:
+        if record["hash"] == f"{related(1, 20, 3, 4)[40]:016x}":
+            raise KeyboardInterrupt
+        return sketch(self, record)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        cut_by(patch, TINY)
+        patch.setattr(stopped, "sketch", stopping.__get__(stopped))
+        run(stopped, dataset, folder, run="stopped", resume=ResumePolicy.AUTO)
+    report = run(operator(), dataset, folder, resume=ResumePolicy.AUTO)
+
+    assert report.notes[0].startswith("resuming: ")
+    assert folder.result.read_bytes() == expected.path.read_bytes()
+
+
 def test_no_records_have_no_result() -> None:
     assert operator()([]) == []
 
