@@ -1,11 +1,11 @@
 """Group ``images``: operators that check, measure, change, compare and score image files."""
 
 from dagster_dataops.library.images import (
-    checking,
+    image_checking,
     image_filters,
+    image_transforms,
     metadata_removal,
     model_operators,
-    near_duplicates,
     perceptual_hashes,
-    transforms,
+    similar_images,
 )

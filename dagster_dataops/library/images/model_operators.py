@@ -28,7 +28,7 @@ from dagster_dataops.library.images.image_models import (
     Normalization,
     Preparation,
 )
-from dagster_dataops.library.images.transforms import Resampling
+from dagster_dataops.library.images.image_transforms import Resampling
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.ranges import Fraction, PositiveInt
 from dagster_dataops.records import Record

@@ -136,7 +136,7 @@ class VideoSource:
         _check_riff(name, head, path.stat().st_size)
         with decoding_film(name, "read"):
             lenient = int(av.__version__.split(".")[0]) >= _LENIENT
-            options = {} if lenient else {"metadata_errors": "ignore"}
+            options: Any = {} if lenient else {"metadata_errors": "ignore"}
             container = av.open(str(path), format=form, **options)
         with container:
             film = OpenFilm(name, container)

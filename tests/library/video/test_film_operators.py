@@ -57,6 +57,14 @@ def test_facts_are_those_of_pyav(name: str, tmp_path: Path) -> None:
     assert name == "g.mpg" or found["video_seconds"] == pytest.approx(4, abs=0.2)
 
 
+def test_metadata_in_another_encoding_is_no_fault(tmp_path: Path) -> None:
+    content = MKV.replace(b"Lavf", b"\xe9\xe8\xff\x80")
+    record = stored(tmp_path, "a.mkv", content)
+
+    assert content != MKV
+    assert reason(data.video.Check(), record) is None
+
+
 @pytest.mark.parametrize(
     ("operator", "options", "said"),
     [

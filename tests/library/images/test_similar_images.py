@@ -13,7 +13,9 @@ from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.images import near_hashes
 from tests.each import each
 from tests.examples import at_most
+from tests.execution.helpers import TINY, cut_by, node, run, write_input
 from tests.library.media import picture, saved, stored
+from tests.nodes import ResumePolicy
 
 
 def near(one: int, other: int, distance: int) -> bool:

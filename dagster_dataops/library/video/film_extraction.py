@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File
 from dagster_dataops.library.audio.audio_files import Seconds
-from dagster_dataops.library.audio.transforms import Format as SoundFormat
-from dagster_dataops.library.audio.transforms import encoded as encoded_sound
+from dagster_dataops.library.audio.sound_transforms import Format as SoundFormat
+from dagster_dataops.library.audio.sound_transforms import encoded as encoded_sound
 from dagster_dataops.library.file_column import LEAVE_OUT, decoding
 from dagster_dataops.library.images.encoding import SETTINGS, Quality
 from dagster_dataops.library.video.video_files import (
