@@ -186,6 +186,6 @@ def test_a_result_is_read_below_another_root(root, tmp_path):
     result = root / "p" / "node" / "node_results.jsonl"
     with config.temporary(data_process_path=tmp_path / "other"):
         with pipeline("q") as ppl:
-            ppl.measure = measure()
+            ppl.measure = measure(_concurrency_mode="process", _fresh_workers=True)
         assert [row["read"] for row in ppl(result)] == [58] * 5
     assert json.loads(result.read_text().splitlines()[0])["n"] == 0

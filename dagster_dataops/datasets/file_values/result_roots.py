@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.configuration import config
-from dagster_dataops.datasets.file_values.file_keeper import FILES
+from dagster_dataops.datasets.file_values.file_keeper import FILES, FileKeeper
+from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.root import Root
 
@@ -35,8 +36,17 @@ def use_root_of(result: Location) -> None:
             _USED.setdefault(folder, Root(folder))
 
 
+def use_roots_of(keeper: FileKeeper) -> None:
+    """Look for files below the roots of a run."""
+    for root in (*reversed(keeper.others), keeper.root):
+        use_root(root)
+
+
 def roots() -> list[Root]:
     """Return the roots, those that were used last first; the configured one is the last."""
     used = list(reversed(_USED.values()))
-    configured = config.results_root()
+    try:
+        configured = config.results_root()
+    except ConfigurationError:  # that of this run is another one
+        return used
     return used if configured.path in _USED else [*used, configured]
