@@ -36,7 +36,7 @@ OWN = {
 SOURCES = re.compile(
     r"datatrove|Data-Juicer|NeMo Curator|LazyLLM|RedPajama|CCNet|GPT-3|KenLM|FineWeb|GSM8K"
     r"|Hugging Face|tiktoken|detect-secrets|semchunk|trafilatura|markdownify|CommonMark"
-    r"|py3langid|et al\. \(?\d{4}|arXiv:\d{4}\.\d{5}"
+    r"|py3langid|Pillow|imagehash|FFmpeg|libsndfile|soxr|ITU-R|et al\. \(?\d{4}|arXiv:\d{4}\.\d{5}"
 )
 
 

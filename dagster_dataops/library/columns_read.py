@@ -104,7 +104,23 @@ def _prompted(**options: Any) -> list[ReadName]:
     return [*map(ReadName, keys), *(ReadName(name, plain=True) for name in names)]
 
 
+def _boxed(**options: Any) -> list[ReadName]:
+    """Return the key, and the column of the box if not all records have the same."""
+    boxes = [ReadName(options.get("box_key") or "box")] if options.get("box") is None else []
+    return [*INPUT_KEY(**options), *boxes]
+
+
+def _hashed(**options: Any) -> list[ReadName]:
+    """Return the columns of the image or its hash, and those by which an image is kept."""
+    keep = options.get("keep", "first")
+    ranked = [] if keep in {"first", "largest"} else [ReadName(keep, plain=True)]
+    hashes = texts_in(options.get("image_hash_key"))
+    images = INPUT_KEY(**options) if not hashes or keep == "largest" else []
+    return [*images, *map(ReadName, hashes), *ranked]
+
+
 READS: Final[Mapping[str, Declaration]] = {
+    "audio.Cut": OptionsOf(("input_key", "segments_key")),
     "chat.Validate": _COLUMN,
     "dedup.Against": _indexed,
     "dedup.Index": _indexed,
@@ -129,6 +145,8 @@ READS: Final[Mapping[str, Declaration]] = {
     "export.WebDataset": _members,
     "filters.Field": _compared,
     "filters.Url": OptionsOf(("url_key",)),
+    "images.Crop": _boxed,
+    "images.NearDuplicate": _hashed,
     "join.Lookup": _ON,
     "join.Merge": _merged,
     "join.Table": _ON,

@@ -18,12 +18,14 @@ from tests.each import each
 from tests.execution.helpers import node, run, write_input
 from tests.library import test_hostile_texts
 from tests.library.all_operators import GROUPS
+from tests.library.media import film, picture, saved, sound, tone
 from tests.library.test_hostile_texts import IN_RUNS
 
 # Options that an operator needs, besides those there.
 OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     **test_hostile_texts.OPTIONS,
     "dedup.Against": {"reference": [{"text": "a", "txet": "b", "column": "c"}]},
+    "audio.Cut": {"seconds": 0.5},
     "export.Alpaca": {"path": "a.json"},
     "export.ChatML": {"path": "a.json"},
     "export.Csv": {"path": "a.csv"},
@@ -37,6 +39,8 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "export.ShareGPT": {"path": "a.json"},
     "export.WebDataset": {"pattern": "w/a-%d.tar"},
     "filters.Field": {"key": "text", "op": "==", "value": "a"},
+    "images.Crop": {},
+    "images.Score": {"model": lambda images: [1 for _ in images]},
     "join.Merge": {"on": "text"},
     "join.Table": {"on": "text"},
     "llm.Classify": {"labels": ["a", "b"]},
@@ -66,9 +70,9 @@ NAMING: Final = re.compile(
 )
 WRITTEN: Final = frozenset(
     """
-    cluster_key entities_key error_key followed_key headings_key index_key output_key parsed_key
-    reason_key script_key secrets_key shares_key stats_key
-    boundaries_key positions_key backend_key missing_key
+    backend_key boundaries_key cluster_key end_key entities_key error_key followed_key
+    headings_key index_key missing_key output_key parsed_key positions_key reason_key score_key
+    script_key secrets_key shares_key start_key stats_key time_key
     """.split()  # noqa: SIM905 - a list of words is easier to read
 )
 """Options that name columns which operators write."""
@@ -176,22 +180,22 @@ USUAL: Final[dict[str, Any]] = {
     **dict.fromkeys(("text", "answer", "reference", "question", "prompt", "url"), TEXT),
     **dict.fromkeys(("response", "html", "source"), TEXT),
     "label": 1,
+    "file": "media",
+    "box": [0, 0, 1, 1],
     "instruction_id_list": ["keywords:existence"],
     "kwargs": [{"keywords": ["boats"]}],
     "messages": [{"role": "user", "content": TEXT}, {"role": "assistant", "content": TEXT}],
     "token_ids": [1, 2],
     "input_ids": [1, 2],
-    "file": str(DOCUMENT),
     "page": 1,
     "pages": 1,
 }
 OF_PAGES: Final = ("Images", "Tables", "ToImage", "ToMarkdown", "ToText")
-OF_DOCUMENTS: Final = (*OF_PAGES, "Metadata", "Pages")
 # Values that fit an option, where a text does not.
 VALUES: Final[Mapping[str, Any]] = {
+    "audio.Cut.segments_key": [[0, 0.5]],
     "chat.Validate.input_key": USUAL["messages"],
     "dedup.NearDuplicate.keep": 1,
-    **{f"documents.{name}.input_key": str(DOCUMENT) for name in OF_DOCUMENTS},
     **{f"documents.{name}.page_key": 1 for name in (*OF_PAGES, "Join")},
     "dedup.SimHash.keep": 1,
     "dedup.Url.keep": 1,
@@ -199,6 +203,9 @@ VALUES: Final[Mapping[str, Any]] = {
     "export.Megatron.input_key": [1, 2],
     "export.Megatron.label_key": [1, 2],
     "export.Megatron.lengths_key": [1, 1],
+    "images.Crop.box_key": [0, 0, 1, 1],
+    "images.NearDuplicate.image_hash_key": "0123456789abcdef",
+    "images.NearDuplicate.keep": 1,
     "sample.Diversity.vector_key": [1.0, 2.0],
     "llm.SemanticDedup.vector_key": [1.0, 2.0],
     "shape.Cast.types": 1,
@@ -229,10 +236,18 @@ FAILING: Final = {
     ("verify.IFEval", "kwargs_key"),
 }
 """Operators for which a record that lacks the column is an error."""
+OF_FILES: Final = {
+    "audio": sound(tone()),
+    "documents": DOCUMENT.read_bytes(),
+    "images": saved(picture(), "PNG"),
+    "video": film(seconds=1),
+}
+"""Groups for which a record without a file is an error, and a file for each."""
 
 
 def inputs(where: str, path: Path, records: list[dict[str, Any]]) -> list[JsonlDataset]:
     """Return the inputs of an operator: two of the same records for a join."""
+    (path / "media").write_bytes(OF_FILES.get(where.partition(".")[0], b""))
     dataset = write_input(path / "input.jsonl", records)
     return [dataset, dataset] if where == "join.Merge" else [dataset]
 
@@ -249,7 +264,7 @@ def test_a_column_that_no_record_has_stops_every_operator(case, tmp_path, monkey
     operator = made(*case, MISSPELT, **settings_of(case[0]))
     if operator is None:
         return
-    folder = node(tmp_path / ".".join(case))
+    folder = node(tmp_path / "nodes" / ".".join(case))
     given = inputs(case[0], tmp_path, [{"id": one, **USUAL} for one in range(3)])
     with pytest.raises(AbsentColumnError, match=f"'{MISSPELT}'") as caught:
         run(operator, given, folder)
@@ -267,7 +282,8 @@ def test_records_that_lack_a_column_are_counted_by_every_operator(
     operator = made(*case, "column", **settings_of(case[0]))
     if operator is None:
         return
-    value = VALUES.get(".".join(case), TEXT)
+    of_files = case[0].partition(".")[0] in OF_FILES
+    value = VALUES.get(".".join(case), "media" if of_files else TEXT)
     half = [
         {"id": one, **USUAL, "label": one % 2, **({"column": value} if one % 2 else {})}
         for one in range(6)
@@ -279,7 +295,7 @@ def test_records_that_lack_a_column_are_counted_by_every_operator(
         return
     report = run(operator, given, node(tmp_path / ".".join(case)))
     if report.manifest.failed:  # an operator that cannot do without
-        assert case in FAILING
+        assert of_files or case in FAILING
         assert report.manifest.failed == 3
         return
     lacking = 6 if case == ("join.Merge", "on") else 3

@@ -73,6 +73,20 @@ WORDS: Final = (
         "learning_rate temperature sigma tolerance overlap timeout_s",
         "int float",
     ),
+    _word("kinds of files to keep", "formats modes codecs", "texts"),
+    _word("limits of a file", "max_(pixels|bytes|frames)", "int"),
+    _word("a duration, and its limits", "((min|max)_)?seconds", "float"),
+    _word("samples of a sound in a second, and their limits", "((min|max)_)?rate", "int"),
+    _word("size of an image in pixels, and its limits", "((min|max)_)?(width|height) size", "int"),
+    _word("limits of a number of channels", "(min|max)_channels", "int"),
+    _word(
+        "limits of a number of an image or a sound",
+        "(min|max)_(brightness|sharpness|entropy|loudness|snr)",
+        "share float",
+    ),
+    _word("a level in decibels", "level", "float"),
+    _word("numbers of an image", "box mean std", "numbers"),
+    _word("quality of a lossy format", "quality", "int"),
     _word("random choice", "seed", "int"),
     _word("ids of tokens", "(end|pad)_id", "int"),
     _word("type of the numbers in a file", "dtype", "choice"),
@@ -96,14 +110,14 @@ WORDS: Final = (
     _word(
         "what is done with some records",
         "mode keep missing empty duplicates on_error on_loss on_overflow nulls truncated thinking "
-        "unanswered special_in_content",
+        "unanswered special_in_content animated",
         "choice str flag",
     ),
     _word(
         "how it works",
         "arguments backend engine by how op match order unit style format linkage template "
         r"script strip normalization (\w+_)?normalize compression table model model_path signals "
-        "label labels phone_region strategy",
+        "label labels phone_region strategy fit resample channels background output",
         TEXT + " function flag",
     ),
     _word("a function", "function", "function"),
@@ -143,7 +157,7 @@ WORDS: Final = (
         "line_punct_exclude_zero links list_bullets main_content merge multiple negate non_empty "
         "overwrite phones public_ips_only regex reverse strip symbolic top_or_bottom_only verify "
         "whole_words zip_to_shortest "
-        "mask_first private",
+        "mask_first private mono files",
         "flag operational",
     ),
 )

@@ -90,7 +90,7 @@ class DatasetRunner(Runner):
             reads.write()
             check_unchanged(Path(scratch))
             counts = {**finished.summary.counts, **noted_reads(Path(scratch))}
-            finished = replace(finished, summary=RecordSummary(counts=counts))
+            finished = replace(finished, summary=replace(finished.summary, counts=counts))
         attempt.check_inputs_unchanged()
         return finished
 

@@ -33,7 +33,7 @@ class Rule(NamedTuple):
     Attributes:
         reason: Name of the reason.
         name: Name of the signal.
-        value: The signal.
+        value: The signal, a function of what the filter judges.
         least: Smallest value to keep; ``None`` for no limit.
         most: Largest value to keep; ``None`` for no limit.
         spared: A value to keep in any case.
@@ -41,13 +41,15 @@ class Rule(NamedTuple):
 
     reason: str
     name: str
-    value: Signal
+    value: Callable[[Any], float]
     least: float | None = None
     most: float | None = None
     spared: float | None = None
 
 
-def bounds(name: str, value: Signal, least: float | None, most: float | None) -> list[Rule]:
+def bounds(
+    name: str, value: Callable[[Any], float], least: float | None, most: float | None
+) -> list[Rule]:
     """Return the two rules ``low_<name>`` and ``high_<name>`` of a signal."""
     return [
         Rule(f"low_{name}", name, value, least=least),
@@ -114,7 +116,42 @@ class Filter(Operator):
         return outcome.of(record, reason, signals)
 
 
-class TextFilter(Filter):
+class RuleFilter(Filter):
+    """A filter by rules about signals of one subject, such as a text or an image.
+
+    A subclass sets ``rules`` in ``__init__``, and defines `judge`.
+    """
+
+    rules: list[Rule]
+    nothing: Callable[[Any], bool] | None = None
+    """Whether there is nothing to judge; such records are dropped for the reason ``empty``."""
+
+    def first_reason(self, subject: Any, known: Mapping[str, Any] = _NOTHING) -> str | None:
+        """Return the first reason to drop a subject; ``None`` to keep it."""
+        if self.nothing is not None and self.nothing(subject):
+            return EMPTY
+        last, found = "", 0.0
+        for reason, name, value, least, most, spared in self.rules:
+            if least is None and most is None:
+                continue
+            if name != last:
+                last, found = name, known[name] if name in known else value(subject)
+            low, high = least is not None and found < least, most is not None and found > most
+            if (low or high) and found != spared:
+                return reason
+        return None
+
+    def judge_thoroughly(self, subject: Any, known: Mapping[str, Any] = _NOTHING) -> Judgement:
+        """Return the first reason and all signals of a subject."""
+        functions = {rule.name: rule.value for rule in self.rules}
+        signals = {
+            name: known[name] if name in known else value(subject)
+            for name, value in functions.items()
+        }
+        return Judgement(self.first_reason(subject, signals), signals)
+
+
+class TextFilter(RuleFilter):
     """A filter by rules about signals of one text.
 
     A subclass sets ``rules`` in ``__init__``.
@@ -123,10 +160,6 @@ class TextFilter(Filter):
         input_key: Key of the text: a column, or a selector. Several texts are joined by newlines.
         **kwargs: See `Filter`.
     """
-
-    rules: list[Rule]
-    nothing: Callable[[AnalyzedText], bool] | None = None
-    """Whether a text has nothing to judge; such texts are dropped for the reason ``empty``."""
 
     def __init__(self, *, input_key: str = "text", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -138,31 +171,6 @@ class TextFilter(Filter):
         if thorough:
             return self.judge_thoroughly(text, known)
         return Judgement(self.first_reason(text, known))
-
-    def first_reason(self, text: AnalyzedText, known: Mapping[str, Any] = _NOTHING) -> str | None:
-        """Return the first reason to drop a text; ``None`` to keep it."""
-        if self.nothing is not None and self.nothing(text):
-            return EMPTY
-        last, found = "", 0.0
-        for reason, name, value, least, most, spared in self.rules:
-            if least is None and most is None:
-                continue
-            if name != last:
-                last, found = name, known[name] if name in known else value(text)
-            low, high = least is not None and found < least, most is not None and found > most
-            if (low or high) and found != spared:
-                return reason
-        return None
-
-    def judge_thoroughly(
-        self, text: AnalyzedText, known: Mapping[str, Any] = _NOTHING
-    ) -> Judgement:
-        """Return the first reason and all signals of a text."""
-        functions = {rule.name: rule.value for rule in self.rules}
-        signals = {
-            name: known[name] if name in known else value(text) for name, value in functions.items()
-        }
-        return Judgement(self.first_reason(text, signals), signals)
 
 
 class WordFilter(TextFilter):

@@ -1,0 +1,249 @@
+"""`AudioSource` and `AudioFile`: sounds of records, decoded in blocks within limits."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from io import BytesIO
+from typing import Annotated, Any, Final, TypeAlias
+
+from annotated_types import Gt
+from typing_extensions import override
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import FileError
+from dagster_dataops.files import FileReference
+from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, FileContent, decoding
+from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.records import Record
+
+audio: Any = data_register.new_group("audio")
+
+Seconds: TypeAlias = Annotated[float, Gt(0)]
+MAX_SECONDS: Final = 4 * 3600.0
+MAX_BYTES: Final = 1 << 30
+MOST_RATE: Final = 768_000
+
+FORMATS: Final = ("WAV", "FLAC", "OGG", "MP3", "AIFF")
+"""The formats that are read, as libsndfile names them."""
+_NAMES: Final = {"WAVEX": "WAV"}
+_BLOCK: Final = 1 << 16  # frames
+_OGG_PAGE: Final = b"OggS\0"
+_OGG_LAST: Final = 4  # flag of the last page
+_OGG_HEAD: Final = 27  # bytes of a page in front of its data
+_OPEN_SIZES: Final = frozenset({0, 0xFFFFFFFF})  # of a program that could not know the size
+
+
+def soundfile(operator: str) -> Any:
+    """Return the package soundfile, with numpy at hand.
+
+    Raises:
+        MissingExtraError: One is not installed.
+    """
+    with needs_extra(operator, "audio"):
+        import numpy  # noqa: F401
+        import soundfile as package
+    return package
+
+
+class AudioSource:
+    """The sounds that an input key names.
+
+    Args:
+        operator: Name of the operator, for the error about missing packages.
+        input_key: Key of the file: a column, or a selector of one element.
+        max_seconds: Longest duration.
+        max_bytes: Most bytes of a file.
+
+    Raises:
+        MissingExtraError: soundfile or numpy is not installed.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        input_key: str,
+        max_seconds: float = MAX_SECONDS,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        soundfile(operator)
+        self.column = FileColumn(input_key, "audio/")
+        self.max_seconds, self._max_bytes = max_seconds, max_bytes
+
+    def of(self, record: Record) -> "AudioFile":
+        """Return the sound of a record, which is read when it is used.
+
+        Raises:
+            FileReferenceError: The record names no file.
+        """
+        return AudioFile(self, record)
+
+    def reached(self, reference: FileReference) -> FileContent:
+        """Return the name and the bytes of a file.
+
+        Raises:
+            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
+        """
+        return FileContent(reference.file, reference.read(self._max_bytes))
+
+
+class AudioFile:
+    """The sound of a record; each attribute is read or computed when it is used.
+
+    All attributes raise `FileError` if the file cannot be used.
+    """
+
+    def __init__(self, source: AudioSource, record: Record) -> None:
+        self._source, self._reference = source, source.column.reference(record)
+
+    @cached_property
+    def content(self) -> FileContent:
+        """The name and the bytes of the file, whatever they are."""
+        return self._source.reached(self._reference)
+
+    @property
+    def name(self) -> str:
+        """The path or URL of the file."""
+        return self.content.name
+
+    @cached_property
+    def opened(self) -> Any:
+        """The file as soundfile opens it; its duration is within the limit."""
+        import soundfile as package
+
+        name, data = self.content
+        self._source.column.check_type(self._reference, data)
+        with decoding(name, "read"):
+            try:
+                found = package.SoundFile(_Bytes(data))
+            except package.LibsndfileError as error:
+                msg = f"it is no sound in {', '.join(FORMATS)}, or its head is damaged"
+                raise ValueError(f"{msg} ({error.error_string.rstrip('.')})") from None
+        if _NAMES.get(found.format, found.format) not in FORMATS:
+            raise FileError(
+                name, f"has the format {found.format}, not {', '.join(FORMATS)}", LEAVE_OUT
+            )
+        if not 0 < found.samplerate <= MOST_RATE:
+            raise FileError(name, f"tells {found.samplerate:,} samples a second", LEAVE_OUT)
+        with decoding(name, "read"):
+            _COMPLETE.get(found.format, _no_check)(data)
+        self._check_length(name, found.frames, found.samplerate)
+        return found
+
+    def _check_length(self, name: str, frames: int, rate: int) -> None:
+        if frames > self._source.max_seconds * rate:
+            found = f"has more than max_seconds={self._source.max_seconds:g} seconds"
+            raise FileError(name, found, "raise the limit, or leave the file out")
+
+    @property
+    def format(self) -> str:
+        """The format, one of `FORMATS`."""
+        found = str(self.opened.format)
+        return _NAMES.get(found, found)
+
+    @property
+    def rate(self) -> int:
+        """The frames of a second."""
+        return int(self.opened.samplerate)
+
+    @property
+    def channels(self) -> int:
+        """The number of channels."""
+        return int(self.opened.channels)
+
+    @property
+    def seconds(self) -> float:
+        """The duration that the file tells."""
+        return float(self.opened.frames / self.opened.samplerate)
+
+    def blocks(self, kind: str = "float64", first: int = 0) -> Iterator[Any]:
+        """Yield the frames from one on, as arrays of the shape (frames, channels).
+
+        Args:
+            kind: ``float64`` for -1 to 1, or ``int32`` for all 32 bits.
+            first: The number of the first frame.
+
+        Raises:
+            FileError: It is damaged, or has another number of frames than it tells.
+        """
+        import soundfile as package
+
+        read, told = first, self.opened.frames
+        while True:
+            with decoding(self.name):
+                try:
+                    if read == first:
+                        self.opened.seek(first)
+                    block = self.opened.read(_BLOCK, kind, always_2d=True)
+                except package.LibsndfileError as error:
+                    raise ValueError(error.error_string) from None
+            if not len(block):
+                break
+            read += len(block)
+            self._check_length(self.name, read, self.rate)
+            yield block
+        if read < told:
+            found = f"is truncated: it tells {told:,} frames, and has {read:,}"
+            raise FileError(self.name, found, LEAVE_OUT)
+
+
+class _Bytes(BytesIO):
+    """Bytes as a file, in which a position before the beginning is the beginning."""
+
+    @override
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        start = {1: self.tell(), 2: len(self.getbuffer())}.get(whence, 0)
+        return super().seek(max(0, start + offset))
+
+
+def _no_check(_: bytes) -> None:
+    """Check nothing: the decoder finds that the end is missing."""
+
+
+def _check_chunks(data: bytes, order: str, sound: bytes) -> None:
+    """Check that the chunk of the sound is complete, in a RIFF or IFF file.
+
+    Raises:
+        ValueError: It is not.
+    """
+    at = 12
+    while at + 8 <= len(data):
+        size = int.from_bytes(data[at + 4 : at + 8], order)  # type: ignore[arg-type]
+        if data[at : at + 4] == sound:
+            if at + 8 + size > len(data) and size not in _OPEN_SIZES:
+                found = f"{len(data) - at - 8:,} are there"
+                msg = f"it is truncated: {size:,} bytes of sound are told, {found}"
+                raise ValueError(msg)
+            return
+        at += 8 + size + size % 2
+
+
+def _check_wav(data: bytes) -> None:
+    _check_chunks(data, "little" if data[:4] == b"RIFF" else "big", b"data")
+
+
+def _check_aiff(data: bytes) -> None:
+    _check_chunks(data, "big", b"SSND")
+
+
+def _check_ogg(data: bytes) -> None:
+    """Check that the last page is there, and complete.
+
+    Raises:
+        ValueError: It is not.
+    """
+    at = data.rfind(_OGG_PAGE)
+    if at >= 0 and at + _OGG_HEAD < len(data):
+        segments = data[at + _OGG_HEAD - 1]
+        sizes = data[at + _OGG_HEAD : at + _OGG_HEAD + segments]
+        whole = len(sizes) == segments and at + _OGG_HEAD + segments + sum(sizes) <= len(data)
+        if whole and data[at + 5] & _OGG_LAST:
+            return
+    msg = "it is truncated: its last page is missing"
+    raise ValueError(msg)
+
+
+_COMPLETE: Final[dict[str, Callable[[bytes], None]]] = {
+    "AIFF": _check_aiff,
+    "OGG": _check_ogg,
+    "WAV": _check_wav,
+    "WAVEX": _check_wav,
+}

@@ -1,0 +1,273 @@
+"""`ImageSource` and `ImageFile`: images of records, decoded within limits."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from io import BytesIO
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from annotated_types import Interval
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import FileError
+from dagster_dataops.files import FileReference
+from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.library.file_column import FileColumn, FileContent, decoding
+from dagster_dataops.library.images.orientation import orientation_of
+from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.records import Record
+
+images: Any = data_register.new_group("images")
+
+Animated: TypeAlias = Literal["error", "first"]
+MaxPixels: TypeAlias = Annotated[int, Interval(ge=1, le=178_956_970)]  # Pillow refuses more
+MAX_PIXELS: Final = 89_478_485  # Pillow warns about more
+MAX_BYTES: Final = 256 << 20
+
+FORMATS: Final = (
+    "JPEG", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "PPM", "ICO",
+)  # fmt: skip
+"""The formats of Pillow that are read: those of pictures, without those that run other programs."""
+_ONE_PICTURE: Final = frozenset({"MPO", "ICO"})  # further ones are previews, or smaller
+_DEEP: Final = frozenset({"I;16", "I;16B", "I;16L", "I;16N"})
+_MODES: Final = frozenset(
+    {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}
+)
+
+
+def pillow(operator: str) -> Any:
+    """Return the module ``PIL.Image``, with numpy at hand.
+
+    Raises:
+        MissingExtraError: Pillow or numpy is not installed.
+    """
+    with needs_extra(operator, "images"):
+        import numpy as np  # noqa: F401
+        from PIL import Image
+    return Image
+
+
+class ImageSource:
+    """The images that an input key names.
+
+    Args:
+        operator: Name of the operator, for the error about missing packages.
+        input_key: Key of the file: a column, or a selector of one element.
+        max_pixels: Most pixels of an image.
+        max_bytes: Most bytes of a file.
+        animated: What is done with files of several pictures: ``error``, or take the ``first``.
+
+    Raises:
+        MissingExtraError: Pillow or numpy is not installed.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        input_key: str,
+        max_pixels: int = MAX_PIXELS,
+        max_bytes: int = MAX_BYTES,
+        animated: str = "error",
+    ) -> None:
+        pillow(operator)
+        self.column = FileColumn(input_key, "image/")
+        self._max_pixels, self._max_bytes = max_pixels, max_bytes
+        self._animated = animated
+
+    def of(self, record: Record) -> "ImageFile":
+        """Return the image of a record, which is read when it is used.
+
+        Raises:
+            FileReferenceError: The record names no file.
+        """
+        return ImageFile(self, record)
+
+    def reached(self, reference: FileReference) -> FileContent:
+        """Return the name and the bytes of a file.
+
+        Raises:
+            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
+        """
+        return FileContent(reference.file, reference.read(self._max_bytes))
+
+    def check_size(self, file: str, size: Sequence[int]) -> None:
+        """Check the number of pixels of an image.
+
+        Raises:
+            FileError: It is larger than the limit.
+        """
+        width, height = size
+        if width * height > self._max_pixels:
+            found = f"has {width} x {height} pixels, more than max_pixels={self._max_pixels:,}"
+            raise FileError(file, found, "raise the limit, or leave the file out")
+
+    def check_still(self, file: str, frames: int) -> None:
+        """Check the number of pictures of a file.
+
+        Raises:
+            FileError: There are several, and none is to be taken.
+        """
+        if frames > 1 and self._animated == "error":
+            found = f"has {counted(frames, 'pictures')}, where one is needed"
+            raise FileError(file, found, "take the first with animated='first', or leave it out")
+
+
+class ImageFile:
+    """The image of a record; each attribute is read or computed when it is used.
+
+    All attributes raise `FileError` if the file cannot be used.
+    """
+
+    def __init__(self, source: ImageSource, record: Record) -> None:
+        self._source, self._reference = source, source.column.reference(record)
+
+    @cached_property
+    def reached(self) -> FileContent:
+        """The name and the bytes of the file, whatever they are."""
+        return self._source.reached(self._reference)
+
+    @cached_property
+    def content(self) -> FileContent:
+        """The name and the bytes of the file, whose type is that of an image."""
+        self._source.column.check_type(self._reference, self.reached.data)
+        return self.reached
+
+    @property
+    def name(self) -> str:
+        """The path or URL of the file."""
+        return self.reached.name
+
+    @cached_property
+    def opened(self) -> Any:
+        """The image as Pillow opens it, not decoded; its size is within the limit."""
+        from PIL import Image, UnidentifiedImageError
+
+        with decoding_image(self.name, "read"):
+            try:
+                found = Image.open(BytesIO(self.content.data), formats=_readable())
+            except UnidentifiedImageError:
+                formats = ", ".join(_readable())
+                msg = f"it is no image of the formats {formats}, or its head is damaged"
+                raise ValueError(msg) from None
+        self._source.check_size(self.name, found.size)
+        return found
+
+    @cached_property
+    def frames(self) -> int:
+        """The number of pictures, above 1 for animations and for pages of a TIFF file."""
+        if self.format in _ONE_PICTURE or self.opened.format in _ONE_PICTURE:
+            return 1
+        with decoding_image(self.name, "read"):
+            return int(getattr(self.opened, "n_frames", 1))
+
+    @property
+    def format(self) -> str:
+        """The format, as Pillow names it; JPEG files with several pictures are ``JPEG``."""
+        found = str(self.opened.format)
+        return {"MPO": "JPEG", "DIB": "BMP"}.get(found, found)
+
+    @property
+    def mode(self) -> str:
+        """The mode, as Pillow names it."""
+        return str(self.opened.mode)
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the upright image, in pixels."""
+        width, height = self.opened.size
+        if "exif" not in self.opened.info and b"eXIf" in self.content.data:
+            self.decoded()  # in PNG files, it may follow the pixels
+        return (height, width) if self._orientation() > 4 else (width, height)
+
+    def decoded(self) -> Any:
+        """Return the image decoded, as it is stored; of several pictures the first."""
+        with decoding_image(self.name):
+            self.opened.load()
+        return self.opened
+
+    @cached_property
+    def still(self) -> Any:
+        """The decoded image, upright by its metadata, in its own mode."""
+        self._source.check_still(self.name, self.frames)
+        found = self.decoded()
+        turn = _turn(self._orientation())
+        return found if turn is None else found.transpose(turn)
+
+    @cached_property
+    def rgb(self) -> Any:
+        """The decoded image in mode RGB, upright; transparency is left out."""
+        return shallow(self.name, self.still).convert("RGB")
+
+    @cached_property
+    def grey(self) -> Any:
+        """The luma of the decoded image, in mode L (0.299 R + 0.587 G + 0.114 B), upright."""
+        return shallow(self.name, self.still).convert("L")
+
+    @property
+    def is_upright(self) -> bool:
+        """Whether the image is upright as it is stored."""
+        return self._orientation() == 1
+
+    def _orientation(self) -> int:
+        with decoding_image(self.name, "turned upright"):
+            return orientation_of(self.opened.info)
+
+
+@lru_cache(maxsize=1)
+def _readable() -> tuple[str, ...]:
+    """Return the formats that are read and that this version of Pillow has."""
+    from PIL import Image
+
+    Image.init()
+    return tuple(one for one in FORMATS if one in Image.OPEN)
+
+
+@contextmanager
+def decoding_image(file: str, verb: str = "decoded") -> Iterator[None]:
+    """Raise errors of Pillow as the error of a file.
+
+    Raises:
+        FileError: Pillow failed in the block.
+    """
+    from PIL import Image
+
+    with decoding(file, verb):
+        try:
+            yield
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+            msg = "it has more pixels than Pillow reads"
+            raise ValueError(msg) from None
+
+
+def shallow(file: str, image: Any) -> Any:
+    """Return an image with 8 bits a channel; 16 bits are divided by 256.
+
+    Pillow would cut larger values off.
+
+    Raises:
+        FileError: The mode of the image has no fixed range of values.
+    """
+    if image.mode in _MODES:
+        return image
+    if image.mode in _DEEP or (image.mode == "I" and image.format == "PNG"):
+        import numpy as np
+        from PIL import Image
+
+        return Image.fromarray((np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8))
+    found = f"has the mode {image.mode}, whose values have no fixed range"
+    raise FileError(file, found, "convert it to 8 or 16 bits a channel before")
+
+
+def _turn(orientation: int) -> Any:
+    """Return the transposition that makes an image upright; ``None`` for none."""
+    from PIL.Image import Transpose
+
+    return {
+        2: Transpose.FLIP_LEFT_RIGHT,
+        3: Transpose.ROTATE_180,
+        4: Transpose.FLIP_TOP_BOTTOM,
+        5: Transpose.TRANSPOSE,
+        6: Transpose.ROTATE_270,
+        7: Transpose.TRANSVERSE,
+        8: Transpose.ROTATE_90,
+    }.get(orientation)

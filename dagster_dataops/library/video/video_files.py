@@ -1,0 +1,295 @@
+"""`VideoSource` and `VideoFile`: films of records, opened and decoded within limits."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from dagster_dataops.data import data_register
+from dagster_dataops.errors import FileError
+from dagster_dataops.files import FileReference, type_of_content
+from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, decoding
+from dagster_dataops.library.images.image_files import MAX_PIXELS
+from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.records import Record
+
+video: Any = data_register.new_group("video")
+
+MAX_SECONDS: Final = 4 * 3600.0
+MAX_BYTES: Final = 16 << 30
+_GUESSING: Final = frozenset({"aac", "amr", "mp3", "mpeg", "mpegvideo"})  # duration by bit rate
+_LENIENT: Final = 19  # the version of PyAV that reads metadata in any encoding
+_HEAD: Final = 1 << 16
+_MICROSECONDS: Final = 1_000_000
+_OPEN_SIZE: Final = 0xFFFFFFFF  # of a program that could not know the size
+_SLACK: Final = 0.5  # seconds by which the end of a film may miss the duration that it tells
+
+_FORMATS: Final = {
+    "video/mp4": "mov", "video/quicktime": "mov", "video/3gpp": "mov", "audio/mp4": "mov",
+    "video/webm": "matroska", "video/x-matroska": "matroska", "video/x-msvideo": "avi",
+    "video/x-flv": "flv", "video/x-ms-asf": "asf", "audio/ogg": "ogg", "audio/wav": "wav",
+    "audio/flac": "flac", "audio/mpeg": "mp3", "audio/aac": "aac", "audio/aiff": "aiff",
+    "audio/amr": "amr",
+}  # fmt: skip
+"""The format of FFmpeg by the media type of the content. So a file that lists others opens none."""
+_MPEG: Final = {b"\0\0\1\xba": "mpeg", b"\0\0\1\xb3": "mpegvideo"}
+
+
+def pyav(operator: str) -> Any:
+    """Return the package PyAV, with Pillow, numpy and soundfile at hand.
+
+    Raises:
+        MissingExtraError: One is not installed.
+    """
+    with needs_extra(operator, "video"):
+        import av
+        import numpy  # noqa: F401
+        import PIL  # noqa: F401
+        import soundfile  # noqa: F401
+    return av
+
+
+class VideoFacts(NamedTuple):
+    """What the head of a film tells.
+
+    Attributes:
+        seconds: The duration.
+        width: The width of its pictures, in pixels, as they are stored.
+        height: Their height.
+        rate: Pictures a second, on average; 0 if it is not told.
+        codec: The name of the codec, as FFmpeg has it.
+        sound: The number of audio tracks.
+    """
+
+    seconds: float
+    width: int
+    height: int
+    rate: float
+    codec: str
+    sound: int
+
+
+class VideoSource:
+    """The films that an input key names.
+
+    Args:
+        operator: Name of the operator, for the error about missing packages.
+        input_key: Key of the file: a column, or a selector of one element.
+        max_seconds: Longest duration.
+        max_bytes: Most bytes of a file.
+        kinds: What the media types of files begin with.
+
+    Raises:
+        MissingExtraError: PyAV, Pillow, numpy or soundfile is not installed.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        input_key: str,
+        max_seconds: float = MAX_SECONDS,
+        max_bytes: int = MAX_BYTES,
+        kinds: tuple[str, ...] = ("video/", "audio/ogg"),
+    ) -> None:
+        pyav(operator)
+        self.column = FileColumn(input_key, *kinds)
+        self._max_seconds, self._max_bytes = max_seconds, max_bytes
+
+    def of(self, record: Record) -> "VideoFile":
+        """Return the film of a record, which is read when it is used."""
+        return VideoFile(self, record)
+
+    @contextmanager
+    def reached(self, reference: FileReference) -> Iterator[Path]:
+        """Yield the path of a file on this machine.
+
+        Raises:
+            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
+        """
+        with reference.local(self._max_bytes) as path:
+            yield path
+
+    @contextmanager
+    def film(self, record: Record) -> Iterator["OpenFilm"]:
+        """Yield the film of a record, open inside of the block. For errors see `opened`."""
+        reference = self.column.reference(record)
+        with self.reached(reference) as path, self.opened(reference, path) as film:
+            yield film
+
+    @contextmanager
+    def opened(self, reference: FileReference, path: Path) -> Iterator["OpenFilm"]:
+        """Yield a film, open inside of the block.
+
+        Raises:
+            FileError: It is empty, of another type, damaged, or too long.
+        """
+        import av
+
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        self.column.check_type(reference, head)
+        name = reference.file
+        form = _FORMATS.get(type_of_content(head) or "") or _MPEG.get(head[:4])
+        if form is None:
+            raise FileError(name, "is no film or sound by its first bytes", LEAVE_OUT)
+        _check_riff(name, head, path.stat().st_size)
+        with decoding_film(name, "read"):
+            lenient = int(av.__version__.split(".")[0]) >= _LENIENT
+            options: Any = {} if lenient else {"metadata_errors": "ignore"}
+            container = av.open(str(path), format=form, **options)
+        with container:
+            film = OpenFilm(name, container)
+            told = film.told_seconds
+            if told is not None:
+                self.check_length(name, told)
+            yield film
+
+    def check_length(self, name: str, seconds: float) -> None:
+        """Check a duration.
+
+        Raises:
+            FileError: It is longer than the limit.
+        """
+        if seconds > self._max_seconds:
+            found = f"has more than max_seconds={self._max_seconds:g} seconds"
+            raise FileError(name, found, "raise the limit, or leave the file out")
+
+
+class VideoFile:
+    """The film of a record."""
+
+    def __init__(self, source: VideoSource, record: Record) -> None:
+        self._source, self._reference = source, source.column.reference(record)
+
+    @cached_property
+    def facts(self) -> VideoFacts:
+        """What its head tells.
+
+        Raises:
+            FileError: It cannot be used.
+        """
+        with (
+            self._source.reached(self._reference) as path,
+            self._source.opened(self._reference, path) as film,
+        ):
+            return film.facts()
+
+
+class OpenFilm:
+    """An open film.
+
+    Args:
+        name: Its path or URL, for errors.
+        container: The container of PyAV.
+    """
+
+    def __init__(self, name: str, container: Any) -> None:
+        self.name, self.container = name, container
+
+    @property
+    def pictures(self) -> Any:
+        """The stream of pictures of PyAV, the first one.
+
+        Raises:
+            FileError: There is none.
+        """
+        streams = self.container.streams.video
+        if not streams:
+            raise FileError(self.name, "has no pictures", LEAVE_OUT)
+        return streams[0]
+
+    @property
+    def told_seconds(self) -> float | None:
+        """The duration of the pictures that the file tells, else that of the file."""
+        streams = self.container.streams.video
+        if streams and streams[0].duration is not None:
+            return float(streams[0].duration * streams[0].time_base)
+        told = self.container.duration
+        return None if told is None else told / _MICROSECONDS
+
+    def facts(self) -> VideoFacts:
+        """Return what the head tells; a duration that it does not tell is that of the packets.
+
+        Raises:
+            FileError: It has no pictures, or is damaged.
+        """
+        stream, told = self.pictures, self.told_seconds
+        context, rate = stream.codec_context, stream.average_rate
+        if context is None or not context.width or not context.height:
+            raise FileError(self.name, "has pictures of an unknown codec or size", LEAVE_OUT)
+        return VideoFacts(
+            self._seconds_of_packets() if told is None else told,
+            context.width,
+            context.height,
+            float(rate or 0),
+            context.codec.canonical_name,
+            len(self.container.streams.audio),
+        )
+
+    def _seconds_of_packets(self) -> float:
+        with decoding_film(self.name):
+            return max(map(_end, self.container.demux(self.pictures)), default=0.0)
+
+    def decoded(self) -> Iterator[Any]:
+        """Yield the pictures of PyAV in the order of time, and read all tracks to their end.
+
+        Raises:
+            FileError: A picture is damaged, or the file ends before its duration.
+        """
+        stream, end = self.pictures, 0.0
+        with decoding_film(self.name):
+            for packet in self.container.demux():
+                end = max(end, _end(packet))
+                if packet.stream is stream:
+                    yield from map(self._checked, packet.decode())
+        told = self.container.duration
+        guessed = self.container.format.name in _GUESSING
+        if told is not None and not guessed and end < told / _MICROSECONDS - _SLACK:
+            found = f"is truncated: it tells {told / _MICROSECONDS:g} seconds, and has {end:g}"
+            raise FileError(self.name, found, LEAVE_OUT)
+
+    def _checked(self, frame: Any) -> Any:
+        if frame.is_corrupt:
+            raise FileError(self.name, f"is damaged at second {frame.time or 0:g}", LEAVE_OUT)
+        if frame.width * frame.height > MAX_PIXELS:
+            found = (
+                f"has pictures of {frame.width} x {frame.height} pixels, more than {MAX_PIXELS:,}"
+            )
+            raise FileError(self.name, found, LEAVE_OUT)
+        return frame
+
+
+@contextmanager
+def decoding_film(file: str, verb: str = "decoded") -> Iterator[None]:
+    """Raise errors of FFmpeg as the error of a file.
+
+    Raises:
+        FileError: FFmpeg failed in the block.
+    """
+    import av
+
+    with decoding(file, verb):
+        try:
+            yield
+        except av.FFmpegError as error:  # also lack of memory for a size that is damaged
+            raise ValueError(error.strerror) from None
+
+
+def _end(packet: Any) -> float:
+    """Return the time at which a packet ends, in seconds from the beginning of its track."""
+    if packet.pts is None:
+        return 0.0
+    first = packet.stream.start_time or 0
+    return float((packet.pts - first + (packet.duration or 0)) * packet.time_base)
+
+
+def _check_riff(name: str, head: bytes, size: int) -> None:
+    """Check that an AVI file has the size that it tells; FFmpeg takes the rest for all.
+
+    Raises:
+        FileError: It is shorter.
+    """
+    told = int.from_bytes(head[4:8], "little") + 8
+    if head[:4] == b"RIFF" and size < told < _OPEN_SIZE:
+        raise FileError(name, f"is truncated: it tells {told:,} bytes, and has {size:,}", LEAVE_OUT)

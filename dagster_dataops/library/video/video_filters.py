@@ -1,0 +1,136 @@
+"""``video.Duration`` and ``video.Check``: filters of films."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from typing_extensions import override
+
+from dagster_dataops.errors import FileError
+from dagster_dataops.files import FileReference
+from dagster_dataops.library.audio.audio_files import Seconds
+from dagster_dataops.library.file_column import LEAVE_OUT, FileFilter
+from dagster_dataops.library.filters.rules import Filter, Judgement, bounds
+from dagster_dataops.library.video.video_files import (
+    MAX_BYTES,
+    MAX_SECONDS,
+    VideoFile,
+    VideoSource,
+    video,
+)
+from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, PositiveInt
+from dagster_dataops.records import Record
+
+_NAMES: Final = (
+    "video_seconds", "video_width", "video_height", "video_rate", "video_codec", "video_sound",
+)  # fmt: skip
+
+
+class Duration(FileFilter, video):
+    """Keep films of ``min_seconds`` to ``max_seconds`` seconds.
+
+    Reads the file in ``input_key="file"``, and only its head, if that tells the duration: that of
+    the first stream of pictures, else of the file, as PyAV has it. ``None`` is no limit. Signal
+    ``video_seconds``; reasons ``low_video_seconds``, ``high_video_seconds``. Needs the extra
+    ``video``.
+
+    Source: ``video_duration_filter`` of Data-Juicer, which rounds to whole seconds.
+
+    Args:
+        min_seconds: Shortest duration to keep; ``None`` for no limit.
+        max_seconds: Longest duration to keep; ``None`` for no limit.
+        input_key: Key of the file: a column, or a selector of one element.
+        max_bytes: Most bytes of a file; a larger one is an error.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_seconds: AtLeastZeroFloat | None = None,
+        max_seconds: AtLeastZeroFloat | None = None,
+        input_key: str = "file",
+        max_bytes: PositiveInt = MAX_BYTES,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._films = VideoSource("video.Duration", input_key, float("inf"), max_bytes)
+        seconds = bounds("video_seconds", lambda film: film.facts.seconds, min_seconds, max_seconds)
+        self.rules = seconds
+
+    @override
+    def subject(self, record: Record) -> VideoFile:
+        return self._films.of(record)
+
+
+class Check(Filter, video):
+    """Keep films that can be decoded whole, of certain codecs.
+
+    Reads the file in ``input_key="file"``, and decodes all of its pictures. A file that is damaged,
+    truncated by half a second or more, empty, too long or no film is an error of its record, with
+    path and reason; with ``on_error="drop"`` it is dropped for the reason ``broken``. A file that
+    cannot be reached, or has more than ``max_bytes``, is an error in any case. MP4, QuickTime,
+    Matroska, WebM, AVI, FLV, MPEG, Ogg and ASF are read.
+
+    Signals ``video_seconds``, ``video_width`` and ``video_height`` as stored, ``video_rate``
+    (pictures a second), ``video_codec`` as FFmpeg names it, ``video_sound`` (the number of audio
+    tracks); reasons ``broken``, ``codec``, ``silent``. Needs the extra ``video``.
+
+    Source: the decoders of FFmpeg, which go on behind damaged parts. Data-Juicer checks films
+    only where it loads them.
+
+    Args:
+        input_key: Key of the file: a column, or a selector of one element.
+        codecs: Names of the codecs to keep, such as ``["h264", "vp9"]``; ``None`` for all.
+        allow_silent: Whether films without an audio track are kept.
+        on_error: ``raise``, or ``drop`` files that cannot be decoded.
+        max_seconds: Longest duration; a longer film is an error, before it is decoded.
+        max_bytes: Most bytes of a file.
+    """
+
+    def __init__(
+        self,
+        *,
+        input_key: str = "file",
+        codecs: Collection[str] | None = None,
+        allow_silent: bool = True,
+        on_error: Literal["raise", "drop"] = "raise",
+        max_seconds: Seconds = MAX_SECONDS,
+        max_bytes: PositiveInt = MAX_BYTES,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._films = VideoSource("video.Check", input_key, max_seconds, max_bytes)
+        self._codecs, self._silent, self._drops = codecs, allow_silent, on_error == "drop"
+
+    @override
+    def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
+        del thorough
+        if known.keys() >= set(_NAMES):
+            return Judgement(self._reason(known), {name: known[name] for name in _NAMES})
+        reference = self._films.column.reference(record)
+        with self._films.reached(reference) as path:
+            try:
+                signals = self._signals(reference, path)
+            except FileError:
+                if not self._drops:
+                    raise
+                return Judgement("broken")
+        return Judgement(self._reason(signals), signals)
+
+    def _signals(self, reference: FileReference, path: Path) -> dict[str, Any]:
+        with self._films.opened(reference, path) as film:
+            facts, first, last = film.facts(), None, 0.0
+            if film.told_seconds is None:
+                film.container.seek(0)
+            for frame in film.decoded():
+                first = frame.time or 0.0 if first is None else first
+                last = max(last, (frame.time or 0.0) - first)
+                self._films.check_length(film.name, last)
+            if first is None:
+                raise FileError(film.name, "has no pictures", LEAVE_OUT)
+        return dict(zip(_NAMES, facts, strict=True))
+
+    def _reason(self, signals: Mapping[str, Any]) -> str | None:
+        if self._codecs is not None and signals["video_codec"] not in self._codecs:
+            return "codec"
+        return "silent" if not self._silent and not signals["video_sound"] else None

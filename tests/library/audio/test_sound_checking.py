@@ -1,0 +1,127 @@
+"""``audio.Check``, and files that no operator can use."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dagster_dataops import data
+from dagster_dataops.errors import DefinitionError, FileError
+from tests.each import each
+from tests.library.media import picture, reason, saved, signals, sound, speech, stored
+
+WAV = sound(speech(1))
+FLAC = sound(speech(1), form="FLAC")
+OGG = sound(speech(1), form="OGG")
+MP3 = sound(speech(1), form="MP3")
+AIFF = sound(speech(1), form="AIFF")
+BAD: dict[str, tuple[str, bytes | None, str]] = {
+    "missing": ("a.wav", None, "No such file"),
+    "empty": ("a.wav", b"", "is empty"),
+    "the head alone": ("a.wav", WAV[:20], "cannot be read"),
+    "WAV named MP3": ("a.mp3", WAV, "is audio/wav by its content, audio/mpeg by its name"),
+    "an image": ("a", saved(picture(), "PNG"), "is image/png, no audio file"),
+    "text": ("a", b"no sound at all", "it is no sound in WAV, FLAC"),
+    "another format": ("a", sound(speech(1), form="AU"), "has the format AU, not WAV"),
+    "truncated WAV": ("a.wav", WAV[:-2], "it is truncated: 32,000 bytes of sound are told"),
+    "a rate that is none": (
+        "a.wav",
+        WAV[:24] + b"\xff\xff\xff\x7f" + WAV[28:],
+        "tells 2,147,483,647",
+    ),
+    "truncated AIFF": ("a.aiff", AIFF[:-2], "it is truncated"),
+    "truncated Ogg": ("a.ogg", OGG[:-2], "its last page is missing"),
+    "half of an Ogg": ("a.ogg", OGG[: len(OGG) // 2], "cannot be read"),
+}
+DECODED: dict[str, tuple[str, bytes | None, str]] = {
+    "truncated FLAC": ("a.flac", FLAC[: len(FLAC) // 2], "cannot be decoded"),
+    "half of an MP3": ("a.mp3", MP3[: len(MP3) // 2], "is truncated: it tells 16,000 frames"),
+    "too long": ("a.wav", sound(np.zeros(200), 10), "more than max_seconds=10 seconds"),
+}
+OPERATORS: dict[str, Callable[[], Any]] = {
+    "Duration": lambda: data.audio.Duration(min_seconds=0.1),
+    "SampleRate": data.audio.SampleRate,
+    "Check": lambda: data.audio.Check(max_seconds=10),
+    "Silence": lambda: data.audio.Silence(max_seconds=10),
+    "Loudness": lambda: data.audio.Loudness(max_seconds=10),
+    "SNR": lambda: data.audio.SNR(max_seconds=10),
+    "Resample": lambda: data.audio.Resample(8_000, max_seconds=10),
+    "Cut": lambda: data.audio.Cut(max_seconds=10),
+}
+HEADS = {"Duration", "SampleRate"}  # read no more than the head
+
+
+@each(
+    "case",
+    [
+        (name, bad)
+        for name in OPERATORS
+        for bad in (BAD if name in HEADS else {**BAD, **DECODED}).items()
+    ],
+)
+def test_a_bad_file_is_an_error_with_path_and_reason(case: Any, tmp_path: Path) -> None:
+    operator, (_, (name, content, said)) = OPERATORS[case[0]](), case[1]
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(FileError, match=said) as raised:
+        operator.forward({"file": str(path)})
+    assert str(raised.value).startswith(f"{path}: ")
+    path.unlink(missing_ok=True)
+
+
+def test_a_size_that_a_program_could_not_know_is_none(tmp_path: Path) -> None:
+    at = WAV.index(b"data") + 4
+    record = stored(tmp_path, "a.wav", WAV[:at] + b"\xff\xff\xff\xff" + WAV[at + 4 :])
+
+    assert signals(data.audio.Check(mode="tag"), record)["audio_seconds"] == 1
+
+
+def test_a_rate_that_a_format_cannot_have_is_an_error(tmp_path: Path) -> None:
+    content = WAV[:24] + (700_000).to_bytes(4, "little") + WAV[28:]
+    record = stored(tmp_path, "a.wav", content)
+
+    assert len(data.audio.Cut(format="wav").forward(dict(record))) == 1
+    with pytest.raises(FileError, match=r"a\.wav: cannot be written as flac: .*sample rate"):
+        data.audio.Cut(format="flac").forward(record)
+
+
+def test_signals_tell_what_the_file_is(tmp_path: Path) -> None:
+    stereo = np.zeros((4410, 2))
+    record = stored(tmp_path, "a.flac", sound(stereo, 44_100, "FLAC"))
+
+    assert signals(data.audio.Check(mode="tag"), record) == {
+        "audio_format": "FLAC",
+        "audio_seconds": 0.1,
+        "audio_rate": 44_100,
+        "audio_channels": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, None),
+        ({"formats": ["FLAC"]}, "format"),
+        ({"min_channels": 2}, "low_audio_channels"),
+        ({"max_channels": 1}, None),
+        ({"formats": ["WAV"], "min_channels": 1}, None),
+    ],
+)
+def test_formats_and_channels_have_reasons(options: Any, said: str | None, tmp_path: Path) -> None:
+    assert reason(data.audio.Check(**options), stored(tmp_path, "a.wav", WAV)) == said
+
+
+def test_what_cannot_be_decoded_is_dropped_on_demand(tmp_path: Path) -> None:
+    operator = data.audio.Check(on_error="drop")
+
+    for name, content in (("a.wav", WAV[:-2]), ("b.flac", FLAC[:-9]), ("c.wav", sound([]))):
+        assert reason(operator, stored(tmp_path, name, content)) == "broken"
+    assert reason(operator, stored(tmp_path, "d.mp3", MP3)) is None
+    with pytest.raises(FileError, match="No such file"):
+        operator.forward({"file": str(tmp_path / "none.wav")})
+    with pytest.raises(DefinitionError, match="formats is 'wav'"):
+        data.audio.Check(formats=["wav"])
