@@ -30,13 +30,24 @@ from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
 from dagster_dataops.training.cooking.restoring import restore_record as restore_record
 from dagster_dataops.training.cooking.samples import CaptioningSample as CaptioningSample
 from dagster_dataops.training.cooking.samples import CrudeSample as CrudeSample
+from dagster_dataops.training.cooking.samples import (
+    ImageClassificationSample as ImageClassificationSample,
+)
+from dagster_dataops.training.cooking.samples import ImageSample as ImageSample
 from dagster_dataops.training.cooking.samples import InterleavedSample as InterleavedSample
+from dagster_dataops.training.cooking.samples import MultiChoiceVQASample as MultiChoiceVQASample
 from dagster_dataops.training.cooking.samples import OCRSample as OCRSample
 from dagster_dataops.training.cooking.samples import Sample as Sample
+from dagster_dataops.training.cooking.samples import (
+    SimilarityInterleavedSample as SimilarityInterleavedSample,
+)
 from dagster_dataops.training.cooking.samples import TextSample as TextSample
+from dagster_dataops.training.cooking.samples import VidQASample as VidQASample
 from dagster_dataops.training.cooking.samples import VQASample as VQASample
 from dagster_dataops.training.cooking.samples import basic_sample_keys as basic_sample_keys
 from dagster_dataops.training.cooking.samples import edataclass as edataclass
+from dagster_dataops.training.decoding.decode_store import DecodeFileStore as DecodeFileStore
+from dagster_dataops.training.decoding.sample_decoder import SampleDecoder as SampleDecoder
 from dagster_dataops.training.filestores.cache_pool import CachePool as CachePool
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool
 from dagster_dataops.training.filestores.cache_pool import NoCachePool as NoCachePool

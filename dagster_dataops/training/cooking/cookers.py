@@ -160,13 +160,10 @@ def listed_cookers(given: Cookers) -> tuple[Cooker, ...]:
     """Return cookers in order; a function takes all data.
 
     Raises:
-        CookerError: There is none, or one is not a function.
+        CookerError: One is not a function.
     """
     several = given if isinstance(given, Iterable) and not callable(given) else [given]
-    found = tuple(one if isinstance(one, Cooker) else Cooker(one) for one in several)
-    if not found:
-        raise CookerError("there is no cooker; give at least one function of a crude sample")
-    return found
+    return tuple(one if isinstance(one, Cooker) else Cooker(one) for one in several)
 
 
 def chosen_cooker(
@@ -187,6 +184,9 @@ def chosen_cooker(
         CookerError: No cooker fits, or its parameters do not.
     """
     offered = list(cookers)
+    if not offered:
+        reason = "there is no cooker; give at least one function of a crude sample"
+        raise CookerError(f"{place}: {reason}")
     for one in offered:
         if one.is_match(subflavors):
             one.check(aux, place)

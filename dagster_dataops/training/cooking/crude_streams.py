@@ -31,6 +31,7 @@ from dagster_dataops.training.cooking.crude_lines import CrudeFolder, CrudeLines
 from dagster_dataops.training.cooking.crude_sources import CrudeSource, SourceLabels
 from dagster_dataops.training.cooking.crude_tars import BLOCK_BYTES, TarSamples
 from dagster_dataops.training.cooking.stores_of_samples import absolute_aux
+from dagster_dataops.training.decoding.sample_decoder import Decoder
 from dagster_dataops.training.filestores.energon_layout import (
     ShardedDataset,
     exists,
@@ -99,20 +100,25 @@ class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
     def extended(self, stage: Stage) -> "CrudeStream":
         return CrudeStream(stage, digests=self._digests)
 
-    def cook(self, cookers: Cookers, cache_pool: Any = None) -> "CrudeStream":
+    def cook(
+        self, cookers: Cookers = (), cache_pool: Any = None, *, decoder: Decoder = "auto"
+    ) -> "CrudeStream":
         """Make a record of each sample.
 
         The first cooker whose subflavors the dataset has is chosen now, and its parameters are
-        checked; nothing is read.
+        checked; nothing is read. A dataset that declares its ``sample_type`` needs no cooker.
 
         Args:
             cookers: Cookers or functions, in order.
             cache_pool: The cache pool for cookers that need one.
+            decoder: Makes values of the bytes of parts and of files of stores, such as a
+                `SampleDecoder`; ``None`` for bytes. ``auto``: bytes for cookers, values for
+                datasets that declare their ``sample_type``.
 
         Raises:
             CookerError: No cooker fits, or its parameters do not.
         """
-        return self.then(Cook(self.stage, listed_cookers(cookers), cache_pool))
+        return self.then(Cook(self.stage, listed_cookers(cookers), cache_pool, decoder))
 
     @override
     def _finished(self) -> "type[CrudePipeline]":
@@ -251,7 +257,10 @@ def crude(  # noqa: PLR0913 - the options of a dataset
     if data is None:
         return CrudeStream(CrudeFolder(labels, FolderStore(place, options)), digests=digests)
     size = BLOCK_BYTES if block_size is None else block_bytes("crude", block_size)
-    labels = replace(labels, subflavors=fresh({**data.subflavors, **labels.subflavors}))
+    subflavors = fresh({**data.subflavors, **labels.subflavors})
+    labels = replace(labels, subflavors=subflavors, declared=data.declared)
+    if data.declared is not None and data.declared.parts is not None:
+        data = replace(data, parts=data.declared.parts)
     source = TarSamples(labels, TarStore(data, duplicates), checked=True, block_size=size)
     return CrudeStream(source, digests=digests)
 

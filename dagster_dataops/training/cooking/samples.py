@@ -117,6 +117,11 @@ class Sample(dict[str, Any]):
         return {name: hints.get(name, Any) for name in cls._declared}
 
     @classmethod
+    def required_fields(cls) -> list[str]:
+        """Return the fields without a default."""
+        return [name for name, default in cls._declared.items() if _is_required(default)]
+
+    @classmethod
     def derive_from(cls, base: Mapping[str, Any], **fields: Any) -> Self:
         """Return a sample with the keys of another one and new fields.
 
@@ -158,6 +163,13 @@ class Sample(dict[str, Any]):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in self.items())
         return f"{type(self).__name__}({fields})"
+
+
+def _is_required(default: Any) -> bool:
+    if isinstance(default, dataclasses.Field):
+        missing = dataclasses.MISSING
+        return default.default is missing and default.default_factory is missing
+    return default is _NoDefault
 
 
 def _restored(kind: type[Sample], values: dict[str, Any]) -> Sample:
@@ -235,6 +247,49 @@ class InterleavedSample(Sample):
     """Texts and images in one sequence."""
 
     sequence: list[Any]
+
+
+class ImageSample(Sample):
+    """An image."""
+
+    image: Any
+
+
+class ImageClassificationSample(Sample):
+    """An image and its class."""
+
+    image: Any
+    label: int | None = None
+    label_name: str | None = None
+
+
+class MultiChoiceVQASample(Sample):
+    """An image, a question about it, possible answers and the number of the right one."""
+
+    image: Any
+    context: str
+    choices: list[str] | None = None
+    correct_choice_idx: int = 0
+
+
+class SimilarityInterleavedSample(Sample):
+    """Images and texts whose order follows from a matrix of similarities."""
+
+    images: list[Any]
+    texts: list[str]
+    audio: list[Any] | None = None
+    video: list[Any] | None = None
+    similarity_matrix: Any = None
+    matched_text_indices: list[int] | None = None
+
+
+class VidQASample(Sample):
+    """A film, a question about it, and answers."""
+
+    video: Any
+    context: str
+    answers: list[str] | None = None
+    answer_weights: list[float] | None = None
 
 
 class CrudeSample(dict[str, Any]):

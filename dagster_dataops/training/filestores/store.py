@@ -64,6 +64,20 @@ class FileStore(ABC):
             add_source_info(sample, source)
         return data
 
+    def value(self, name: str, data: bytes) -> Any:  # noqa: ARG002
+        """Return what `get` returns of the bytes of a file: the bytes themselves."""
+        return data
+
+    @property
+    def undecoded(self) -> "FileStore":
+        """The store that returns bytes: this one."""
+        return self
+
+    @property
+    def decoding(self) -> str | None:
+        """The ``image_decode`` of the values that `get` returns; ``None`` for bytes."""
+        return None
+
     def full_name(self, name: str) -> str:
         """Return the complete name of a file: other than ``name`` only for own parts of samples."""
         return name
