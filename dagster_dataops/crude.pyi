@@ -7,10 +7,17 @@ from dagster_dataops.assets.components.metadataset_component import (
     MetadatasetComponent as MetadatasetComponent,
 )
 from dagster_dataops.library.cook_operator import cook as cook
+from dagster_dataops.library.batches import Batch as Batch
+from dagster_dataops.library.batches import batch_list as batch_list
+from dagster_dataops.library.batches import batch_pad_stack as batch_pad_stack
+from dagster_dataops.library.batches import batch_stack as batch_stack
+from dagster_dataops.library.batches import generic_batch as generic_batch
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder as DefaultTaskEncoder
 from dagster_dataops.library.task_encoder import TaskEncoder as TaskEncoder
 from dagster_dataops.library.task_encoder import stateless as stateless
-from dagster_dataops.library.training_datasets import get_savable_loader as get_savable_loader
+from dagster_dataops.library.savable_loader import get_loader as get_loader
+from dagster_dataops.library.savable_loader import get_savable_loader as get_savable_loader
+from dagster_dataops.library.training_datasets import MapDataset as MapDataset
 from dagster_dataops.library.training_datasets import get_train_dataset as get_train_dataset
 from dagster_dataops.library.training_datasets import get_val_dataset as get_val_dataset
 from dagster_dataops.training.cooking.cookers import Cooker as Cooker
@@ -58,3 +65,6 @@ from dagster_dataops.training.filestores.lazy_files import Lazy as Lazy
 from dagster_dataops.training.filestores.source_info import SourceInfo as SourceInfo
 from dagster_dataops.training.filestores.store import FileStore as FileStore
 from dagster_dataops.training.filestores.store_opening import file_store as file_store
+from dagster_dataops.training.loading.worker_config import WorkerConfig as WorkerConfig
+from dagster_dataops.training.loading.worker_config import log_exception as log_exception
+from dagster_dataops.training.loading.worker_config import reraise_exception as reraise_exception

@@ -25,3 +25,4 @@ from dagster_dataops.training.loading.seed_generator import SeedGenerator as See
 from dagster_dataops.training.loading.sequential import (
     SequentialReadingService as SequentialReadingService,
 )
+from dagster_dataops.training.loading.worker_config import WorkerConfig as WorkerConfig

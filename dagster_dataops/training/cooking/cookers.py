@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, overload
 
 from dagster_dataops.errors import CookerError
 from dagster_dataops.operators.options.signature import nearest, parameters_of, takes_any
+from dagster_dataops.streams.core.item_failures import SkipItem
 
 CookFunction: TypeAlias = Callable[..., Any]
 F = TypeVar("F", bound=CookFunction)
@@ -15,8 +16,11 @@ PRIMARY: Final = "primary"
 CACHE: Final = "cache"
 
 
-class SkipSample(Exception):  # noqa: N818 - Energon's name
-    """Raised by a cooker to leave a sample out. It is counted as dropped, not as failed."""
+class SkipSample(SkipItem):
+    """Raised by a cooker, or by a step of a task encoder, to leave a sample out.
+
+    It is counted as dropped, not as failed.
+    """
 
 
 class Needs(NamedTuple):

@@ -1,7 +1,7 @@
 """`CrudeSource`: stages that yield crude samples."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias
@@ -75,7 +75,13 @@ class CrudeSource(SourceStage):
     @property
     def is_typed(self) -> bool:
         """Whether the samples are made as the dataset declares it, without a cooker."""
-        return self.parts[0].labels.declared is not None
+        return self.sample_type is not None
+
+    @property
+    def sample_type(self) -> str | None:
+        """The class of the samples that the dataset declares; ``None`` if it is crude."""
+        declared = self.parts[0].labels.declared
+        return None if declared is None else declared.name
 
     @property
     def parts(self) -> "tuple[CrudeSource, ...]":
@@ -94,6 +100,10 @@ class CrudeSource(SourceStage):
             with access.opened() as items:
                 return items.size
         return sum(1 for _ in self.index_source(digests=False).open(context).items())
+
+    def bounds(self) -> Sequence[int]:
+        """Return the numbers of the samples with which shards begin; none without shards."""
+        return ()
 
     @abstractmethod
     def store(self) -> FileStore:

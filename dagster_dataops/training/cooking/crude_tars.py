@@ -1,7 +1,7 @@
 """`TarSamples`: a source that yields the samples of tar shards."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -240,6 +240,12 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         if not (self.checked and all(one.location.is_plain for one in self.data.shards)):
             return None
         return RandomAccess(context.failures.counter(self.name), self.opened_items)
+
+    @override
+    def bounds(self) -> Sequence[int]:
+        firsts = self.files.index.firsts
+        left_out = sorted(chain.from_iterable(left_out_samples(self).values()))
+        return [first - bisect_left(left_out, first) for first in firsts]
 
     @contextmanager
     def opened_items(self, counter: FailureCounter) -> "Iterator[IndexedTarSamples]":

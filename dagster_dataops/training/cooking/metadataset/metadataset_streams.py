@@ -11,7 +11,12 @@ from dagster_dataops.errors import CookerError
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.core.arguments import check_seed
 from dagster_dataops.streams.core.stage import Stage
-from dagster_dataops.training.cooking.cookers import Cookers, chosen_cooker, listed_cookers
+from dagster_dataops.training.cooking.cookers import (
+    Cooker,
+    Cookers,
+    chosen_cooker,
+    listed_cookers,
+)
 from dagster_dataops.training.cooking.crude_streams import CrudeStream
 from dagster_dataops.training.cooking.metadataset.metadataset_leaves import (
     MetadatasetLeaf,
@@ -19,6 +24,7 @@ from dagster_dataops.training.cooking.metadataset.metadataset_leaves import (
 )
 from dagster_dataops.training.cooking.metadataset.metadataset_plan import plan
 from dagster_dataops.training.cooking.metadataset.metadataset_stages import built_stages
+from dagster_dataops.training.decoding.sample_decoder import Decoder
 
 _EVALUATION: Final = ("val", "test")
 
@@ -53,13 +59,16 @@ class Metadataset(CrudeStream):
         return Metadataset(stage, self._title, self._leaves)
 
     @override
-    def cook(self, cookers: Cookers, cache_pool: Any = None) -> "Metadataset":
+    def cook(
+        self, cookers: Cookers = (), cache_pool: Any = None, *, decoder: Decoder = "auto"
+    ) -> "Metadataset":
         """Make a record of each sample.
 
         Args:
             cookers: Cookers or functions; the first that takes the subflavors of a dataset is used
                 for all its samples.
             cache_pool: The cache pool for cookers that need one.
+            decoder: Makes values of the bytes of parts; see `CrudeStream.cook`.
 
         Raises:
             CookerError: No cooker fits a dataset, or its parameters do not.
@@ -67,11 +76,11 @@ class Metadataset(CrudeStream):
         offered = listed_cookers(cookers)
         self._check_distinct()
         leaves = tuple(
-            replace(leaf, cooker=chosen_cooker(offered, leaf.subflavors, leaf.aux, leaf.title).name)
+            replace(leaf, cooker=leaf.sample_type or _cooker_of(leaf, offered))
             for leaf in self._leaves
         )
         stage = with_leaves(self.stage, {leaf.name: leaf for leaf in leaves})
-        cooked = CrudeStream(stage).cook(offered, cache_pool)
+        cooked = CrudeStream(stage).cook(offered, cache_pool, decoder=decoder)
         return Metadataset(cooked.stage, self._title, leaves)
 
     def _check_distinct(self) -> None:
@@ -85,6 +94,10 @@ class Metadataset(CrudeStream):
                     "subflavors; give one of them another subflavor"
                 )
                 raise CookerError(reason)
+
+
+def _cooker_of(leaf: MetadatasetLeaf, offered: tuple[Cooker, ...]) -> str:
+    return chosen_cooker(offered, leaf.subflavors, leaf.aux, leaf.title).name
 
 
 def metadataset(
