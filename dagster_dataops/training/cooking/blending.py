@@ -162,6 +162,10 @@ class ShuffledRuns(UnaryStage):
             raise StreamDefinitionError(self.name, reason)
         return _RunCursor(access, derive_seed(context.seed, self.path), self)
 
+    @override
+    def items(self) -> Iterator[Any]:
+        raise NotImplementedError  # the cursor that `open` returns yields them
+
     def runs(self, size: int) -> list[range]:
         """Return the runs of a source of ``size`` samples, in their order there."""
         end = size if self.end is None else self.end

@@ -1,5 +1,6 @@
 """`Sample`: records with declared fields; `edataclass` declares further ones."""
 
+import copy
 import dataclasses
 import inspect
 import typing
@@ -43,11 +44,19 @@ class _Absent:
     """The default of a field that a sample may lack."""
 
 
+class _DataclassFields:
+    """The fields of a class of samples, as the functions of `dataclasses` look them up."""
+
+    def __get__(self, _: object, kind: type["Sample"]) -> dict[str, Any]:
+        return kind._dataclass_fields()
+
+
 class Sample(dict[str, Any]):
     """A record with declared fields, which are keys and attributes.
 
     Besides its fields a sample has the keys of `basic_sample_keys`. Subclasses declare fields by
-    annotations; `edataclass` may decorate them, as Energon's classes are.
+    annotations; `edataclass` may decorate them, as Energon's classes are. `dataclasses.fields`,
+    ``asdict`` and ``replace`` take them, too.
 
     Raises:
         TypeError: A field is unknown or missing.
@@ -55,6 +64,8 @@ class Sample(dict[str, Any]):
 
     __slots__ = ()
     _declared: ClassVar[dict[str, Any]] = {}
+    __dataclass_fields__: ClassVar[Any] = _DataclassFields()
+    __dataclass_params__: ClassVar[Any] = dataclasses.make_dataclass("Any", []).__dataclass_params__  # type: ignore[attr-defined]
 
     @override
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -117,6 +128,20 @@ class Sample(dict[str, Any]):
         return {name: hints.get(name, Any) for name in cls._declared}
 
     @classmethod
+    def _dataclass_fields(cls) -> dict[str, Any]:
+        given: list[tuple[str, Any, Any]] = [
+            (name, Any, dataclasses.field(default=None)) for name in KEYS
+        ]
+        for name, default in cls._declared.items():
+            if default is not _Absent:
+                known = {} if default is _NoDefault else {"default": default}
+                is_field = isinstance(default, dataclasses.Field)
+                made = copy.copy(default) if is_field else dataclasses.field(**known)
+                given.append((name, Any, made))
+        made = dataclasses.make_dataclass(cls.__name__, given, kw_only=True)
+        return {field.name: field for field in dataclasses.fields(made)}
+
+    @classmethod
     def required_fields(cls) -> list[str]:
         """Return the fields without a default."""
         return [name for name, default in cls._declared.items() if _is_required(default)]
@@ -146,6 +171,8 @@ class Sample(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
+            if name in KEYS:
+                return None
             msg = f"{type(self).__name__} has no field {name!r}"
             raise AttributeError(msg) from None
 
