@@ -216,6 +216,9 @@ from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
     metadataset as metadataset,
 )
 from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
+    traverse_metadataset as traverse_metadataset,
+)
+from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
     Metadataset as Metadataset,
 )
 from dagster_dataops.training.cooking.metadataset.metadataset_leaves import (
@@ -230,6 +233,8 @@ from dagster_dataops.assets.components.listed_component import (
 from dagster_dataops.training.filestores.store_opening import file_store as file_store
 from dagster_dataops.training.filestores.store import FileStore as FileStore
 from dagster_dataops.training.decoding.decode_store import DecodeFileStore as DecodeFileStore
+from dagster_dataops.training.decoding.media_metadata import AVMetadata as AVMetadata
+from dagster_dataops.training.decoding.media_metadata import ImageMetadata as ImageMetadata
 from dagster_dataops.training.decoding.sample_decoder import SampleDecoder as SampleDecoder
 from dagster_dataops.training.filestores.cache_pool import CachePool as CachePool
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool

@@ -49,7 +49,12 @@ def _trace(given: argparse.Namespace) -> str:
 
 def _prepare(given: argparse.Namespace) -> str:
     split = dict(given.split) if given.split else None
-    counts = prepare_energon(given.folder, split=split, overwrite=given.overwrite)
+    counts = prepare_energon(
+        given.folder,
+        split=split,
+        overwrite=given.overwrite,
+        media_metadata=given.media_metadata,
+    )
     return f"{counted(sum(counts.values()), 'samples')} in {counted(len(counts), 'shards')}"
 
 
@@ -144,6 +149,9 @@ def _add_prepare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="share of the shards of each part, as in train=9 val=1; by default all are train",
     )
     command.add_argument("--overwrite", action="store_true", help="replace an earlier preparation")
+    command.add_argument(
+        "--media-metadata", action="store_true", help="write down sizes of images and durations"
+    )
 
 
 def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -6,17 +6,17 @@ from dagster_dataops.assets.components.listed_component import (
 from dagster_dataops.assets.components.metadataset_component import (
     MetadatasetComponent as MetadatasetComponent,
 )
-from dagster_dataops.library.cook_operator import cook as cook
 from dagster_dataops.library.batches import Batch as Batch
 from dagster_dataops.library.batches import batch_list as batch_list
 from dagster_dataops.library.batches import batch_pad_stack as batch_pad_stack
 from dagster_dataops.library.batches import batch_stack as batch_stack
 from dagster_dataops.library.batches import generic_batch as generic_batch
+from dagster_dataops.library.cook_operator import cook as cook
+from dagster_dataops.library.savable_loader import get_loader as get_loader
+from dagster_dataops.library.savable_loader import get_savable_loader as get_savable_loader
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder as DefaultTaskEncoder
 from dagster_dataops.library.task_encoder import TaskEncoder as TaskEncoder
 from dagster_dataops.library.task_encoder import stateless as stateless
-from dagster_dataops.library.savable_loader import get_loader as get_loader
-from dagster_dataops.library.savable_loader import get_savable_loader as get_savable_loader
 from dagster_dataops.library.training_datasets import MapDataset as MapDataset
 from dagster_dataops.library.training_datasets import get_train_dataset as get_train_dataset
 from dagster_dataops.library.training_datasets import get_val_dataset as get_val_dataset
@@ -33,6 +33,9 @@ from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
 )
 from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
     metadataset as metadataset,
+)
+from dagster_dataops.training.cooking.metadataset.metadataset_streams import (
+    traverse_metadataset as traverse_metadataset,
 )
 from dagster_dataops.training.cooking.restoring import restore_record as restore_record
 from dagster_dataops.training.cooking.samples import CaptioningSample as CaptioningSample
@@ -54,6 +57,8 @@ from dagster_dataops.training.cooking.samples import VQASample as VQASample
 from dagster_dataops.training.cooking.samples import basic_sample_keys as basic_sample_keys
 from dagster_dataops.training.cooking.samples import edataclass as edataclass
 from dagster_dataops.training.decoding.decode_store import DecodeFileStore as DecodeFileStore
+from dagster_dataops.training.decoding.media_metadata import AVMetadata as AVMetadata
+from dagster_dataops.training.decoding.media_metadata import ImageMetadata as ImageMetadata
 from dagster_dataops.training.decoding.sample_decoder import SampleDecoder as SampleDecoder
 from dagster_dataops.training.filestores.cache_pool import CachePool as CachePool
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool

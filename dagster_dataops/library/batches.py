@@ -121,7 +121,7 @@ def converted(value: Any, kind: type | None) -> Any:
     Raises:
         TypeError: The value has no fields, or lacks one of the type.
     """
-    if kind is None or isinstance(value, kind) and kind is not dict:
+    if kind is None or (isinstance(value, kind) and kind is not dict):
         return value
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()

@@ -154,7 +154,7 @@ class MapDataset(TrainingDataset):
         return len(self._dataset)
 
 
-def get_train_dataset(  # noqa: PLR0913 - the options of Energon
+def get_train_dataset(
     path: str | os.PathLike[str] | Mapping[str, Any],
     *,
     split_part: str = _TRAIN,
@@ -230,7 +230,7 @@ def _shuffled(samples: CrudeStream, longest: int | None, parallel: int) -> Crude
     return samples.with_stage(with_shuffled_runs(samples.stage, longest, parallel))
 
 
-def get_val_dataset(  # noqa: PLR0913 - the options of Energon
+def get_val_dataset(
     path: str | os.PathLike[str] | Mapping[str, Any],
     *,
     split_part: str = "val",

@@ -361,18 +361,17 @@ def epoch_size(stage: Stage) -> int:
     Raises:
         StreamSourceError: A dataset cannot be read.
     """
-    match stage:
-        case CrudeSource():
-            return stage.size()
-        case RowRange() | ShuffledRuns(end=int()):
-            return stage.end - stage.start
-        case BlendEpochized():
-            return sum(stage.totals)
-        case Take(upstream=Repeat()):
-            return stage.num_examples
-        case Take():
-            return min(stage.num_examples, epoch_size(stage.upstream))
-    return sum(map(epoch_size, stage.inputs))
+    if isinstance(stage, CrudeSource):
+        return stage.size()
+    if isinstance(stage, (RowRange, ShuffledRuns)) and stage.end is not None:
+        return stage.end - stage.start
+    if isinstance(stage, BlendEpochized):
+        return sum(stage.totals)
+    size = sum(map(epoch_size, stage.inputs))
+    if isinstance(stage, Take):
+        count = stage.num_examples
+        return count if isinstance(stage.upstream, Repeat) else min(count, size)
+    return size
 
 
 def with_shuffled_runs(stage: Stage, longest: int | None, parallel: int) -> Stage:

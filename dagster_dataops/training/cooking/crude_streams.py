@@ -257,12 +257,19 @@ def crude(  # noqa: PLR0913 - the options of a dataset
     if data is None:
         return CrudeStream(CrudeFolder(labels, FolderStore(place, options)), digests=digests)
     size = BLOCK_BYTES if block_size is None else block_bytes("crude", block_size)
+    return CrudeStream(_tar_samples(data, labels, duplicates, size), digests=digests)
+
+
+def _tar_samples(
+    data: ShardedDataset, labels: SourceLabels, duplicates: Duplicates, block_size: int
+) -> TarSamples:
+    """Return the source of a dataset; of one that declares its type, with the parts of it alone."""
+    declared = data.declared
     subflavors = fresh({**data.subflavors, **labels.subflavors})
-    labels = replace(labels, subflavors=subflavors, declared=data.declared)
-    if data.declared is not None and data.declared.parts is not None:
-        data = replace(data, parts=data.declared.parts)
-    source = TarSamples(labels, TarStore(data, duplicates), checked=True, block_size=size)
-    return CrudeStream(source, digests=digests)
+    labels = replace(labels, subflavors=subflavors, declared=declared)
+    if declared is not None and declared.parts is not None:
+        data = replace(data, parts=declared.parts)
+    return TarSamples(labels, TarStore(data, duplicates), checked=True, block_size=block_size)
 
 
 def _of_metadataset(

@@ -48,7 +48,7 @@ class _DataclassFields:
     """The fields of a class of samples, as the functions of `dataclasses` look them up."""
 
     def __get__(self, _: object, kind: type["Sample"]) -> dict[str, Any]:
-        return kind._dataclass_fields()
+        return kind.dataclass_fields()
 
 
 class Sample(dict[str, Any]):
@@ -128,7 +128,8 @@ class Sample(dict[str, Any]):
         return {name: hints.get(name, Any) for name in cls._declared}
 
     @classmethod
-    def _dataclass_fields(cls) -> dict[str, Any]:
+    def dataclass_fields(cls) -> dict[str, Any]:
+        """Return the fields as `dataclasses` describes them, by name."""
         given: list[tuple[str, Any, Any]] = [
             (name, Any, dataclasses.field(default=None)) for name in KEYS
         ]

@@ -7,8 +7,6 @@ from typing import Any, Final, NamedTuple
 from dagster_dataops.errors import ConfigurationError, MissingExtraError
 
 _FORM: Final = re.compile(r"(?P<kind>pil|torch|)(?P<mode>rgba|rgb|l|)(?P<bits>8|)")
-_KINDS: Final = ("pil", "torch", "")
-_MODES: Final = ("l", "rgb", "rgba")
 
 
 class ImageForm(NamedTuple):
@@ -31,8 +29,8 @@ def image_form(text: str) -> ImageForm:
     Raises:
         ConfigurationError: It names none.
     """
-    found = _FORM.fullmatch(text) if isinstance(text, str) else None
-    is_known = found is not None and (found["kind"] or found["mode"])
+    found = _FORM.fullmatch(str(text))
+    is_known = found and (found["kind"] or found["mode"])
     if found is None or not is_known or (found["bits"] and found["kind"] == "pil"):
         wanted = "pil, torch or no prefix, and l, rgb or rgba, such as torchrgb; with 8 for bytes"
         raise ConfigurationError("image_decode", text, wanted)

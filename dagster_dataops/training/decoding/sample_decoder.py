@@ -16,7 +16,10 @@ from dagster_dataops.training.decoding.image_decoding import (
 )
 
 IMAGES: Final = frozenset(
-    "apng bmp dib gif ico jfif jp2 jpe jpeg jpg pbm pcx pgm png pnm ppm tga tif tiff webp".split()
+    {
+        *("apng", "bmp", "dib", "gif", "ico", "jfif", "jp2", "jpe", "jpeg", "jpg", "pbm", "pcx"),
+        *("pgm", "png", "pnm", "ppm", "tga", "tif", "tiff", "webp"),
+    }
 )
 """The suffixes of images."""
 

@@ -4,7 +4,7 @@ Only YAML files are read; the datasets are not opened.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -114,6 +114,16 @@ def endless(planned: Planned) -> "PlannedMixture | None":
     if planned.kind == "blend":
         return planned
     return next(filter(None, map(endless, planned.parts)), None)
+
+
+def datasets_in(planned: Planned) -> Iterator[PlannedDataset]:
+    """Yield the datasets of a plan, in the order of the files."""
+    if isinstance(planned, PlannedDataset):
+        yield planned
+        return
+    parts = planned.parts.values() if isinstance(planned, PlannedJoin) else planned.parts
+    for part in parts:
+        yield from datasets_in(part)
 
 
 def plan(
