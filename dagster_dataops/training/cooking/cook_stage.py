@@ -194,9 +194,9 @@ class Cook(UnaryStage):
             "subflavors": [dict(one.has_subflavors or {}) for one in self.cookers],
         }
         made = [one.cooker.cook for one in self.bound.values()]
-        code = [one.code for one in made if isinstance(one, TypedSamples) and one.code]
+        code = [function for one in made if isinstance(one, TypedSamples) for function in one.code]
         named = {"decoder": self.decoder} if self.decoder != "auto" else {}
-        return {**options, **named, **({"loaders": code} if code else {})}
+        return {**options, **named, **({"loaders": tuple(code)} if code else {})}
 
     @override
     def reset(self) -> None:

@@ -76,8 +76,9 @@ def test_split_and_subflavors_are_those_of_the_prepared_files(tmp_path):
 def test_a_dataset_that_is_not_crude_or_has_unknown_keys_is_refused(tmp_path):
     folder = dataset(tmp_path / "a")
     for text, message in [
-        ("__class__: OCRSample\n", "only crude datasets"),
+        ("__class__: OCRSample\n", "declare sample_type"),
         (f"{CRUDE}sample_loader: x.py:load\n", "sample_loader is not allowed"),
+        (f"{CRUDE}field_map: {{}}\n", "field_map is not allowed"),
         (f"{CRUDE}subflavours: {{}}\n", "'subflavours' is unknown"),
         ("[]", "must be a mapping"),
     ]:
