@@ -44,7 +44,7 @@ class Batch(Sample):
             lacking = next((one for one in samples if name not in one), None)
             if lacking is None:
                 found[name] = _batched(name, [one[name] for one in samples])
-            elif name in cls.required_fields() or name in KEYS:
+            elif name in cls.required_fields():
                 key = lacking.get("__key__")
                 msg = f"{cls.__name__}.from_samples: the sample {key!r} has no {name!r}"
                 raise TypeError(msg)
@@ -149,7 +149,7 @@ def batched_as(kind: type | None, samples: Sequence[Any]) -> Any:
 
 
 def _keys_of(samples: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [name for name in KEYS if any(name in one for one in samples)]
+    return [name for name in KEYS if all(name in one for one in samples)]
 
 
 def _batched(name: str, values: list[Any]) -> Any:

@@ -33,22 +33,34 @@ _VIRTUAL: Final = "virtual_epoch"  # in a state: the items of the present virtua
 class SavableLoader(DataLoader2):
     """`DataLoader2` with Energon's names for its position.
 
+    If the dataset never ends, each loop goes on where the last one was left, as in Energon.
+
     Attributes:
         dataset: The dataset of `get_savable_loader`; ``None`` for a loader made otherwise.
     """
 
     dataset: TrainingDataset | None = None
-    _running: Iterator[Any] | None = None  # of the datasets, over virtual epochs
+    _is_endless = False
+    _running: Any = None  # the iterator that further loops go on with
     _in_epoch = 0  # the items of the present virtual epoch
 
     @override
     def __iter__(self) -> Any:
         """Return an iterator over the next epoch, or over the next virtual epoch."""
         length = 0 if self.dataset is None else self.dataset.virtual_epoch_length
-        if not length:
+        if length:
+            self._in_epoch %= length
+            return self._virtual_epoch(length)
+        if not self._is_endless:
             return super().__iter__()
-        self._in_epoch %= length
-        return self._virtual_epoch(length)
+        if self._running is None:
+            self._running = super().__iter__()
+        return self._running
+
+    @override
+    def seed(self, seed: int) -> None:
+        super().seed(seed)
+        self._running, self._in_epoch = None, 0
 
     def _virtual_epoch(self, length: int) -> Iterator[Any]:
         if self._running is None:
@@ -164,7 +176,7 @@ def get_savable_loader(
         ),
         reading_service=_service(config, num_workers),
     )
-    loader.dataset = dataset
+    loader.dataset, loader._is_endless = dataset, dataset.stream().is_infinite()  # noqa: SLF001
     return loader
 
 

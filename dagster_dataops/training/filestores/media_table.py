@@ -35,17 +35,12 @@ def write_media_table(path: Path, facts: Iterable[tuple[str, MediaFacts]]) -> No
 
 
 def read_media_facts(path: Path, name: str) -> MediaFacts | None:
-    """Return the facts of a file; ``None`` if there are none.
-
-    Raises:
-        KeyError: The index has no such table.
-    """
+    """Return the facts of a file; ``None`` if the index has none of it, or is none."""
     query = "SELECT metadata_type, metadata_json FROM media_metadata WHERE entry_key = ?"
     try:
         uri = f"{path.absolute().as_uri()}?immutable=1"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as file:
             found = file.execute(query, (name,)).fetchone()
-    except sqlite3.OperationalError as error:
-        msg = f"{path} has no media metadata: {error}"
-        raise KeyError(msg) from error
+    except sqlite3.OperationalError:  # there is no such file, or no such table
+        return None
     return None if found is None else (found[0], json.loads(found[1]))

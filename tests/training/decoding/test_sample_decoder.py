@@ -66,13 +66,17 @@ def test_images_become_arrays(form, shape, dtype, first):
     assert np.allclose(made[0, 0], first)
 
 
-@pytest.mark.parametrize("form, mode", [("pil", "RGB"), ("pilrgb", "RGB"), ("pill", "L"), ("pilrgba", "RGBA")])
+@pytest.mark.parametrize(
+    "form, mode", [("pil", "RGB"), ("pilrgb", "RGB"), ("pill", "L"), ("pilrgba", "RGBA")]
+)
 def test_images_stay_images_of_pillow(form, mode):
     made = SampleDecoder(image_decode=form).decode("a.png", png(200, "L"))
     assert (made.mode, made.size) == (mode, (6, 4))
 
 
-@pytest.mark.parametrize("form, shape", [("torchrgb", (3, 4, 6)), ("torch", (3, 4, 6)), ("torchl8", (4, 6))])
+@pytest.mark.parametrize(
+    "form, shape", [("torchrgb", (3, 4, 6)), ("torch", (3, 4, 6)), ("torchl8", (4, 6))]
+)
 def test_images_become_tensors(form, shape):
     torch = pytest.importorskip("torch")
     made = SampleDecoder(image_decode=form).decode("a.png", png(200, "L"))
