@@ -240,11 +240,11 @@ from dagster_dataops.training.filestores.cache_pool import CachePool as CachePoo
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool
 from dagster_dataops.training.filestores.cache_pool import NoCachePool as NoCachePool
 from dagster_dataops.training.filestores.lazy_files import Lazy as Lazy
-from dagster_dataops.library.batches import Batch as Batch
-from dagster_dataops.library.batches import batch_list as batch_list
-from dagster_dataops.library.batches import batch_pad_stack as batch_pad_stack
-from dagster_dataops.library.batches import batch_stack as batch_stack
-from dagster_dataops.library.batches import generic_batch as generic_batch
+from dagster_dataops.library.sample_batches import Batch as Batch
+from dagster_dataops.library.sample_batches import batch_list as batch_list
+from dagster_dataops.library.sample_batches import batch_pad_stack as batch_pad_stack
+from dagster_dataops.library.sample_batches import batch_stack as batch_stack
+from dagster_dataops.library.sample_batches import generic_batch as generic_batch
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder as DefaultTaskEncoder
 from dagster_dataops.library.task_encoder import TaskEncoder as TaskEncoder
 from dagster_dataops.library.task_encoder import stateless as stateless

@@ -6,12 +6,12 @@ from dagster_dataops.assets.components.listed_component import (
 from dagster_dataops.assets.components.metadataset_component import (
     MetadatasetComponent as MetadatasetComponent,
 )
-from dagster_dataops.library.batches import Batch as Batch
-from dagster_dataops.library.batches import batch_list as batch_list
-from dagster_dataops.library.batches import batch_pad_stack as batch_pad_stack
-from dagster_dataops.library.batches import batch_stack as batch_stack
-from dagster_dataops.library.batches import generic_batch as generic_batch
 from dagster_dataops.library.cook_operator import cook as cook
+from dagster_dataops.library.sample_batches import Batch as Batch
+from dagster_dataops.library.sample_batches import batch_list as batch_list
+from dagster_dataops.library.sample_batches import batch_pad_stack as batch_pad_stack
+from dagster_dataops.library.sample_batches import batch_stack as batch_stack
+from dagster_dataops.library.sample_batches import generic_batch as generic_batch
 from dagster_dataops.library.savable_loader import get_loader as get_loader
 from dagster_dataops.library.savable_loader import get_savable_loader as get_savable_loader
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder as DefaultTaskEncoder

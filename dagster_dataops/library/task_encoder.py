@@ -12,8 +12,8 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     StreamDefinitionError,
 )
-from dagster_dataops.library.batches import batched_as, converted
 from dagster_dataops.library.cook_operator import cook
+from dagster_dataops.library.sample_batches import batched_as, converted
 from dagster_dataops.operators.outcomes.packed_window import forward_window
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import Pipeline, pipeline

@@ -83,7 +83,8 @@ def test_a_state_of_one_rank_can_be_loaded_by_two(folder):
         loader.restore_state_rank(state)
         found.append(keys(islice(loader, 3)))
 
-    assert sorted(sum(found[0] + found[1], [])) == sorted(sum(rest, []))
+    shared = [key for batches in found for batch in batches for key in batch]
+    assert sorted(shared) == sorted(key for batch in rest for key in batch)
 
 
 def test_loops_over_endless_data_go_on_where_the_last_one_was_left(folder):
@@ -128,7 +129,7 @@ class Failing(DefaultTaskEncoder):
         return {"n": 1 / number}
 
 
-@pytest.mark.parametrize("handler, count", [(log_exception, 18), (reraise_exception, None)])
+@pytest.mark.parametrize(("handler", "count"), [(log_exception, 18), (reraise_exception, None)])
 def test_the_error_handler_decides_about_failed_samples(folder, handler, count, caplog):
     config = WorkerConfig(rank=0, world_size=1, num_workers=0, global_error_handler=handler)
     data = get_val_dataset(
@@ -231,7 +232,7 @@ def test_a_virtual_epoch_ends_with_data_that_ends(folder):
 # ---------------------------------------------------------------- lengths
 
 
-@pytest.mark.parametrize("world_size, lengths", [(1, [7]), (2, [4, 4]), (3, [3, 3, 2])])
+@pytest.mark.parametrize(("world_size", "lengths"), [(1, [7]), (2, [4, 4]), (3, [3, 3, 2])])
 def test_the_length_is_the_number_of_items_of_a_rank(folder, world_size, lengths):
     found = []
     for rank in range(world_size):

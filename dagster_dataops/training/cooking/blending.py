@@ -160,7 +160,7 @@ class ShuffledRuns(UnaryStage):
                 "allow: its shards are remote or compressed; use shuffle_buffer_size"
             )
             raise StreamDefinitionError(self.name, reason)
-        return _RunCursor(access, derive_seed(context.seed, self.path), self)
+        return _RunOrderCursor(access, derive_seed(context.seed, self.path), self)
 
     @override
     def items(self) -> Iterator[Any]:
@@ -177,7 +177,7 @@ class ShuffledRuns(UnaryStage):
         return found
 
 
-class _RunCursor(RandomCursor):
+class _RunOrderCursor(RandomCursor):
     def __init__(self, access: RandomAccess, seed: int, stage: ShuffledRuns) -> None:
         super().__init__(access, seed, ShardSlice())
         self._stage = stage

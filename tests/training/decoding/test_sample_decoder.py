@@ -19,7 +19,7 @@ def array_file(array):
 
 
 @pytest.mark.parametrize(
-    "name, data, value",
+    ("name", "data", "value"),
     [
         ("a.txt", "é".encode(), "é"),
         ("a.transcript", b"x", "x"),
@@ -51,7 +51,7 @@ def test_arrays_are_read_without_code():
 
 
 @pytest.mark.parametrize(
-    "form, shape, dtype, first",
+    ("form", "shape", "dtype", "first"),
     [
         ("rgb8", (4, 6, 3), "uint8", [200, 200, 200]),
         ("rgba8", (4, 6, 4), "uint8", [200, 200, 200, 255]),
@@ -67,7 +67,7 @@ def test_images_become_arrays(form, shape, dtype, first):
 
 
 @pytest.mark.parametrize(
-    "form, mode", [("pil", "RGB"), ("pilrgb", "RGB"), ("pill", "L"), ("pilrgba", "RGBA")]
+    ("form", "mode"), [("pil", "RGB"), ("pilrgb", "RGB"), ("pill", "L"), ("pilrgba", "RGBA")]
 )
 def test_images_stay_images_of_pillow(form, mode):
     made = SampleDecoder(image_decode=form).decode("a.png", png(200, "L"))
@@ -75,7 +75,7 @@ def test_images_stay_images_of_pillow(form, mode):
 
 
 @pytest.mark.parametrize(
-    "form, shape", [("torchrgb", (3, 4, 6)), ("torch", (3, 4, 6)), ("torchl8", (4, 6))]
+    ("form", "shape"), [("torchrgb", (3, 4, 6)), ("torch", (3, 4, 6)), ("torchl8", (4, 6))]
 )
 def test_images_become_tensors(form, shape):
     torch = pytest.importorskip("torch")
@@ -91,7 +91,7 @@ def test_other_forms_of_images_are_refused(form):
 
 
 @pytest.mark.parametrize(
-    "name, data",
+    ("name", "data"),
     [
         ("000.png", b"no image"),
         ("000.json", b"{"),

@@ -44,7 +44,7 @@ def test_a_dataset_makes_samples_of_the_type_that_it_declares(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "fields, field, value",
+    ("fields", "field", "value"),
     [
         ("{image: png, caption: 'json[caption]'}", "caption", "json 1"),
         ("{image: 'jpg,png', caption: 'json[boxes][1][0]'}", "caption", 1),
@@ -177,7 +177,7 @@ def joined(text, image):
 
 
 @pytest.mark.parametrize(
-    "config, error, message",
+    ("config", "error", "message"),
     [
         (
             f"{ENERGON}CaptionSample\nfield_map: {{a: txt}}\n",
@@ -227,7 +227,7 @@ def test_a_store_belongs_to_crude_datasets(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "config, message",
+    ("config", "message"),
     [
         (f"{ENERGON}TextSample\nfield_map: {{text: nope}}\n", "has no nope; its parts"),
         (f"{WITH_LOADER}wrong\n", "returned a list"),

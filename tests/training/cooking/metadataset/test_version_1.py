@@ -62,7 +62,7 @@ def test_files_of_both_versions_can_contain_one_another(folder):
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("\nsplits: {train: {datasets: [{path: a, aux: {}}]}}", "version 1 has no such key"),
         ("\nsplits: {train: {blend: [{path: a}]}}", "version 1 has no such key"),

@@ -1,4 +1,4 @@
-from collections import namedtuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,7 +18,10 @@ from dagster_dataops import (
 )
 from tests.training.cooking.mixtures import cook_text, dataset
 
-Pair = namedtuple("Pair", "a b")
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
 
 
 @edataclass
@@ -123,9 +126,9 @@ def test_a_task_encoder_makes_batches_of_a_class_which_are_made_again_by_their_k
 
 
 def test_a_task_encoder_converts_samples_and_batches(folder):
-    assert list(val(folder, raw_batch_type=dict))[0]["text"] == [f"a {n}" for n in range(4)]
-    batch = list(val(folder, raw_batch_type=dict, batch_type=TextBatch))[0]
+    assert next(iter(val(folder, raw_batch_type=dict)))["text"] == [f"a {n}" for n in range(4)]
+    batch = next(iter(val(folder, raw_batch_type=dict, batch_type=TextBatch)))
     assert type(batch) is TextBatch
-    encoded = list(val(folder, encoded_sample_type=dict))[0]
+    encoded = next(iter(val(folder, encoded_sample_type=dict)))
     assert type(encoded[0]) is dict
-    assert [type(one) for one in list(val(folder))[0]] == [TextSample] * 4
+    assert [type(one) for one in next(iter(val(folder)))] == [TextSample] * 4
