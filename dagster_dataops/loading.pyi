@@ -25,4 +25,3 @@ from dagster_dataops.training.loading.seed_generator import SeedGenerator as See
 from dagster_dataops.training.loading.sequential import (
     SequentialReadingService as SequentialReadingService,
 )
-from dagster_dataops.training.loading.worker_config import WorkerConfig as WorkerConfig
