@@ -209,7 +209,7 @@ from dagster_dataops.training.cooking.samples import OCRSample as OCRSample
 from dagster_dataops.training.cooking.samples import VQASample as VQASample
 from dagster_dataops.training.filestores.source_info import SourceInfo as SourceInfo
 from dagster_dataops.training.cooking.restoring import restore_record as restore_record
-from dagster_dataops.training.filestores.energon_preparation import (
+from dagster_dataops.training.filestores.energon.energon_preparation import (
     prepare_energon as prepare_energon,
 )
 from dagster_dataops.training.cooking.metadataset.metadataset_streams import (

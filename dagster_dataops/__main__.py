@@ -16,7 +16,7 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.pipelines.tracing.tracer import trace
-from dagster_dataops.training.filestores.energon_preparation import prepare_energon
+from dagster_dataops.training.filestores.energon.energon_preparation import prepare_energon
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

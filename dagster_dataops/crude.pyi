@@ -63,7 +63,7 @@ from dagster_dataops.training.decoding.sample_decoder import SampleDecoder as Sa
 from dagster_dataops.training.filestores.cache_pool import CachePool as CachePool
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool
 from dagster_dataops.training.filestores.cache_pool import NoCachePool as NoCachePool
-from dagster_dataops.training.filestores.energon_preparation import (
+from dagster_dataops.training.filestores.energon.energon_preparation import (
     prepare_energon as prepare_energon,
 )
 from dagster_dataops.training.filestores.lazy_files import Lazy as Lazy

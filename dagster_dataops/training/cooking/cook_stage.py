@@ -17,13 +17,13 @@ from dagster_dataops.training.cooking.cookers import (
     chosen_cooker,
 )
 from dagster_dataops.training.cooking.crude_sources import CrudeSource
-from dagster_dataops.training.cooking.stores_of_samples import PrimaryStore, opened_stores
+from dagster_dataops.training.cooking.typed_samples import TypedSamples
 from dagster_dataops.training.decoding.decode_store import DecodeFileStore
 from dagster_dataops.training.decoding.sample_decoder import Decoder, FileDecoder, decoded_parts
-from dagster_dataops.training.decoding.typed_samples import TypedSamples
 from dagster_dataops.training.filestores.cache_pool import NoCachePool
-from dagster_dataops.training.filestores.declared_samples import DeclaredSamples
+from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples
 from dagster_dataops.training.filestores.store import FileStore
+from dagster_dataops.training.filestores.stores_of_samples import PrimaryStore, opened_stores
 
 
 class BoundCooker:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems
 from dagster_dataops.streams.core.stage import ReadContext, SourceStage
-from dagster_dataops.training.filestores.declared_samples import DeclaredSamples
+from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples
 from dagster_dataops.training.filestores.store import FileStore
 
 DECLARED: Final = "declared"  # in a line of an index

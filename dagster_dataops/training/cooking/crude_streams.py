@@ -30,9 +30,8 @@ from dagster_dataops.training.cooking.cookers import Cookers, listed_cookers
 from dagster_dataops.training.cooking.crude_lines import CrudeFolder, CrudeLines
 from dagster_dataops.training.cooking.crude_sources import CrudeSource, SourceLabels
 from dagster_dataops.training.cooking.crude_tars import BLOCK_BYTES, TarSamples
-from dagster_dataops.training.cooking.stores_of_samples import absolute_aux
 from dagster_dataops.training.decoding.sample_decoder import Decoder
-from dagster_dataops.training.filestores.energon_layout import (
+from dagster_dataops.training.filestores.energon.energon_layout import (
     ShardedDataset,
     exists,
     is_prepared,
@@ -42,6 +41,7 @@ from dagster_dataops.training.filestores.energon_layout import (
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.store import FileStore
 from dagster_dataops.training.filestores.store_opening import absolute
+from dagster_dataops.training.filestores.stores_of_samples import absolute_aux
 from dagster_dataops.training.filestores.tar_store import TarStore
 from dagster_dataops.training.filestores.tars.shard_scan import TarShard
 

@@ -20,7 +20,7 @@ from dagster_dataops.streams.core.stage import BlockwiseCursor, ReadContext, Sou
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_sets import identity
 from dagster_dataops.training.cooking.crude_sources import CrudeSource, IndexRows, Row
-from dagster_dataops.training.filestores.energon_layout import (
+from dagster_dataops.training.filestores.energon.energon_layout import (
     ShardedDataset,
     prepared_counts,
     with_all_shards,

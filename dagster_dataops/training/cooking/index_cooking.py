@@ -17,13 +17,13 @@ from dagster_dataops.training.cooking.cookers import Cooker, chosen_cooker
 from dagster_dataops.training.cooking.crude_sources import DECLARED, Row
 from dagster_dataops.training.cooking.crude_tars import shard_version
 from dagster_dataops.training.cooking.joined_samples import Joiner, joined_sample, no_primary
-from dagster_dataops.training.cooking.stores_of_samples import opened_stores
 from dagster_dataops.training.decoding.sample_decoder import Decoder
-from dagster_dataops.training.filestores.declared_samples import DeclaredSamples
-from dagster_dataops.training.filestores.energon_layout import joined
+from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples
+from dagster_dataops.training.filestores.energon.energon_layout import joined
 from dagster_dataops.training.filestores.source_info import new_sample
 from dagster_dataops.training.filestores.store import FileStore
 from dagster_dataops.training.filestores.store_opening import file_store
+from dagster_dataops.training.filestores.stores_of_samples import opened_stores
 from dagster_dataops.training.filestores.tars.open_shards import OpenShards
 from dagster_dataops.training.filestores.tars.shard_scan import BY_TARFILE, TarShard
 

@@ -24,7 +24,7 @@ from dagster_dataops.training.cooking.crude_sources import (
     RowsByNumber,
     SourceByNumber,
 )
-from dagster_dataops.training.decoding.typed_samples import TypedSamples
+from dagster_dataops.training.cooking.typed_samples import TypedSamples
 from dagster_dataops.training.filestores.store import FileStore
 
 NonMatch: TypeAlias = Literal["error", "skip", "none"]

@@ -1,11 +1,11 @@
 """`ImageMetadata`, `AVMetadata`: what is known of a media file without its pixels and samples."""
 
 import io
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dagster_dataops.errors import MissingExtraError
-from dagster_dataops.training.cooking.samples import edataclass
-from dagster_dataops.training.filestores.media_table import MediaFacts
+from dagster_dataops.training.filestores.energon.media_table import MediaFacts
 
 IMAGES: Final = frozenset(
     ["bmp", "gif", "ico", "j2k", "jp2", "jpeg", "jpg", "jpx", "png", "tif", "tiff", "webp"]
@@ -17,7 +17,7 @@ MEDIA: Final = IMAGES | AUDIO_AND_VIDEO
 """The suffixes of the files that have metadata."""
 
 
-@edataclass
+@dataclass(frozen=True, kw_only=True)
 class ImageMetadata:
     """Facts of an image.
 
@@ -34,7 +34,7 @@ class ImageMetadata:
     mode: str
 
 
-@edataclass
+@dataclass(frozen=True, kw_only=True)
 class AVMetadata:
     """Facts of a sound or a film; ``None`` for what it does not have.
 

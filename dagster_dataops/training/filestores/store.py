@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from dagster_dataops.errors import AuxFileMissingError, PathEscapeError
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.streams.files.remote import is_url
-from dagster_dataops.training.filestores.media_table import read_media_facts
+from dagster_dataops.training.filestores.energon.media_table import read_media_facts
 from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info
 
 _METADATA: Final = "dagster_dataops.training.decoding.media_metadata"  # it imports stores

@@ -14,7 +14,7 @@ from dagster_dataops import (
 )
 from dagster_dataops.errors import AuxFileMissingError, InputError
 from dagster_dataops.training.filestores.lazy_files import with_lazy_files
-from tests.training.decoding.conftest import captions
+from tests.training.declared import captions
 
 PIL = SampleDecoder(image_decode="pil")
 

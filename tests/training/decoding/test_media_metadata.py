@@ -16,7 +16,7 @@ from dagster_dataops import (
 )
 from dagster_dataops.__main__ import main
 from dagster_dataops.errors import AuxFileMissingError, InputError
-from tests.training.decoding.conftest import png
+from tests.training.declared import png
 from tests.training.filestores.shards import write_tar
 
 

@@ -9,7 +9,7 @@ import pytest
 from dagster_dataops import Cooker, SampleDecoder, crude
 from dagster_dataops.errors import ConfigurationError, MissingExtraError
 from tests.each import each
-from tests.training.decoding.conftest import captions, png
+from tests.training.declared import captions, png
 
 
 def array_file(array):

@@ -23,7 +23,7 @@ from dagster_dataops.training.cooking.metadataset.metadataset_grammar import (
     splits_of,
 )
 from dagster_dataops.training.cooking.metadataset.metadataset_nodes import YamlNode, parse
-from dagster_dataops.training.filestores.energon_layout import read_text
+from dagster_dataops.training.filestores.energon.energon_layout import read_text
 from dagster_dataops.training.filestores.store_opening import absolute
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")

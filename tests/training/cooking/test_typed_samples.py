@@ -20,7 +20,7 @@ from dagster_dataops.errors import CookerError, InputError, PathEscapeError
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.each import each
 from tests.training.cooking.mixtures import cook_text, dataset, store, written
-from tests.training.decoding.conftest import ENERGON, captions
+from tests.training.declared import ENERGON, captions
 
 PIL = SampleDecoder(image_decode="pil")
 TEXTS = f"{ENERGON}TextSample\nfield_map: {{text: txt}}\n"

@@ -13,7 +13,7 @@ from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.listing import relative_path
 from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.streams.files.remote import file_system, is_url, source_error
-from dagster_dataops.training.filestores.declared_samples import (
+from dagster_dataops.training.filestores.energon.declared_samples import (
     OF_TYPE,
     DeclaredSamples,
     declared_samples,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.confined_names import confined
 from dagster_dataops.streams.files.remote import is_url
-from dagster_dataops.training.filestores.field_access import Steps, alternatives
+from dagster_dataops.training.filestores.energon.field_access import Steps, alternatives
 
 OF_TYPE: Final = ("sample_type", "field_map", "sample_loader")
 """The keys of ``dataset.yaml`` that crude datasets do not have."""

@@ -24,12 +24,12 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.files.remote import is_url
-from dagster_dataops.training.filestores.energon_layout import (
+from dagster_dataops.training.filestores.energon.energon_layout import (
     META,
     ShardedDataset,
     sharded_dataset,
 )
-from dagster_dataops.training.filestores.media_table import MediaFacts, write_media_table
+from dagster_dataops.training.filestores.energon.media_table import MediaFacts, write_media_table
 from dagster_dataops.training.filestores.tars.shard_scan import (
     END,
     KEY,

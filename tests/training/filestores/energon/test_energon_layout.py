@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.training.filestores.energon_layout and prepared_index."""
+"""Tests of dagster_dataops.training.filestores.energon.energon_layout and prepared_index."""
 
 import json
 import sqlite3
@@ -14,7 +14,7 @@ from dagster_dataops.errors import (
     StreamDefinitionError,
 )
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.training.filestores.energon_layout import expanded
+from dagster_dataops.training.filestores.energon.energon_layout import expanded
 from dagster_dataops.training.filestores.tars.shard_scan import END, START, TarShard, scan
 from tests.training.filestores.shards import CRUDE, dataset, samples, write_prepared, write_tar
 
