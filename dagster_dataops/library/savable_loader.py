@@ -13,6 +13,7 @@ from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnErro
 from dagster_dataops.training.cooking.restoring import restore_record
 from dagster_dataops.training.filestores.cache_pool import CachePool
 from dagster_dataops.training.loading.distributed import DistributedReadingService
+from dagster_dataops.training.loading.iteration import DataLoader2Iterator
 from dagster_dataops.training.loading.loader import DataLoader2
 from dagster_dataops.training.loading.multi_processing import MultiProcessingReadingService
 from dagster_dataops.training.loading.reading_service import ReadingServiceInterface
@@ -33,27 +34,29 @@ _VIRTUAL: Final = "virtual_epoch"  # in a state: the items of the present virtua
 class SavableLoader(DataLoader2):
     """`DataLoader2` with Energon's names for its position.
 
-    If the dataset never ends, each loop goes on where the last one was left, as in Energon.
+    A loop goes on where the last one was left, as in Energon; at the end of an epoch the next one
+    begins.
 
     Attributes:
         dataset: The dataset of `get_savable_loader`; ``None`` for a loader made otherwise.
     """
 
     dataset: TrainingDataset | None = None
-    _is_endless = False
-    _running: Any = None  # the iterator that further loops go on with
+    _running: DataLoader2Iterator | None = None  # that with which further loops go on
     _in_epoch = 0  # the items of the present virtual epoch
 
     @override
     def __iter__(self) -> Any:
-        """Return an iterator over the next epoch, or over the next virtual epoch."""
+        """Return an iterator over the rest of the epoch, or of the virtual epoch."""
         length = 0 if self.dataset is None else self.dataset.virtual_epoch_length
         if length:
             self._in_epoch %= length
             return self._virtual_epoch(length)
-        if not self._is_endless:
-            return super().__iter__()
-        if self._running is None:
+        return self._iterator()
+
+    def _iterator(self) -> DataLoader2Iterator:
+        """Return the iterator of the present epoch, or of the next one if that has ended."""
+        if self._running is None or self._running.has_ended:
             self._running = super().__iter__()
         return self._running
 
@@ -63,13 +66,11 @@ class SavableLoader(DataLoader2):
         self._running, self._in_epoch = None, 0
 
     def _virtual_epoch(self, length: int) -> Iterator[Any]:
-        if self._running is None:
-            self._running = super().__iter__()
-        for item in islice(self._running, length - self._in_epoch):
+        for item in islice(self._iterator(), length - self._in_epoch):
             self._in_epoch += 1
             yield item
         if self._in_epoch < length:  # the dataset has ended
-            self._running, self._in_epoch = None, 0
+            self._in_epoch = 0
 
     def __len__(self) -> int:
         """Return the number of items of an epoch for this rank, as `len` of the dataset."""
@@ -176,7 +177,7 @@ def get_savable_loader(
         ),
         reading_service=_service(config, num_workers),
     )
-    loader.dataset, loader._is_endless = dataset, dataset.stream().is_infinite()  # noqa: SLF001
+    loader.dataset = dataset
     return loader
 
 

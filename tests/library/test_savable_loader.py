@@ -87,7 +87,9 @@ def test_a_state_of_one_rank_can_be_loaded_by_two(folder):
     assert sorted(shared) == sorted(key for batch in rest for key in batch)
 
 
-def test_loops_over_endless_data_go_on_where_the_last_one_was_left(folder):
+def test_loops_go_on_where_the_last_one_was_left(folder):
+    finite = get_savable_loader(train(folder, repeat=False))
+    assert [len(keys(islice(finite, 2))), len(keys(finite)), len(keys(finite))] == [2, 3, 5]
     loader = get_savable_loader(train(folder))
     found = keys(islice(loader, 3)) + keys(islice(loader, 4))
     assert found == keys(islice(get_savable_loader(train(folder)), 7))
@@ -97,7 +99,8 @@ def test_loops_over_endless_data_go_on_where_the_last_one_was_left(folder):
 
 def test_a_config_describes_its_process_and_checks_its_values():
     config = WorkerConfig.default_worker_config(num_workers=3)
-    assert config.config() == {"rank": 0, "world_size": 1, "num_workers": 3}
+    place = {"rank": 0, "world_size": 1, "num_workers": 3}
+    assert config.config() == {**place, "data_parallel_group": None}
     assert config == WorkerConfig(rank=0, world_size=1, num_workers=3, seed_offset=4)
     with pytest.raises(StreamDefinitionError, match="below world_size"):
         WorkerConfig(rank=2, world_size=2, num_workers=0)

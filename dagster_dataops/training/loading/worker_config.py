@@ -109,15 +109,19 @@ class WorkerConfig:
         )
 
     def config(self) -> dict[str, Any]:
-        """Return rank, world size and number of workers."""
+        """Return rank, world size, number of workers, and the size of the group if there is one."""
+        group = self.data_parallel_group
+        return {**self._place(), "data_parallel_group": None if group is None else group.size()}
+
+    def _place(self) -> dict[str, int]:
         names = ("rank", "world_size", "num_workers")
         return {name: getattr(self, name) for name in names}
 
     @override
     def __eq__(self, other: object) -> bool:
         """Return whether rank, world size and number of workers are equal."""
-        return isinstance(other, WorkerConfig) and self.config() == other.config()
+        return isinstance(other, WorkerConfig) and self._place() == other._place()
 
     @override
     def __hash__(self) -> int:
-        return hash(tuple(self.config().values()))
+        return hash(tuple(self._place().values()))
