@@ -19,6 +19,7 @@ from dagster_dataops.training.filestores.cache_pool import CachePool, NoCachePoo
 from dagster_dataops.training.loading.worker_config import WorkerConfig
 
 _TRAIN: Final = "train"
+_PARALLEL: Final = 16  # runs that are read at once, as in Energon
 _ALONE: Final = WorkerConfig(rank=0, world_size=1, num_workers=0)
 
 
@@ -165,7 +166,7 @@ def get_train_dataset(
     packing_buffer_size: int | None = None,
     shuffle_buffer_size: int | None = None,
     max_samples_per_sequence: int | None = 0,
-    parallel_shard_iters: int = 16,
+    parallel_shard_iters: int | None = None,
     virtual_epoch_length: int = 0,
     shuffle_over_epochs_multiplier: int | None = 1,
     repeat: bool = True,
@@ -186,7 +187,7 @@ def get_train_dataset(
         shuffle_buffer_size: The number of samples of each shuffled window; ``None`` for none.
         max_samples_per_sequence: The samples are read in runs of at most this number, whose order
             is another in each epoch; ``None`` for runs of whole shards. 0 reads in order.
-        parallel_shard_iters: The number of runs that are read at once.
+        parallel_shard_iters: The number of runs that are read at once; ``None`` for 16.
         virtual_epoch_length: The number of items of this rank after which a loop over the loader
             ends; the next loop goes on from there. 0 for no end.
         shuffle_over_epochs_multiplier: ``None`` reads in order, whatever
@@ -205,7 +206,8 @@ def get_train_dataset(
     configs = {"dataset_config": dataset_config, "split_config": split_config}
     samples = _samples(path, split_part, seed, configs, training=True)
     if max_samples_per_sequence != 0 and shuffle_over_epochs_multiplier is not None:
-        samples = _shuffled(samples, max_samples_per_sequence, parallel_shard_iters)
+        parallel = _PARALLEL if parallel_shard_iters is None else parallel_shard_iters
+        samples = _shuffled(samples, max_samples_per_sequence, parallel)
     if repeat and not samples.is_infinite():
         samples = samples.repeat()
     elif not repeat and samples.is_infinite():

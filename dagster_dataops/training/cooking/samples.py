@@ -159,6 +159,16 @@ class Sample(dict[str, Any]):
         return cls(**{**basic_sample_keys(base), **fields})
 
     @classmethod
+    def extend(cls, src: Mapping[str, Any], **fields: Any) -> Self:
+        """Return a sample with the fields and keys of another one, and further fields.
+
+        Args:
+            src: The sample, of a class that this one inherits from.
+            **fields: The further fields; they replace those of ``src``.
+        """
+        return cls(**{**src, **fields})
+
+    @classmethod
     def from_joined(cls, *samples: Mapping[str, Any] | None) -> Self:
         """Return a sample with the fields of joined samples; those of later ones win.
 
