@@ -17,7 +17,7 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.pipelines.tracing.tracer import trace
-from dagster_dataops.training.filestores.energon_preparation import prepare_energon
+from dagster_dataops.training.filestores.energon.energon_preparation import prepare_energon
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +50,12 @@ def _trace(given: argparse.Namespace) -> str:
 
 def _prepare(given: argparse.Namespace) -> str:
     split = dict(given.split) if given.split else None
-    counts = prepare_energon(given.folder, split=split, overwrite=given.overwrite)
+    counts = prepare_energon(
+        given.folder,
+        split=split,
+        overwrite=given.overwrite,
+        media_metadata=given.media_metadata,
+    )
     return f"{counted(sum(counts.values()), 'samples')} in {counted(len(counts), 'shards')}"
 
 
@@ -153,6 +158,9 @@ def _add_prepare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="share of the shards of each part, as in train=9 val=1; by default all are train",
     )
     command.add_argument("--overwrite", action="store_true", help="replace an earlier preparation")
+    command.add_argument(
+        "--media-metadata", action="store_true", help="write down sizes of images and durations"
+    )
 
 
 def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

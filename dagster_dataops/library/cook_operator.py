@@ -8,6 +8,7 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.training.cooking.cookers import Cookers, chosen_cooker, listed_cookers
 from dagster_dataops.training.cooking.index_cooking import IndexCooker
+from dagster_dataops.training.decoding.sample_decoder import Decoder
 
 if TYPE_CHECKING:
     from dagster_dataops.training.cooking.crude_streams import CrudePipeline, CrudeStream
@@ -28,10 +29,11 @@ class Cook(_group):
         cookers: Any,
         cache_pool: Any = None,
         storage_options: Mapping[str, Any] | None = None,
+        decoder: Any = "auto",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._cooker = IndexCooker(listed_cookers(cookers), cache_pool, storage_options)
+        self._cooker = IndexCooker(listed_cookers(cookers), cache_pool, storage_options, decoder)
 
     def forward(self, row: dict) -> Any:  # type: ignore[type-arg]
         return self._cooker(row)
@@ -43,14 +45,17 @@ class Cook(_group):
             CookerError: No cooker fits, or its parameters do not.
         """
         for one in source.sources:
-            chosen_cooker(self._cooker.cookers, one.labels.subflavors, one.labels.aux, one.place)
+            if not one.is_typed:
+                labels = one.labels
+                chosen_cooker(self._cooker.cookers, labels.subflavors, labels.aux, one.place)
 
 
 def cook(
-    cookers: Cookers,
+    cookers: Cookers = (),
     cache_pool: Any = None,
     *,
     storage_options: Mapping[str, Any] | None = None,
+    decoder: Decoder = "auto",
     **settings: Any,
 ) -> Operator:
     """Return the operator that makes records of a crude source, for a node of a pipeline.
@@ -60,18 +65,21 @@ def cook(
 
     Args:
         cookers: Cookers or functions, in order; the first one whose subflavors a dataset has is
-            used.
+            used. A dataset that declares its ``sample_type`` needs none.
         cache_pool: The cache pool for cookers that need one.
         storage_options: Arguments of fsspec's file systems, for example credentials.
+        decoder: Makes values of the bytes of parts; see `CrudeStream.cook`.
         **settings: Execution settings, such as ``_max_workers=8``.
 
     Raises:
         CookerError: A cooker is not a function.
     """
+    decoding = {} if decoder == "auto" else {"decoder": decoder}
     found: Operator = Cook(
         cookers=listed_cookers(cookers),
         cache_pool=cache_pool,
         storage_options=storage_options,
+        **decoding,
         **settings,
     )
     return found

@@ -1,20 +1,32 @@
 """`DefaultTaskEncoder`: the steps from crude samples to training items, in Energon's names."""
 
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
+from types import CodeType
 from typing import Any, Final, Generic, TypeVar
 
 from dagster_dataops.data import run_operator
-from dagster_dataops.errors import PipelineDefinitionError, StreamDefinitionError
+from dagster_dataops.errors import (
+    DataPipelineError,
+    PipelineDefinitionError,
+    StreamDefinitionError,
+)
 from dagster_dataops.library.cook_operator import cook
+from dagster_dataops.library.sample_batches import batched_as, converted
 from dagster_dataops.operators.outcomes.packed_window import forward_window
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import Pipeline, pipeline
 from dagster_dataops.records import Record
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
+from dagster_dataops.streams.factories import read_sequence
+from dagster_dataops.streams.stages.mapping import IndexedMap, current_index
 from dagster_dataops.training.cooking.cookers import Cooker
 from dagster_dataops.training.cooking.crude_streams import CrudeStream
+from dagster_dataops.training.cooking.group_batches import GroupBatches
 from dagster_dataops.training.cooking.restored_seeds import with_restored_seeds
 from dagster_dataops.training.cooking.samples import Sample
+from dagster_dataops.training.decoding.sample_decoder import Decoder
 from dagster_dataops.training.filestores.lazy_files import with_lazy_files
 
 F = TypeVar("F")
@@ -22,6 +34,9 @@ S1 = TypeVar("S1")
 S2 = TypeVar("S2")
 B1 = TypeVar("B1")
 B2 = TypeVar("B2")
+
+SAMPLE: Final = "sample"
+BATCH: Final = "batch"
 
 _REGISTRY: Final = OperatorRegistry(run_operator)
 _group: Any = _REGISTRY.new_group("encoder")
@@ -95,6 +110,39 @@ class Pack(_group):
         return self._pack(samples)
 
 
+def _current(name: str, *kinds: str) -> int:
+    """Return the number of the item that a step processes.
+
+    Raises:
+        DataPipelineError: No step of these kinds runs.
+    """
+    found = current_index()
+    if found is None or found.kind not in kinds:
+        steps = "batch() and encode_batch()" if kinds == (BATCH,) else "steps of the task encoder"
+        msg = (
+            f"{name} is known while {steps} run for a loader or a dataset; a method of the class "
+            "must name it, and no item is made again then"
+        )
+        raise DataPipelineError(msg)
+    return found.number
+
+
+def _stream_of(step: Callable[[Any], Iterable[Any]], item: Any) -> DataPipelineBuilder:
+    return read_sequence(list(step(item)))
+
+
+def _code_of(method: object) -> CodeType | None:
+    function = getattr(method, "__func__", method)
+    return getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+
+
+def _names_in(code: CodeType | None) -> Iterator[str]:
+    if code is not None:
+        yield from code.co_names
+        for one in code.co_consts:
+            yield from _names_in(one) if isinstance(one, CodeType) else ()
+
+
 class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
     """The steps from crude samples to training items. Subclasses override what they need.
 
@@ -102,14 +150,57 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
 
     Attributes:
         cookers: The cookers, in order; the first one that takes the subflavors of a dataset is
-            used.
+            used. Datasets that declare their ``sample_type`` need none.
+        decoder: Makes values of the bytes of parts and of files of stores, such as a
+            `SampleDecoder`; ``None`` for bytes. ``auto``: bytes for cookers, values for datasets
+            that declare their ``sample_type``.
+
+    Args:
+        encoded_sample_type: The class of encoded samples, ``dict``, or ``None`` to keep the class.
+        raw_batch_type: The class of batches, such as one of `Batch`; ``dict``; or ``None`` for
+            lists.
+        batch_type: The class of encoded batches, ``dict``, or ``None`` to keep the class.
     """
 
     cookers: Sequence[Cooker | Callable[..., Any]] = ()
+    decoder: Decoder = "auto"
+    _encoded_sample_type: type | None = None
+    _raw_batch_type: type | None = None
+    _batch_type: type | None = None
+
+    def __init__(
+        self,
+        *,
+        encoded_sample_type: type | None = None,
+        raw_batch_type: type | None = None,
+        batch_type: type | None = None,
+    ) -> None:
+        self._encoded_sample_type = encoded_sample_type
+        self._raw_batch_type, self._batch_type = raw_batch_type, batch_type
+
+    @property
+    def current_sample_index(self) -> int:
+        """The number of the present call of a step, counted from 0: different in every process.
+
+        Raises:
+            DataPipelineError: No step runs.
+        """
+        return _current("current_sample_index", SAMPLE, BATCH)
+
+    @property
+    def current_batch_index(self) -> int:
+        """The number of the batch that `batch` or `encode_batch` makes, counted from 0.
+
+        Without batches, it is that of the sample.
+
+        Raises:
+            DataPipelineError: None of them runs.
+        """
+        return _current("current_batch_index", BATCH)
 
     def encode_sample(self, sample: Any) -> Any:
-        """Return the encoded sample; called for each cooked one."""
-        return sample
+        """Return the encoded sample; called for each cooked one. A generator may yield several."""
+        return converted(sample, self._encoded_sample_type)
 
     def preencode_sample(self, sample: Any) -> Any:
         """Return the sample that is packed, in place of `encode_sample`."""
@@ -128,21 +219,37 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         raise NotImplementedError
 
     def batch(self, samples: list[Any]) -> Any:
-        """Return the batch of a list of samples; the list itself by default.
+        """Return the batch of a list of samples: of ``raw_batch_type``, or else the list itself.
 
-        A batch has no restore key of its own, unlike in Energon: keep those of its samples, as in
-        ``{"__restore_key__": [one["__restore_key__"] for one in samples]}``. `restore_record` makes
-        the batch again of this list.
+        A batch of a class of `Batch` has the list of the keys of its samples as its own key. Keep
+        them in others: ``{"__restore_key__": [one["__restore_key__"] for one in samples]}``.
+        `restore_record` makes the batch again of this list.
         """
-        return samples
+        if self._raw_batch_type is None:
+            return samples
+        return batched_as(self._raw_batch_type, samples)
+
+    def batch_group_criterion(self, sample: Any) -> tuple[Hashable, int | None]:
+        """Return the group of a sample, whose batches have samples of this group alone.
+
+        Also the size of its batches; ``None`` for the ``batch_size`` of the dataset. Groups are
+        used if this method is overridden.
+        """
+        del sample
+        return None, None
 
     def encode_batch(self, batch: Any) -> Any:
-        """Return the encoded batch."""
-        return batch
+        """Return the encoded batch; by default the batch as ``batch_type``, if it is given."""
+        return converted(batch, self._batch_type)
 
     def pack_group(self, samples: list[Any]) -> Any:
         """Return the pack of a group, after `postencode_sample` of each sample."""
         return self.pack_selected_samples([self.postencode_sample(one) for one in samples])
+
+    @property
+    def makes_groups(self) -> bool:
+        """Whether `batch_group_criterion` is overridden."""
+        return self._overrides("batch_group_criterion")
 
     def _overrides(self, *names: str) -> bool:
         own, default = type(self), DefaultTaskEncoder
@@ -172,6 +279,7 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         packing_buffer_size: int | None = None,
         batch_size: int | None = None,
         batch_drop_last: bool = False,
+        batches: bool = True,
     ) -> DataPipelineBuilder:
         """Return the stream of training items of crude samples.
 
@@ -182,27 +290,75 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
             packing_buffer_size: The number of samples of each packed window.
             batch_size: The number of items of a batch; ``None`` for no batches.
             batch_drop_last: Whether to drop the last batch if it is not full.
+            batches: Whether items are batches, with ``batch_size`` or `batch_group_criterion`.
 
         Raises:
             CookerError: No cooker fits a dataset, or its parameters do not.
             StreamDefinitionError: A method is missing, or a size is invalid.
         """
         self._check_packing(packing_buffer_size)
-        made: DataPipelineBuilder = crude.cook(list(self.cookers), cache_pool)
         packs = packing_buffer_size is not None
-        if self._overrides("encode_sample", *(("preencode_sample",) if packs else ())):
-            made = made.map(self.preencode_sample if packs else self.encode_sample)
+        made: DataPipelineBuilder = crude.cook(list(self.cookers), cache_pool, decoder=self.decoder)
+        groups = batches and self.makes_groups
+        encode = self._encode(packs=packs)
+        if encode is not None:
+            several = packs or groups or batch_size is not None
+            made = self._mapped(made, encode, kind=SAMPLE if several else BATCH)
         if shuffle_buffer_size is not None and shuffle_buffer_size > 1:
             made = made.shuffle(shuffle_buffer_size)
         if packing_buffer_size is not None:
             made = made.pack_windows(
                 packing_buffer_size, self.select_samples_to_pack, self.pack_group
             )
-        if batch_size is not None:
+        elif self._overrides("postencode_sample"):
+            made = self._mapped(made, self.postencode_sample, kind=SAMPLE)
+        if groups:
+            criterion = self.batch_group_criterion
+            made = made.then(GroupBatches(made.stage, criterion, batch_size, batch_drop_last))
+        elif batch_size is not None:
             made = made.bucket(batch_size, batch_drop_last)
-            if self._overrides("batch", "encode_batch"):
-                made = made.map([self.batch, self.encode_batch])
-        return made
+        else:
+            return made
+        changes = self._overrides("batch", "encode_batch") or self._raw_batch_type
+        if not changes and self._batch_type is None:
+            return made
+        return self._mapped(made, self.batch, self.encode_batch, kind=BATCH)
+
+    def _encode(self, *, packs: bool) -> Callable[[Any], Any] | None:
+        """Return the step that encodes cooked samples; ``None`` if it changes none."""
+        encodes = self._overrides("encode_sample") or self._encoded_sample_type is not None
+        if self._overrides("preencode_sample") and (packs or not encodes):
+            return self.preencode_sample
+        if not encodes:
+            return None
+        return self.preencode_sample if packs else self.encode_sample
+
+    def _mapped(
+        self, made: DataPipelineBuilder, *steps: Callable[[Any], Any], kind: str
+    ) -> DataPipelineBuilder:
+        """Return a stream with steps applied to each item; a generator yields several items."""
+        *before, last = steps
+        if not inspect.isgeneratorfunction(inspect.unwrap(last)):
+            return self._with_map(made, steps, kind)
+        if before:
+            made = self._with_map(made, tuple(before), kind)
+        return made.yield_from(partial(_stream_of, last))
+
+    def _with_map(
+        self, made: DataPipelineBuilder, steps: tuple[Callable[[Any], Any], ...], kind: str
+    ) -> DataPipelineBuilder:
+        if self._uses_indices():
+            return made.then(IndexedMap(made.stage, steps, kind))
+        return made.map(list(steps))
+
+    def _uses_indices(self) -> bool:
+        """Return whether the code of a method names `current_sample_index` or its like."""
+        own = [one for one in type(self).__mro__ if issubclass(one, DefaultTaskEncoder)]
+        methods = [
+            one for kind in own[: own.index(DefaultTaskEncoder)] for one in vars(kind).values()
+        ]
+        named = {name for one in methods for name in _names_in(_code_of(one))}
+        return not named.isdisjoint(("current_sample_index", "current_batch_index"))
 
     def pipeline(
         self,
@@ -232,9 +388,8 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
             raise PipelineDefinitionError(name, error.reason) from error
         packs = packing_buffer_size is not None
         with pipeline(name) as made:
-            made.cooked = cook(list(self.cookers), cache_pool, **settings)
-            if self._overrides("encode_sample", *(("preencode_sample",) if packs else ())):
-                encode = self.preencode_sample if packs else self.encode_sample
+            made.cooked = cook(list(self.cookers), cache_pool, decoder=self.decoder, **settings)
+            if (encode := self._encode(packs=packs)) is not None:
                 made.encoded = Encode(encode, **settings)
             if packs:
                 made.packed = Pack(

@@ -63,3 +63,13 @@ def tensor_of(values: Sequence[int], kind: Any, size: tuple[int, ...] | None) ->
     """
     made = torch.tensor(values, dtype=kind)
     return made if size is None else made.view(size)
+
+
+def tensor_of_array(array: Any) -> Any:
+    """Return a tensor of a NumPy array; the values are copied."""
+    return torch.from_numpy(array.copy())
+
+
+def stacked(tensors: Sequence[Any]) -> Any:
+    """Return tensors of one shape, stacked along a new first dimension."""
+    return torch.stack(list(tensors))

@@ -228,7 +228,6 @@ REFUSED: Final = {
 }
 """Operators whose run fails at the first record that lacks the column."""
 FAILING: Final = {
-    *((f"documents.{name}", "input_key") for name in OF_DOCUMENTS),
     *((f"documents.{name}", "page_key") for name in OF_PAGES),
     ("sample.Diversity", "vector_key"),
     ("shape.Template", "template"),

@@ -13,7 +13,7 @@ from dagster_dataops.errors import DefinitionError, FileError
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, encode
-from dagster_dataops.training.filestores.energon_preparation import prepare_energon
+from dagster_dataops.training.filestores.energon.energon_preparation import prepare_energon
 from dagster_dataops.training.filestores.sample_names import split_name
 
 BINARY: Final = frozenset(

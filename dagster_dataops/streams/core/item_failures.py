@@ -31,6 +31,10 @@ UNSEEN: Final = object()  # of an item that another process was given
 _LOGGER: Final = logging.getLogger(__name__)
 
 
+class SkipItem(Exception):  # noqa: N818 - it is no error
+    """Raised by a function of a stage to leave an item out: it counts as no failure."""
+
+
 class _LastFailed:
     """The item that failed last in this process."""
 
@@ -267,7 +271,7 @@ class FailureCounter:
         self._first: Exception | None = None  # of those in a row
 
     def settle(self, item: Any, error: Exception, before: object = None) -> object:
-        """Handle one failure, and return `FAILED`.
+        """Handle one failure, and return `FAILED`; an item that is skipped is none.
 
         Args:
             item: The item.
@@ -277,6 +281,8 @@ class FailureCounter:
         Raises:
             Exception: The failure ends the stream.
         """
+        if isinstance(error, SkipItem):
+            return None
         self.in_a_row = self.in_a_row + 1 if before is FAILED else 1
         if self.in_a_row == 1:
             self._first = error

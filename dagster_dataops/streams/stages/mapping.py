@@ -1,8 +1,9 @@
 """``map``, also with random numbers, and ``filter``: functions of one item after another."""
 
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
@@ -113,6 +114,57 @@ class RandomMap(NumberedStage):
                 result = self.counter.settle(item, error, result)
             else:
                 yield result
+        self.counter.end(result)
+
+
+class CurrentIndex(NamedTuple):
+    """The number of the item that an `IndexedMap` processes, counted from 0, and its kind."""
+
+    kind: str
+    number: int
+
+
+_CURRENT: Final[ContextVar[CurrentIndex]] = ContextVar("dataops_current_index")
+
+
+def current_index() -> CurrentIndex | None:
+    """Return the number of the item whose function runs; ``None`` outside of an `IndexedMap`."""
+    return _CURRENT.get(None)
+
+
+@dataclass(eq=False)
+class IndexedMap(NumberedStage):
+    """Apply functions to each item; while they run, `current_index` returns its number.
+
+    Attributes:
+        functions: The functions, in order.
+        kind: What an item is, for `current_index`.
+    """
+
+    name: ClassVar[str] = "map"
+    saved: ClassVar[tuple[str, ...]] = ("failed", "begun")
+    keeps_step: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
+    functions: tuple[Function, ...]
+    kind: str
+
+    @override
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "indexed": True}
+
+    @override
+    def items(self) -> Iterator[Any]:
+        function, result = composed(self.functions), self.counter.before
+        for item in self.source.items():
+            token = _CURRENT.set(CurrentIndex(self.kind, self.next_number()[0]))
+            try:
+                result = function(item)
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+                result = self.counter.settle(item, error, result)
+                continue
+            finally:
+                _CURRENT.reset(token)
+            yield result
         self.counter.end(result)
 
 

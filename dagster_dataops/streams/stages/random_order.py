@@ -1,7 +1,7 @@
 """Read a source in random order without holding its items."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Final, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 from typing_extensions import override
 
@@ -11,6 +11,15 @@ from dagster_dataops.streams.core.seeds import seeded_random
 from dagster_dataops.streams.core.stage import Cursor
 
 OfLast: TypeAlias = Callable[[int], range]
+
+
+class Order(Protocol):
+    """Numbers in an order that can be computed piece by piece."""
+
+    def values_at(self, places: range) -> Sequence[int]:
+        """Return the numbers at some places of the order."""
+        ...
+
 
 _BATCH_SIZE: Final = 64  # places computed together
 
@@ -45,8 +54,8 @@ class RandomCursor(Cursor):
         """
         with self._access.opened() as source:
             item = source.item
-            order = Permutation(source.size, seeded_random(self._seed, self._epoch, 0))
-            places = self._part.places(source.size)
+            order = self.order(source.size)
+            places = self.places(source.size)
             while (groups := min((len(places) - self._passed) // size, _BATCH_SIZE)) > 0:
                 first = self._passed + own
                 expected = self._passed
@@ -62,6 +71,14 @@ class RandomCursor(Cursor):
             self._passed += len(last)
             chosen = of_last(len(last))
             yield from map(item, order.values_at(last[chosen.start : chosen.stop]))
+
+    def places(self, size: int) -> range:
+        """Return the places of the order that this cursor reads, of a source of ``size`` items."""
+        return self._part.places(size)
+
+    def order(self, size: int) -> Order:
+        """Return the order of the numbers below ``size`` in the present epoch."""
+        return Permutation(size, seeded_random(self._seed, self._epoch, 0))
 
     def pass_over(self, count: int) -> None:
         """Go on behind the next ``count`` items without reading them.

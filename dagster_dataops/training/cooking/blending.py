@@ -5,19 +5,26 @@ depends on the seed alone: draw i is the i-th number of the seed.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from functools import partial
+from itertools import accumulate, islice, pairwise
+from random import Random
 from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
 from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.random_access import MISSING
-from dagster_dataops.streams.core.stage import ReadContext, UnaryStage
+from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, ShardSlice
+from dagster_dataops.streams.core.seeds import derive_seed, seeded_random
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, UnaryStage
+from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs
+from dagster_dataops.streams.stages.random_order import RandomCursor
+from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.sampling import DrawingStage
+from dagster_dataops.streams.stages.taking import Take
 from dagster_dataops.training.cooking.crude_sources import CrudeSource, IndexRows
 
 ENTRY: Final = "entry"  # in a line of an index
@@ -120,6 +127,106 @@ class RowRange(UnaryStage):
                 item = items.item(self.passed - 1)
                 if item is not MISSING:
                     yield item
+
+
+@dataclass(eq=False)
+class ShuffledRuns(UnaryStage):
+    """Yield the samples of a source in runs, which are shuffled anew in each epoch.
+
+    A run has consecutive samples of one shard. ``parallel`` runs are read at once: each draw
+    chooses one of them. The state is the seed, the epoch and the number of read samples.
+
+    Attributes:
+        longest: The largest number of samples of a run; ``None`` for whole shards.
+        parallel: The number of runs that are read at once.
+        start: The first sample of the source to read.
+        end: The first sample behind; ``None`` for the end of the source.
+    """
+
+    name: ClassVar[str] = "shuffled_runs"
+    keeps_step: ClassVar[bool] = True
+    upstream: CrudeSource
+    longest: int | None
+    parallel: int
+    start: int = 0
+    end: int | None = None
+
+    @override
+    def open(self, context: ReadContext) -> Cursor:
+        access = self.upstream.access(context)
+        if access is None:
+            reason = (
+                f"max_samples_per_sequence reads by number, which {self.upstream.place} does not "
+                "allow: its shards are remote or compressed; use shuffle_buffer_size"
+            )
+            raise StreamDefinitionError(self.name, reason)
+        return _RunOrderCursor(access, derive_seed(context.seed, self.path), self)
+
+    @override
+    def items(self) -> Iterator[Any]:
+        raise NotImplementedError  # the cursor that `open` returns yields them
+
+    def runs(self, size: int) -> list[range]:
+        """Return the runs of a source of ``size`` samples, in their order there."""
+        end = size if self.end is None else self.end
+        bounds = [one for one in self.upstream.bounds() if self.start < one < end]
+        found = []
+        for first, last in pairwise([self.start, *bounds, end]):
+            step = self.longest or max(1, last - first)
+            found += [range(at, min(at + step, last)) for at in range(first, last, step)]
+        return found
+
+
+class _RunOrderCursor(RandomCursor):
+    def __init__(self, access: RandomAccess, seed: int, stage: ShuffledRuns) -> None:
+        super().__init__(access, seed, ShardSlice())
+        self._stage = stage
+
+    @override
+    def places(self, size: int) -> range:
+        return range(sum(map(len, self._stage.runs(size))))
+
+    @override
+    def order(self, size: int) -> "RunOrder":
+        seeds = partial(seeded_random, self._seed, self._epoch)
+        return RunOrder(self._stage.runs(size), self._stage.parallel, seeds)
+
+
+class RunOrder:
+    """The order of samples in shuffled runs.
+
+    Args:
+        runs: The runs.
+        parallel: The number of runs that are read at once.
+        seeded: Returns the random generator of a name.
+    """
+
+    def __init__(self, runs: list[range], parallel: int, seeded: Callable[..., Random]) -> None:
+        shuffled = list(runs)
+        seeded("runs").shuffle(shuffled)
+        starts = range(0, len(shuffled), parallel)
+        self._groups = [shuffled[at : at + parallel] for at in starts]
+        sizes = (sum(map(len, group)) for group in self._groups)
+        self._firsts = list(accumulate(sizes, initial=0))
+        self._seeded = seeded
+        self._at, self._numbers = -1, [0]
+
+    def values_at(self, places: range) -> list[int]:
+        """Return the numbers of the samples at some places of the order."""
+        return [self._value(place) for place in places]
+
+    def _value(self, place: int) -> int:
+        at = bisect_right(self._firsts, place) - 1
+        if at != self._at:
+            self._at, self._numbers = at, self._drawn(at)
+        return self._numbers[place - self._firsts[at]]
+
+    def _drawn(self, at: int) -> list[int]:
+        """Return the numbers of a group of runs: each draw chooses one that has samples left."""
+        runs = [iter(run) for run in self._groups[at]]
+        draws = [number for number, run in enumerate(self._groups[at]) for _ in run]
+        self._seeded("group", at).shuffle(draws)
+        return [next(runs[number]) for number in draws]
 
 
 @dataclass(eq=False)
@@ -244,3 +351,37 @@ class BlendEpochized(MixingStage):
                 yield item
             if not left:
                 return
+
+
+def epoch_size(stage: Stage) -> int:
+    """Return the number of samples of one epoch of a stream of datasets; indices are made.
+
+    A blend by weight has those of all its datasets.
+
+    Raises:
+        StreamSourceError: A dataset cannot be read.
+    """
+    if isinstance(stage, CrudeSource):
+        return stage.size()
+    if isinstance(stage, (RowRange, ShuffledRuns)) and stage.end is not None:
+        return stage.end - stage.start
+    if isinstance(stage, BlendEpochized):
+        return sum(stage.totals)
+    size = sum(map(epoch_size, stage.inputs))
+    if isinstance(stage, Take):
+        count = stage.num_examples
+        return count if isinstance(stage.upstream, Repeat) else min(count, size)
+    return size
+
+
+def with_shuffled_runs(stage: Stage, longest: int | None, parallel: int) -> Stage:
+    """Return a stream of datasets whose samples are read as `ShuffledRuns` read them."""
+    made: dict[Stage, Stage] = {}
+    for one in distinct_stages(stage):
+        if isinstance(one, RowRange) and isinstance(one.upstream, CrudeSource):
+            made[one] = ShuffledRuns(one.upstream, longest, parallel, one.start, one.end)
+        elif isinstance(one, CrudeSource):
+            made[one] = ShuffledRuns(one, longest, parallel)
+        else:
+            made[one] = with_inputs(one, made)
+    return made[stage]

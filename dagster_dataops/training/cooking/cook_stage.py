@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import orjson
 from typing_extensions import override
@@ -17,19 +17,38 @@ from dagster_dataops.training.cooking.cookers import (
     chosen_cooker,
 )
 from dagster_dataops.training.cooking.crude_sources import CrudeSource
-from dagster_dataops.training.cooking.stores_of_samples import PrimaryStore, opened_stores
+from dagster_dataops.training.cooking.typed_samples import TypedSamples
+from dagster_dataops.training.decoding.decode_store import DecodeFileStore
+from dagster_dataops.training.decoding.sample_decoder import Decoder, FileDecoder, decoded_parts
 from dagster_dataops.training.filestores.cache_pool import NoCachePool
+from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples
 from dagster_dataops.training.filestores.store import FileStore
+from dagster_dataops.training.filestores.stores_of_samples import PrimaryStore, opened_stores
 
 
 class BoundCooker:
-    """A cooker with the stores that it gets."""
+    """A cooker with the stores that it gets.
+
+    Args:
+        cooker: The cooker.
+        stores: The auxiliary stores by name.
+        primary: The dataset of the samples; ``None`` for a cooker that needs none.
+        cache: The cache pool; ``None`` for none.
+        decoder: Makes values of the parts; ``None`` for bytes.
+    """
 
     def __init__(
-        self, cooker: Cooker, stores: Mapping[str, FileStore], primary: FileStore | None, cache: Any
+        self,
+        cooker: Cooker,
+        stores: Mapping[str, FileStore],
+        primary: FileStore | None,
+        cache: Any,
+        decoder: FileDecoder | None = None,
     ) -> None:
         self.cooker = cooker
-        self._cook, self._primary = cooker.cook, primary
+        self._cook, self._primary, self._decoder = cooker.cook, primary, decoder
+        if decoder is not None:
+            stores = {name: DecodeFileStore(one, decoder=decoder) for name, one in stores.items()}
         self._given: dict[str, Any] = dict(stores)
         if cooker.needs.cache:
             self._given[CACHE] = NoCachePool() if cache is None else cache
@@ -42,7 +61,9 @@ class BoundCooker:
         """
         given = self._given
         if self._primary is not None:
-            given = {**given, PRIMARY: PrimaryStore(self._primary, sample)}
+            given = {**given, PRIMARY: self._primary_of(sample)}
+        if self._decoder is not None:
+            sample = decoded_parts(sample, self._decoder)
         try:
             found = self._cook(sample, **given) if given else self._cook(sample)
         except SkipSample:
@@ -50,6 +71,10 @@ class BoundCooker:
         if isinstance(found, dict):
             return found
         return self._checked(found, sample)
+
+    def _primary_of(self, sample: dict[str, Any]) -> FileStore:
+        own = PrimaryStore(cast("FileStore", self._primary), sample)
+        return own if self._decoder is None else DecodeFileStore(own, decoder=self._decoder)
 
     def _checked(self, found: object, sample: dict[str, Any]) -> list[dict[str, Any]]:
         if isinstance(found, list) and all(isinstance(one, dict) for one in found):
@@ -62,16 +87,51 @@ class BoundCooker:
         raise TypeError(msg)
 
 
-def bound_cooker(cookers: tuple[Cooker, ...], source: CrudeSource, cache: Any) -> BoundCooker:
+def bound_cooker(
+    cookers: tuple[Cooker, ...], source: CrudeSource, cache: Any, decoder: Decoder = "auto"
+) -> BoundCooker:
     """Return the cooker for a source, with its stores.
 
     Raises:
         CookerError: No cooker fits, its parameters do not, or a store cannot be opened.
     """
     labels = source.labels
+    if source.is_typed:
+        return BoundCooker(
+            typed_cooker(labels.declared, labels.aux, decoder, source.place), {}, None, None
+        )
     chosen = chosen_cooker(cookers, labels.subflavors, labels.aux, source.place)
     stores = opened_stores(labels.aux, source.place)
-    return BoundCooker(chosen, stores, source.store() if chosen.needs.primary else None, cache)
+    primary = source.store() if chosen.needs.primary else None
+    return BoundCooker(chosen, stores, primary, cache, None if decoder == "auto" else decoder)
+
+
+def typed_cooker(
+    declared: DeclaredSamples | None, aux: Mapping[str, Any], decoder: Decoder, place: str
+) -> Cooker:
+    """Return what makes the samples of a dataset that is not crude.
+
+    Args:
+        declared: How they are made; ``None`` for those that a joiner has made.
+        aux: The auxiliary stores of the dataset, which it must not have.
+        decoder: See `CrudeStream.cook`.
+        place: The dataset, for messages.
+
+    Raises:
+        CookerError: There are auxiliary stores, or the samples cannot be made so.
+    """
+    if aux:
+        reason = (
+            f"{place}: it declares its sample_type, so no cooker takes the auxiliary store "
+            f"{next(iter(aux))!r}; set __class__: CrudeWebdataset, and write a cooker"
+        )
+        raise CookerError(reason)
+    return Cooker(as_it_is if declared is None else TypedSamples(declared, decoder, place))
+
+
+def as_it_is(sample: dict[str, Any]) -> dict[str, Any]:
+    """Return a sample that a joiner has made."""
+    return sample
 
 
 def crude_sources(stage: Stage) -> list[CrudeSource]:
@@ -93,6 +153,7 @@ class Cook(UnaryStage):
     Attributes:
         cookers: The cookers, in order.
         cache_pool: The cache pool for cookers that need one.
+        decoder: Makes values of the parts; see `CrudeStream.cook`.
         bound: The cookers of the sources. A copy of the stage upon something that has no sources,
             such as the samples that a worker process gets, keeps them.
     """
@@ -104,6 +165,7 @@ class Cook(UnaryStage):
     expands: ClassVar[bool] = True
     cookers: tuple[Cooker, ...]
     cache_pool: Any = None
+    decoder: Decoder = "auto"
     bound: Mapping[bytes, BoundCooker] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -120,17 +182,21 @@ class Cook(UnaryStage):
             raise CookerError(reason)
         self.bound = {
             _label(source.place, source.labels.subflavors): bound_cooker(
-                self.cookers, source, self.cache_pool
+                self.cookers, source, self.cache_pool, self.decoder
             )
             for source in sources
         }
 
     @override
     def options(self) -> dict[str, Any]:
-        return {
+        options = {
             "cookers": tuple(one.cook for one in self.cookers),
             "subflavors": [dict(one.has_subflavors or {}) for one in self.cookers],
         }
+        made = [one.cooker.cook for one in self.bound.values()]
+        code = [function for one in made if isinstance(one, TypedSamples) for function in one.code]
+        named = {"decoder": self.decoder} if self.decoder != "auto" else {}
+        return {**options, **named, **({"loaders": tuple(code)} if code else {})}
 
     @override
     def reset(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, overload
 
 from dagster_dataops.errors import CookerError
 from dagster_dataops.operators.options.signature import nearest, parameters_of, takes_any
+from dagster_dataops.streams.core.item_failures import SkipItem
 
 CookFunction: TypeAlias = Callable[..., Any]
 F = TypeVar("F", bound=CookFunction)
@@ -15,8 +16,11 @@ PRIMARY: Final = "primary"
 CACHE: Final = "cache"
 
 
-class SkipSample(Exception):  # noqa: N818 - Energon's name
-    """Raised by a cooker to leave a sample out. It is counted as dropped, not as failed."""
+class SkipSample(SkipItem):
+    """Raised by a cooker, or by a step of a task encoder, to leave a sample out.
+
+    It is counted as dropped, not as failed.
+    """
 
 
 class Needs(NamedTuple):
@@ -160,13 +164,10 @@ def listed_cookers(given: Cookers) -> tuple[Cooker, ...]:
     """Return cookers in order; a function takes all data.
 
     Raises:
-        CookerError: There is none, or one is not a function.
+        CookerError: One is not a function.
     """
     several = given if isinstance(given, Iterable) and not callable(given) else [given]
-    found = tuple(one if isinstance(one, Cooker) else Cooker(one) for one in several)
-    if not found:
-        raise CookerError("there is no cooker; give at least one function of a crude sample")
-    return found
+    return tuple(one if isinstance(one, Cooker) else Cooker(one) for one in several)
 
 
 def chosen_cooker(
@@ -187,6 +188,9 @@ def chosen_cooker(
         CookerError: No cooker fits, or its parameters do not.
     """
     offered = list(cookers)
+    if not offered:
+        reason = "there is no cooker; give at least one function of a crude sample"
+        raise CookerError(f"{place}: {reason}")
     for one in offered:
         if one.is_match(subflavors):
             one.check(aux, place)

@@ -1,17 +1,20 @@
 """`CrudeSource`: stages that yield crude samples."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from typing_extensions import override
 
 from dagster_dataops.streams.core.item_failures import FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems
 from dagster_dataops.streams.core.stage import ReadContext, SourceStage
+from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples
 from dagster_dataops.training.filestores.store import FileStore
+
+DECLARED: Final = "declared"  # in a line of an index
 
 Row: TypeAlias = dict[str, Any]
 """A line of an index: where the parts of one sample lie."""
@@ -24,10 +27,12 @@ class SourceLabels:
     Attributes:
         subflavors: The subflavors.
         aux: The auxiliary stores by name: paths, URLs or opened stores.
+        declared: How the dataset says that samples are made of it; ``None`` if it is crude.
     """
 
     subflavors: Mapping[str, Any] = field(default_factory=dict)
     aux: Mapping[str, str | FileStore] = field(default_factory=dict)
+    declared: DeclaredSamples | None = None
 
     def plain(self) -> dict[str, Any]:
         """Return the labels as JSON."""
@@ -35,7 +40,8 @@ class SourceLabels:
             name: one.get_path() if isinstance(one, FileStore) else one
             for name, one in self.aux.items()
         }
-        return {"subflavors": dict(self.subflavors), "aux": aux}
+        plain = {"subflavors": dict(self.subflavors), "aux": aux}
+        return plain if self.declared is None else plain | {DECLARED: self.declared.plain()}
 
     def of_rows(self) -> Row:
         """Return the part of an index's line that all samples share."""
@@ -67,6 +73,17 @@ class CrudeSource(SourceStage):
         return f"Crude samples of {self.place}: {', '.join([self.form, *more])}."
 
     @property
+    def is_typed(self) -> bool:
+        """Whether the samples are made as the dataset declares it, without a cooker."""
+        return self.sample_type is not None
+
+    @property
+    def sample_type(self) -> str | None:
+        """The class of the samples that the dataset declares; ``None`` if it is crude."""
+        declared = self.parts[0].labels.declared
+        return None if declared is None else declared.name
+
+    @property
     def parts(self) -> "tuple[CrudeSource, ...]":
         """The sources that are joined, or else this one."""
         return (self,)
@@ -83,6 +100,10 @@ class CrudeSource(SourceStage):
             with access.opened() as items:
                 return items.size
         return sum(1 for _ in self.index_source(digests=False).open(context).items())
+
+    def bounds(self) -> Sequence[int]:
+        """Return the numbers of the samples with which shards begin; none without shards."""
+        return ()
 
     @abstractmethod
     def store(self) -> FileStore:

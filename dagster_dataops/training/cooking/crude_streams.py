@@ -30,8 +30,8 @@ from dagster_dataops.training.cooking.cookers import Cookers, listed_cookers
 from dagster_dataops.training.cooking.crude_lines import CrudeFolder, CrudeLines
 from dagster_dataops.training.cooking.crude_sources import CrudeSource, SourceLabels
 from dagster_dataops.training.cooking.crude_tars import BLOCK_BYTES, TarSamples
-from dagster_dataops.training.cooking.stores_of_samples import absolute_aux
-from dagster_dataops.training.filestores.energon_layout import (
+from dagster_dataops.training.decoding.sample_decoder import Decoder
+from dagster_dataops.training.filestores.energon.energon_layout import (
     ShardedDataset,
     exists,
     is_prepared,
@@ -41,6 +41,7 @@ from dagster_dataops.training.filestores.energon_layout import (
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.store import FileStore
 from dagster_dataops.training.filestores.store_opening import absolute
+from dagster_dataops.training.filestores.stores_of_samples import absolute_aux
 from dagster_dataops.training.filestores.tar_store import TarStore
 from dagster_dataops.training.filestores.tars.shard_scan import TarShard
 
@@ -99,20 +100,25 @@ class CrudeStream(_OfCrudeSources, DataPipelineBuilder):
     def extended(self, stage: Stage) -> "CrudeStream":
         return CrudeStream(stage, digests=self._digests)
 
-    def cook(self, cookers: Cookers, cache_pool: Any = None) -> "CrudeStream":
+    def cook(
+        self, cookers: Cookers = (), cache_pool: Any = None, *, decoder: Decoder = "auto"
+    ) -> "CrudeStream":
         """Make a record of each sample.
 
         The first cooker whose subflavors the dataset has is chosen now, and its parameters are
-        checked; nothing is read.
+        checked; nothing is read. A dataset that declares its ``sample_type`` needs no cooker.
 
         Args:
             cookers: Cookers or functions, in order.
             cache_pool: The cache pool for cookers that need one.
+            decoder: Makes values of the bytes of parts and of files of stores, such as a
+                `SampleDecoder`; ``None`` for bytes. ``auto``: bytes for cookers, values for
+                datasets that declare their ``sample_type``.
 
         Raises:
             CookerError: No cooker fits, or its parameters do not.
         """
-        return self.then(Cook(self.stage, listed_cookers(cookers), cache_pool))
+        return self.then(Cook(self.stage, listed_cookers(cookers), cache_pool, decoder))
 
     @override
     def _finished(self) -> "type[CrudePipeline]":
@@ -251,9 +257,19 @@ def crude(  # noqa: PLR0913 - the options of a dataset
     if data is None:
         return CrudeStream(CrudeFolder(labels, FolderStore(place, options)), digests=digests)
     size = BLOCK_BYTES if block_size is None else block_bytes("crude", block_size)
-    labels = replace(labels, subflavors=fresh({**data.subflavors, **labels.subflavors}))
-    source = TarSamples(labels, TarStore(data, duplicates), checked=True, block_size=size)
-    return CrudeStream(source, digests=digests)
+    return CrudeStream(_tar_samples(data, labels, duplicates, size), digests=digests)
+
+
+def _tar_samples(
+    data: ShardedDataset, labels: SourceLabels, duplicates: Duplicates, block_size: int
+) -> TarSamples:
+    """Return the source of a dataset; of one that declares its type, with the parts of it alone."""
+    declared = data.declared
+    subflavors = fresh({**data.subflavors, **labels.subflavors})
+    labels = replace(labels, subflavors=subflavors, declared=declared)
+    if declared is not None and declared.parts is not None:
+        data = replace(data, parts=declared.parts)
+    return TarSamples(labels, TarStore(data, duplicates), checked=True, block_size=block_size)
 
 
 def _of_metadataset(

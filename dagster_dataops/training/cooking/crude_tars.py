@@ -1,7 +1,7 @@
 """`TarSamples`: a source that yields the samples of tar shards."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +20,7 @@ from dagster_dataops.streams.core.stage import BlockwiseCursor, ReadContext, Sou
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_sets import identity
 from dagster_dataops.training.cooking.crude_sources import CrudeSource, IndexRows, Row
-from dagster_dataops.training.filestores.energon_layout import (
+from dagster_dataops.training.filestores.energon.energon_layout import (
     ShardedDataset,
     prepared_counts,
     with_all_shards,
@@ -240,6 +240,12 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         if not (self.checked and all(one.location.is_plain for one in self.data.shards)):
             return None
         return RandomAccess(context.failures.counter(self.name), self.opened_items)
+
+    @override
+    def bounds(self) -> Sequence[int]:
+        firsts = self.files.index.firsts
+        left_out = sorted(chain.from_iterable(left_out_samples(self).values()))
+        return [first - bisect_left(left_out, first) for first in firsts]
 
     @contextmanager
     def opened_items(self, counter: FailureCounter) -> "Iterator[IndexedTarSamples]":

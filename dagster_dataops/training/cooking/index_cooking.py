@@ -12,16 +12,18 @@ from dagster_dataops.errors import CookerError, IndexOutdatedError
 from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.training.cooking.blending import ENTRY
-from dagster_dataops.training.cooking.cook_stage import BoundCooker
+from dagster_dataops.training.cooking.cook_stage import BoundCooker, typed_cooker
 from dagster_dataops.training.cooking.cookers import Cooker, chosen_cooker
-from dagster_dataops.training.cooking.crude_sources import Row
+from dagster_dataops.training.cooking.crude_sources import DECLARED, Row
 from dagster_dataops.training.cooking.crude_tars import shard_version
 from dagster_dataops.training.cooking.joined_samples import Joiner, joined_sample, no_primary
-from dagster_dataops.training.cooking.stores_of_samples import opened_stores
-from dagster_dataops.training.filestores.energon_layout import joined
+from dagster_dataops.training.decoding.sample_decoder import Decoder
+from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples
+from dagster_dataops.training.filestores.energon.energon_layout import joined
 from dagster_dataops.training.filestores.source_info import new_sample
 from dagster_dataops.training.filestores.store import FileStore
 from dagster_dataops.training.filestores.store_opening import file_store
+from dagster_dataops.training.filestores.stores_of_samples import opened_stores
 from dagster_dataops.training.filestores.tars.open_shards import OpenShards
 from dagster_dataops.training.filestores.tars.shard_scan import BY_TARFILE, TarShard
 
@@ -37,6 +39,7 @@ class IndexCooker:
         cookers: The cookers, in order.
         cache_pool: The cache pool for cookers that need one.
         storage_options: Arguments of fsspec's file systems, for example credentials.
+        decoder: Makes values of the parts; see `CrudeStream.cook`.
     """
 
     def __init__(
@@ -44,8 +47,9 @@ class IndexCooker:
         cookers: tuple[Cooker, ...],
         cache_pool: Any = None,
         storage_options: Mapping[str, Any] | None = None,
+        decoder: Decoder = "auto",
     ) -> None:
-        self.cookers = cookers
+        self.cookers, self._decoder = cookers, decoder
         self._pool, self._options = cache_pool, dict(storage_options or {})
         self._shards = OpenShards()
         self._lock = threading.Lock()
@@ -55,7 +59,7 @@ class IndexCooker:
 
     @override
     def __reduce__(self) -> Any:
-        return IndexCooker, (self.cookers, self._pool, self._options)
+        return IndexCooker, (self.cookers, self._pool, self._options, self._decoder)
 
     def __call__(self, row: Row) -> Any:
         """Return the record, or the list of records, of a line.
@@ -76,7 +80,7 @@ class IndexCooker:
             )
             raise CookerError(reason)
         aux = row.get("aux") or {}
-        label = orjson.dumps([row["dataset"], row.get("subflavors"), aux])
+        label = orjson.dumps([row["dataset"], row.get("subflavors"), aux, row.get(DECLARED)])
         found = self._bound.get(label)
         if found is None:
             with self._lock:
@@ -84,11 +88,16 @@ class IndexCooker:
         return found
 
     def _made(self, row: Row, aux: Mapping[str, str]) -> BoundCooker:
-        place = str(row["dataset"])
+        place, decoder = str(row["dataset"]), self._decoder
+        first = row["joined"][0] if "joined" in row else row
+        if DECLARED in first:
+            declared = None if "joined" in row else DeclaredSamples.of_plain(row[DECLARED])
+            return BoundCooker(typed_cooker(declared, aux, decoder, place), {}, None, None)
         chosen = chosen_cooker(self.cookers, row.get("subflavors"), aux, place)
         stores = opened_stores(aux, place, self._options)
         primary = self._store(row) if chosen.needs.primary else None
-        return BoundCooker(chosen, stores, primary, self._pool)
+        values = None if decoder == "auto" else decoder
+        return BoundCooker(chosen, stores, primary, self._pool, values)
 
     def _store(self, row: Row) -> FileStore:
         place = str(row["dataset"])
@@ -121,10 +130,15 @@ class IndexCooker:
         return new_sample(place, shard, row["key"], row["index"], names, subflavors) | parts
 
     def _joined(self, row: Row) -> dict[str, Any]:
-        samples = [None if one is None else self.sample(one) for one in row["joined"]]
+        samples = [None if one is None else self._part(one) for one in row["joined"]]
         module, name, names = row["joiner"]
         joiner = Joiner(module, name, None if names is None else tuple(names))
         return joined_sample(joiner, row["dataset"], row.get("subflavors") or {}, samples)
+
+    def _part(self, row: Row) -> Any:
+        """Return one of the samples to join."""
+        sample = self.sample(row)
+        return self.bound(row)(sample) if DECLARED in row else sample
 
     def _parts(self, row: Row) -> tuple[dict[str, bytes], list[str]]:
         places = row["parts"]

@@ -13,7 +13,7 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.errors import CookerError, MetadatasetError, UnknownSampleError
-from dagster_dataops.records import SOURCES
+from dagster_dataops.records import RESTORE_KEY, SOURCES
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
 from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess
 from dagster_dataops.streams.core.sequences import fresh
@@ -24,11 +24,14 @@ from dagster_dataops.training.cooking.crude_sources import (
     RowsByNumber,
     SourceByNumber,
 )
+from dagster_dataops.training.cooking.typed_samples import TypedSamples
 from dagster_dataops.training.filestores.store import FileStore
 
 NonMatch: TypeAlias = Literal["error", "skip", "none"]
 T = TypeVar("T")
 _ABSENT: Final = -1
+_ENERGON: Final = "megatron.energon"  # its classes of samples are those of this package
+_OWN_MODULE: Final = "dagster_dataops"
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Joiner:
 
 @cache
 def _imported(module: str, name: str) -> Callable[..., Any]:
-    found = getattr(import_module(module), name)
+    found = getattr(import_module(_OWN_MODULE if module == _ENERGON else module), name)
     made: Callable[..., Any] = getattr(found, "from_joined", found)
     return made
 
@@ -105,14 +108,14 @@ def joined_sample(
         TypeError: The joiner returned something that is not a dict.
     """
     first = samples[0] or {}
-    key, shard = first["__key__"], first["__shard__"]
+    _, shard, key = first[RESTORE_KEY][:3]
     found = [source for one in samples for source in (one or {}).get(SOURCES, ())]
     made = joiner(samples)
     known = [source for source in made.get(SOURCES) or () if source not in found]
     made.update(
         {
-            "__key__": made.get("__key__", key),
-            "__restore_key__": [place, shard, key],
+            "__key__": made.get("__key__", first["__key__"]),
+            RESTORE_KEY: [place, shard, key],
             "__shard__": shard,
             SOURCES: [*found, *known],
             "__subflavors__": fresh(dict(subflavors)),
@@ -280,7 +283,7 @@ class JoinedSamples(SourceByNumber):
                 if self.table.nonmatch[len(samples)] != "none":
                     raise
                 samples.append(None)
-        return self.joined(samples)
+        return self.joined(_made(samples, [maker_of(one) for one in self.parts]))
 
     def joined(self, samples: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
         """Return one sample of several."""
@@ -311,11 +314,28 @@ def _rows(source: CrudeSource) -> Iterator[Row]:
     return source.index_source(digests=False).open(context).items()
 
 
+def maker_of(source: CrudeSource) -> TypedSamples | None:
+    """Return what makes the samples of a dataset to join; ``None`` if it is crude."""
+    declared = source.labels.declared
+    return None if declared is None else TypedSamples(declared, "auto", source.place)
+
+
+def _made(
+    samples: Sequence[dict[str, Any] | None], makers: Sequence[TypedSamples | None]
+) -> list[dict[str, Any] | None]:
+    """Return samples to join, of the types that their datasets declare."""
+    return [
+        sample if sample is None or make is None else make(sample)
+        for sample, make in zip(samples, makers, strict=True)
+    ]
+
+
 class _JoinedItems(IndexedItems):
     def __init__(
         self, source: JoinedSamples, opened: list[IndexedItems], counter: FailureCounter
     ) -> None:
         self._source, self._opened, self._counter = source, opened, counter
+        self._makers = [maker_of(one) for one in source.parts]
         self._numbers = source.table.numbers
         self.size = len(self._numbers[0])
 
@@ -328,7 +348,7 @@ class _JoinedItems(IndexedItems):
         if any(one is MISSING for one in found):
             return MISSING
         try:
-            return self._source.joined(found)
+            return self._source.joined(_made(found, self._makers))
         except Exception as error:  # noqa: BLE001 - the user's function may raise anything
             self._counter.settle({"__key__": (found[0] or {}).get("__key__")}, error)
         return MISSING

@@ -12,7 +12,7 @@ from dagster_dataops.streams.parallel.parallel_map import ParallelMap
 from dagster_dataops.streams.stages.concatenating import ConcatStage
 from dagster_dataops.streams.stages.grouping.buckets import Bucket, BucketByLength, DynamicBucket
 from dagster_dataops.streams.stages.grouping.window_packing import Pack
-from dagster_dataops.streams.stages.mapping import Filter, Map
+from dagster_dataops.streams.stages.mapping import Filter, IndexedMap, Map
 from dagster_dataops.streams.stages.prefetching import Prefetch
 from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.round_robin import RoundRobinStage
@@ -20,17 +20,25 @@ from dagster_dataops.streams.stages.sampling import SampleStage
 from dagster_dataops.streams.stages.shuffling import Shuffle
 from dagster_dataops.streams.stages.taking import ContiguousShard, Shard, Skip, Take
 from dagster_dataops.streams.stages.zipping import ZipStage
-from dagster_dataops.training.cooking.blending import Blend, BlendEpochized, Leaf, RowRange
+from dagster_dataops.training.cooking.blending import (
+    Blend,
+    BlendEpochized,
+    Leaf,
+    RowRange,
+    ShuffledRuns,
+)
 from dagster_dataops.training.cooking.cook_stage import Cook
 from dagster_dataops.training.cooking.crude_sources import CrudeSource
+from dagster_dataops.training.cooking.group_batches import GroupBatches
 
 _CHOOSING: Final = (  # stages that choose and order items, and change none
     *(CrudeSource, TransparentStage, ConcatStage, Prefetch, Repeat, RoundRobinStage, SampleStage),
     *(Shuffle, ContiguousShard, Shard, Skip, Take, Blend, BlendEpochized, RowRange),
+    ShuffledRuns,
 )
-_BUCKETS: Final = (Bucket, BucketByLength, DynamicBucket)
+_BUCKETS: Final = (Bucket, BucketByLength, DynamicBucket, GroupBatches)
 _WITH_OTHERS: Final = (ZipStage, Pack)  # their items hold the record among others
-_MAPS: Final = (Map, ParallelMap)
+_MAPS: Final = (Map, ParallelMap, IndexedMap)
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,8 @@ def _changed(stage: Stage, items: list[Any]) -> list[Any]:
         found = [cook(one) for one in items]
         return [one for part in found for one in (part if isinstance(part, list) else [part])]
     if isinstance(stage, _MAPS):
-        mapping = Map(stage.upstream, stage.functions, stage.selector).function()
+        selector = None if isinstance(stage, IndexedMap) else stage.selector
+        mapping = Map(stage.upstream, stage.functions, selector).function()
         return [_awaited(mapping(one)) for one in items]
     msg = (
         f"the items of {stage.described} depend on more than this record; give the stream before "

@@ -12,11 +12,12 @@ from dagster_dataops.training.cooking.blending import Leaf
 from dagster_dataops.training.cooking.cook_stage import Cook
 from dagster_dataops.training.cooking.cookers import listed_cookers
 from dagster_dataops.training.cooking.crude_sources import CrudeSource
+from dagster_dataops.training.cooking.group_batches import GroupBatches
 from dagster_dataops.training.cooking.joined_samples import entry_of
 from dagster_dataops.training.cooking.record_stages import Held, applied, is_changing
 
 _KEY_PARTS = (3, 4)  # dataset, shard and key; and the entry of a metadataset, if several fit
-_BUCKETS = (Bucket, BucketByLength, DynamicBucket)
+_BUCKETS = (Bucket, BucketByLength, DynamicBucket, GroupBatches)
 
 
 class Restorable(Protocol):
@@ -56,10 +57,11 @@ def restore_record(dataset: Restorable, restore_key: Sequence[Any], cookers: Any
     stage = before_batches or dataset.stage
     if cookers is not None:
         stage = Cook(stage, listed_cookers(cookers))
-    return _restored(stage, restore_key)
+    return restored(stage, restore_key)
 
 
-def _restored(stage: Stage, restore_key: Sequence[Any]) -> Any:
+def restored(stage: Stage, restore_key: Sequence[Any]) -> Any:
+    """Return what a stage makes of the samples of a key; see `restore_record`."""
     given: object = restore_key
     if isinstance(given, (list, tuple)) and given and given[0] == PACK:
         return _packed(stage, restore_key)
@@ -147,7 +149,7 @@ def _packed(stage: Stage, restore_key: Sequence[Any]) -> Any:
     pack, behind = _last(stage, (Pack,), restore_key, "the stream packs nothing")
     _, *keys = restore_key
     number = keys.pop() if keys and isinstance(keys[-1], int) else 0
-    group = [_restored(pack.upstream, key) for key in keys]
+    group = [restored(pack.upstream, key) for key in keys]
     packs = packs_of(pack.pack, group)
     if number >= len(packs):
         raise UnknownSampleError("restore_record", restore_key, "its samples make fewer packs")
@@ -157,7 +159,7 @@ def _packed(stage: Stage, restore_key: Sequence[Any]) -> Any:
 def _batch(stage: Stage, restore_key: Sequence[Any]) -> Any:
     """Return a batch again, by the list of the keys of its items."""
     bucket, behind = _last(stage, _BUCKETS, restore_key, "the stream makes no batches")
-    items = [_restored(bucket.upstream, key) for key in restore_key]
+    items = [restored(bucket.upstream, key) for key in restore_key]
     return _behind(Held([items]), behind, restore_key, "batch")
 
 

@@ -1,5 +1,6 @@
 """`Sample`: records with declared fields; `edataclass` declares further ones."""
 
+import copy
 import dataclasses
 import inspect
 import typing
@@ -43,11 +44,19 @@ class _Absent:
     """The default of a field that a sample may lack."""
 
 
+class _DataclassFields:
+    """The fields of a class of samples, as the functions of `dataclasses` look them up."""
+
+    def __get__(self, _: object, kind: type["Sample"]) -> dict[str, Any]:
+        return kind.dataclass_fields()
+
+
 class Sample(dict[str, Any]):
     """A record with declared fields, which are keys and attributes.
 
     Besides its fields a sample has the keys of `basic_sample_keys`. Subclasses declare fields by
-    annotations; `edataclass` may decorate them, as Energon's classes are.
+    annotations; `edataclass` may decorate them, as Energon's classes are. `dataclasses.fields`,
+    ``asdict`` and ``replace`` take them, too.
 
     Raises:
         TypeError: A field is unknown or missing.
@@ -55,6 +64,8 @@ class Sample(dict[str, Any]):
 
     __slots__ = ()
     _declared: ClassVar[dict[str, Any]] = {}
+    __dataclass_fields__: ClassVar[Any] = _DataclassFields()
+    __dataclass_params__: ClassVar[Any] = dataclasses.make_dataclass("Any", []).__dataclass_params__  # type: ignore[attr-defined]
 
     @override
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -117,6 +128,26 @@ class Sample(dict[str, Any]):
         return {name: hints.get(name, Any) for name in cls._declared}
 
     @classmethod
+    def dataclass_fields(cls) -> dict[str, Any]:
+        """Return the fields as `dataclasses` describes them, by name."""
+        given: list[tuple[str, Any, Any]] = [
+            (name, Any, dataclasses.field(default=None)) for name in KEYS
+        ]
+        for name, default in cls._declared.items():
+            if default is not _Absent:
+                known = {} if default is _NoDefault else {"default": default}
+                is_field = isinstance(default, dataclasses.Field)
+                made = copy.copy(default) if is_field else dataclasses.field(**known)
+                given.append((name, Any, made))
+        made = dataclasses.make_dataclass(cls.__name__, given, kw_only=True)
+        return {field.name: field for field in dataclasses.fields(made)}
+
+    @classmethod
+    def required_fields(cls) -> list[str]:
+        """Return the fields without a default."""
+        return [name for name, default in cls._declared.items() if _is_required(default)]
+
+    @classmethod
     def derive_from(cls, base: Mapping[str, Any], **fields: Any) -> Self:
         """Return a sample with the keys of another one and new fields.
 
@@ -126,6 +157,16 @@ class Sample(dict[str, Any]):
             **fields: The fields.
         """
         return cls(**{**basic_sample_keys(base), **fields})
+
+    @classmethod
+    def extend(cls, src: Mapping[str, Any], **fields: Any) -> Self:
+        """Return a sample with the fields and keys of another one, and further fields.
+
+        Args:
+            src: The sample, of a class that this one inherits from.
+            **fields: The further fields; they replace those of ``src``.
+        """
+        return cls(**{**src, **fields})
 
     @classmethod
     def from_joined(cls, *samples: Mapping[str, Any] | None) -> Self:
@@ -141,6 +182,8 @@ class Sample(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
+            if name in KEYS:
+                return None
             msg = f"{type(self).__name__} has no field {name!r}"
             raise AttributeError(msg) from None
 
@@ -158,6 +201,13 @@ class Sample(dict[str, Any]):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in self.items())
         return f"{type(self).__name__}({fields})"
+
+
+def _is_required(default: Any) -> bool:
+    if isinstance(default, dataclasses.Field):
+        missing = dataclasses.MISSING
+        return default.default is missing and default.default_factory is missing
+    return default is _NoDefault
 
 
 def _restored(kind: type[Sample], values: dict[str, Any]) -> Sample:
@@ -235,6 +285,49 @@ class InterleavedSample(Sample):
     """Texts and images in one sequence."""
 
     sequence: list[Any]
+
+
+class ImageSample(Sample):
+    """An image."""
+
+    image: Any
+
+
+class ImageClassificationSample(Sample):
+    """An image and its class."""
+
+    image: Any
+    label: int | None = None
+    label_name: str | None = None
+
+
+class MultiChoiceVQASample(Sample):
+    """An image, a question about it, possible answers and the number of the right one."""
+
+    image: Any
+    context: str
+    choices: list[str] | None = None
+    correct_choice_idx: int = 0
+
+
+class SimilarityInterleavedSample(Sample):
+    """Images and texts whose order follows from a matrix of similarities."""
+
+    images: list[Any]
+    texts: list[str]
+    audio: list[Any] | None = None
+    video: list[Any] | None = None
+    similarity_matrix: Any = None
+    matched_text_indices: list[int] | None = None
+
+
+class VidQASample(Sample):
+    """A film, a question about it, and answers."""
+
+    video: Any
+    context: str
+    answers: list[str] | None = None
+    answer_weights: list[float] | None = None
 
 
 class CrudeSample(dict[str, Any]):

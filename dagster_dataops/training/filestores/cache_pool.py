@@ -7,13 +7,14 @@ import atexit
 import functools
 import logging
 import os
+import shutil
 import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import xxhash
 from typing_extensions import override
@@ -21,6 +22,7 @@ from typing_extensions import override
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.training.filestores.cache_folder import CacheFolder
+from dagster_dataops.training.filestores.kept_values import KeptValue, folder_of_values
 from dagster_dataops.training.filestores.lazy_files import Lazy, address_of
 from dagster_dataops.training.filestores.source_info import SourceInfo
 from dagster_dataops.training.filestores.store import FileStore
@@ -28,6 +30,7 @@ from dagster_dataops.training.filestores.store import FileStore
 _LOGGER: Final = logging.getLogger(__name__)
 _GIGABYTE: Final = 1024**3
 
+T = TypeVar("T")
 Read: TypeAlias = tuple[bytes, SourceInfo]
 
 
@@ -48,6 +51,22 @@ class CachePool(ABC):
             store: The store.
             name: The name of the file in it.
         """
+
+    def to_cache(self, data: T, name: str) -> KeptValue[T]:
+        """Return a value that was made, such as a decoded image, in a form that needs no memory.
+
+        Its ``get()`` returns the value, as that of a lazy file does. It lives in this process
+        alone: it can neither be written to a result nor be sent to another process.
+
+        Args:
+            data: The value: bytes, or any object that can be pickled.
+            name: A name for messages.
+        """
+        return KeptValue(data, name, self._folder_of_values())
+
+    def _folder_of_values(self) -> Path | None:
+        """Return the folder for values of `to_cache`; ``None`` to keep them in memory."""
+        return None
 
     def read(self, store: FileStore, name: str, entry: object) -> Read:  # noqa: ARG002
         """Return a file and its source; called by `Lazy.get`."""
@@ -134,6 +153,7 @@ class FileStoreCachePool(CachePool):
         self._entries: weakref.WeakValueDictionary[str, _NeededFile] = weakref.WeakValueDictionary()
         self._digests: weakref.WeakKeyDictionary[FileStore, str] = weakref.WeakKeyDictionary()
         self._written: set[str] = set()
+        self._values: Path | None = None  # the folder of values of `to_cache`
         self._closed = self._warned = False
 
     @override
@@ -177,6 +197,19 @@ class FileStoreCachePool(CachePool):
         if not self._keep and self._pid == os.getpid():
             while self._written:
                 self._folder.delete(self._written.pop())
+
+    @override
+    def _folder_of_values(self) -> Path | None:
+        if self._pid != os.getpid():
+            self._reset()
+        with self._lock:
+            if self._values is None:
+                try:
+                    self._values = folder_of_values(self._parent)
+                except OSError:
+                    return None
+                atexit.register(shutil.rmtree, self._values, ignore_errors=True)
+            return self._values
 
     def _executor(self) -> ThreadPoolExecutor:
         if self._threads is None:

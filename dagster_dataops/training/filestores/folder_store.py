@@ -18,7 +18,7 @@ from dagster_dataops.streams.files.remote import (
     list_urls,
     source_error,
 )
-from dagster_dataops.training.filestores.energon_layout import exists, joined
+from dagster_dataops.training.filestores.energon.energon_layout import exists, joined
 from dagster_dataops.training.filestores.source_info import SourceInfo
 from dagster_dataops.training.filestores.store import FileStore
 

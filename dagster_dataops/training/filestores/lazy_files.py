@@ -3,10 +3,12 @@
 import os
 from collections.abc import Mapping, MutableMapping
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from typing_extensions import override
 
+from dagster_dataops.errors import InputError
 from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info
@@ -14,6 +16,7 @@ from dagster_dataops.training.filestores.store import FileStore
 from dagster_dataops.training.filestores.store_opening import FOLDER_SCHEME, file_store
 
 TAG: Final = "~lazy"
+OTHER_DECODER: Final = "other"  # written of a store whose decoder is no `SampleDecoder`
 
 _T = TypeVar("_T")
 
@@ -48,7 +51,8 @@ class Lazy(dict[str, list[str]], Generic[_T]):
         pool: StorePool | None = None,
         entry: object = None,
     ) -> None:
-        super().__init__({TAG: [address_of(store), name]})
+        decoding = [] if store.decoding is None else [store.decoding]
+        super().__init__({TAG: [address_of(store), name, *decoding]})
         self._store, self._pool, self._entry = store, pool, entry
         self._data: Any = None
 
@@ -70,7 +74,8 @@ class Lazy(dict[str, list[str]], Generic[_T]):
         """
         if self._data is None:
             pool, store, name = self._pool, self._store, self.name
-            self._data = store.read(name) if pool is None else pool.read(store, name, self._entry)
+            found = store.read(name) if pool is None else pool.read(store, name, self._entry)
+            self._data = store.value(name, found[0]), found[1]
             self._entry = None
         data, source = self._data
         if sample is not None:
@@ -91,15 +96,29 @@ class Lazy(dict[str, list[str]], Generic[_T]):
 
 
 def address_of(store: FileStore) -> str:
-    """Return the text with which `file_store` opens a store again."""
+    """Return the text with which `file_store` opens a store again, without its decoder."""
+    store = store.undecoded
     if not isinstance(store, FolderStore):
         return store.path
     return f"{FOLDER_SCHEME}{'+' if is_url(store.path) else '://'}{store.path}"
 
 
 @lru_cache(maxsize=64)
-def _store_at(address: str) -> FileStore:
-    return file_store(address)
+def _store_at(address: str, decoding: str | None = None) -> FileStore:
+    store = file_store(address)
+    if decoding is None:
+        return store
+    if decoding == OTHER_DECODER:
+        reason = (
+            "a lazy file of it was written whose decoder is none of the package, so only bytes are "
+            "known; decode it in the operator that reads it, and not in its store"
+        )
+        raise InputError(store.shown, reason)
+    module = import_module("dagster_dataops.training.decoding.decode_store")  # it imports this one
+    found: FileStore = module.DecodeFileStore(
+        store, decoder=module.SampleDecoder(image_decode=decoding)
+    )
+    return found
 
 
 def file_of_store(address: str, name: str) -> bytes:
@@ -147,5 +166,5 @@ def _is_lazy(value: object) -> bool:
 
 
 def _lazy(value: dict[str, Any]) -> Lazy[Any]:
-    address, name = value[TAG]
-    return Lazy(_store_at(address), name)
+    address, name, *decoding = value[TAG]
+    return Lazy(_store_at(address, *decoding), name)

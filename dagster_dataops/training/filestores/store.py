@@ -3,13 +3,18 @@
 import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, MutableMapping
+from importlib import import_module
 from itertools import islice
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Final, Self
 
 from dagster_dataops.errors import AuxFileMissingError, PathEscapeError
 from dagster_dataops.foundation.places.confined_names import is_plain
+from dagster_dataops.streams.files.remote import is_url
+from dagster_dataops.training.filestores.energon.media_table import read_media_facts
 from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info
 
+_METADATA: Final = "dagster_dataops.training.decoding.media_metadata"  # it imports stores
 _MAX_COMPARED = 10_000  # names that are compared with a missing one
 
 
@@ -63,6 +68,46 @@ class FileStore(ABC):
         if sample is not None:
             add_source_info(sample, source)
         return data
+
+    def value(self, name: str, data: bytes) -> Any:  # noqa: ARG002
+        """Return what `get` returns of the bytes of a file: the bytes themselves."""
+        return data
+
+    @property
+    def undecoded(self) -> "FileStore":
+        """The store that returns bytes: this one."""
+        return self
+
+    @property
+    def decoding(self) -> str | None:
+        """The ``image_decode`` of the values that `get` returns; ``None`` for bytes."""
+        return None
+
+    def get_media_metadata(self, name: str) -> Any:
+        """Return the facts of a media file that were found when the store was prepared.
+
+        Args:
+            name: The name of the file in the store.
+
+        Returns:
+            An `ImageMetadata` or `AVMetadata`.
+
+        Raises:
+            AuxFileMissingError: There is no such file; also a KeyError.
+            KeyError: The store was prepared without media metadata, or the file is no such medium.
+        """
+        name = self.full_name(name)
+        path = Path(self.undecoded.path, ".nv-meta", "index.sqlite")
+        found = None if is_url(self.path) else read_media_facts(path, name)
+        if found is None:
+            if name not in self:
+                raise self.missing(name)
+            msg = (
+                f"{self.shown} has no media metadata of {name!r}; prepare it with "
+                "prepare_energon(folder, media_metadata=True)"
+            )
+            raise KeyError(msg)
+        return import_module(_METADATA).metadata_of(found)
 
     def full_name(self, name: str) -> str:
         """Return the complete name of a file: other than ``name`` only for own parts of samples."""

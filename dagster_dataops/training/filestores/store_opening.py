@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dagster_dataops.errors import DataOpsError, InputError, StreamSourceError
 from dagster_dataops.streams.files.remote import is_url
-from dagster_dataops.training.filestores.energon_layout import (
+from dagster_dataops.training.filestores.energon.energon_layout import (
     exists,
     is_prepared,
     prepared_dataset,

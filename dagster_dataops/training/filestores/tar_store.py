@@ -6,8 +6,8 @@ from functools import cached_property
 from typing_extensions import override
 
 from dagster_dataops.streams.files.contents import Content
-from dagster_dataops.training.filestores.energon_layout import ShardedDataset
-from dagster_dataops.training.filestores.prepared_index import prepared_index
+from dagster_dataops.training.filestores.energon.energon_layout import ShardedDataset
+from dagster_dataops.training.filestores.energon.prepared_index import prepared_index
 from dagster_dataops.training.filestores.sample_names import split_name
 from dagster_dataops.training.filestores.source_info import SourceInfo
 from dagster_dataops.training.filestores.store import FileStore

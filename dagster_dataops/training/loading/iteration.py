@@ -125,6 +125,11 @@ class DataLoader2Iterator:
         self._count += 1
         return item
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the epoch has ended."""
+        return self._has_ended
+
     def limit(self, num_batches: int | None) -> None:
         """Stop after ``num_batches`` more items; ``None`` for no limit.
 

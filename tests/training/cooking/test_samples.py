@@ -1,5 +1,6 @@
 """Tests of dagster_dataops.training.cooking.samples."""
 
+import dataclasses
 import pickle
 from dataclasses import field
 
@@ -92,3 +93,23 @@ def test_sources_are_added_to_a_copy(tmp_path):
     file_store(tmp_path).get("x.txt", sample)
     assert len(sample["__sources__"]) == 2
     assert len(CRUDE["__sources__"]) == 1
+
+
+@edataclass
+class LongTextSample(TextSample):
+    length: int
+
+
+def test_a_sample_is_extended_by_further_fields():
+    sample = TextSample(__key__="a", text="x")
+    assert LongTextSample.extend(sample, length=1) == {"__key__": "a", "text": "x", "length": 1}
+    assert LongTextSample.extend(sample, length=1, text="y").text == "y"
+
+
+def test_the_functions_of_dataclasses_take_samples():
+    sample = LongTextSample(__key__="a", text="x", length=1)
+    keys = ["__key__", "__restore_key__", "__subflavors__", "__sources__"]
+    assert [one.name for one in dataclasses.fields(sample)] == [*keys, "text", "length"]
+    assert dataclasses.replace(sample, text="y").text == "y"
+    assert dataclasses.asdict(sample)["length"] == 1
+    assert sample.__sources__ is None

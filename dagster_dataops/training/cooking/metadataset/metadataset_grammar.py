@@ -1,11 +1,11 @@
-"""The grammar of metadatasets, version 2: parse the splits of a YAML file.
+"""The grammar of metadatasets, versions 1 and 2: parse the splits of a YAML file.
 
 A file is parsed whole, but no file that it names is read. Every error names file, line and key.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -24,6 +24,8 @@ _AMOUNTS: Final[Mapping[Kind, str]] = {
 _MODULES: Final = ("dagster_dataops", "megatron.energon")
 _TOP: Final = ("__module__", "__class__", "splits")
 _CLASS: Final = "MetadatasetV2"
+_CLASS_1: Final = "Metadataset"
+_OLD_SUBFLAVOR: Final = "__subflavor__"  # the subflavor that a single `subflavor` gives
 _REFERENCE: Final = (
     "path",
     "asset",
@@ -34,6 +36,16 @@ _REFERENCE: Final = (
     "dataset_config",
     "split_config",
     "shuffle_over_epochs_multiplier",
+)
+_REFERENCE_1: Final = (
+    *("path", "weight", "split_part", "subflavor", "subflavors"),
+    *("dataset_config", "split_config", "shuffle_over_epochs_multiplier"),
+)
+_WRITE_2: Final = f"version 1 has no such key; write __class__: {_CLASS}, and blend for datasets"
+_OF_VERSION_2: Final = MappingProxyType(
+    dict.fromkeys(
+        ("aux", "asset", "subset", "blend", "blend_epochized", "concat", "join"), _WRITE_2
+    )
 )
 _CHOICES: Final = ("split_part", "dataset_config", "split_config")
 _JOIN: Final = (
@@ -166,24 +178,54 @@ def splits_of(document: YamlNode) -> dict[str, Entry]:
     if not document.is_mapping:
         raise document.error(f"a metadataset is a mapping, not {document.shown}")
     found = document.known_entries(_TOP, {})
-    _check_class(document, found)
+    is_old = _is_of_version_1(document, found)
     if "splits" not in found:
         raise document.error("'splits' is missing")
     splits = found["splits"].entries()
     if not splits:
         raise found["splits"].error("there are no splits")
+    if is_old:
+        return {name: _blend_1(node) for name, node in splits.items()}
     return {name: _entry(node, ()) for name, node in splits.items()}
 
 
-def _check_class(document: YamlNode, found: Mapping[str, YamlNode]) -> None:
+def _is_of_version_1(document: YamlNode, found: Mapping[str, YamlNode]) -> bool:
+    """Return whether a document is of version 1, whose class can be left out.
+
+    Raises:
+        MetadatasetError: Its class is another one.
+    """
     module, kind = found.get("__module__"), found.get("__class__")
     if kind is None:
+        splits = found["splits"].entries().values() if "splits" in found else ()
+        if any("datasets" in one.entries() for one in splits if one.is_mapping):
+            return True
         raise document.error(f"'__class__: {_CLASS}' is missing")
-    if kind.text() != _CLASS:
-        raise kind.error(f"must be {_CLASS}, not {kind.text()}")
+    if kind.text() not in {_CLASS, _CLASS_1}:
+        raise kind.error(f"must be {_CLASS}, or {_CLASS_1} of version 1, not {kind.text()}")
     if module is None or module.text() not in _MODULES:
         place = module or document
         raise place.error(f"'__module__' must be {' or '.join(_MODULES)}")
+    return kind.text() == _CLASS_1
+
+
+def _blend_1(node: YamlNode) -> Mixture:
+    """Parse a split of version 1: datasets with weights."""
+    found = node.known_entries(("datasets",), _OF_VERSION_2)
+    if "datasets" not in found:
+        raise node.error("'datasets' is missing")
+    parts, amounts = [], []
+    for element in found["datasets"].elements():
+        given = element.known_entries(_REFERENCE_1, _OF_VERSION_2)
+        part = _reference(element, ("weight", "subflavor"))
+        if "subflavor" in given:
+            subflavors = {_OLD_SUBFLAVOR: given["subflavor"].value(), **part.subflavors}
+            part = replace(part, subflavors=subflavors)
+        parts.append(part)
+        amounts.append(given["weight"].number() if "weight" in given else 1)
+    return Mixture(
+        place=node, kind="blend", parts=tuple(parts), amounts=tuple(amounts), subset=None
+    )
 
 
 def _entry(node: YamlNode, more: tuple[str, ...]) -> Entry:

@@ -26,6 +26,7 @@ class MetadatasetLeaf:
         subflavors: The subflavors of its samples.
         aux: The paths and URLs of its auxiliary stores, by name.
         cooker: The name of its cooker; ``None`` without cookers.
+        sample_type: The class of its samples, if it declares one; ``None`` for a crude dataset.
         file: The YAML file that names it.
         line: The line there, counted from 1.
         is_asset: Whether ``path`` is the key of an asset of this package.
@@ -43,6 +44,7 @@ class MetadatasetLeaf:
     subflavors: Mapping[str, Any] = field(default_factory=dict)
     aux: Mapping[str, str] = field(default_factory=dict)
     cooker: str | None = None
+    sample_type: str | None = None
     file: str = ""
     line: int = 0
     is_asset: bool = False

@@ -4,7 +4,7 @@ Only YAML files are read; the datasets are not opened.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -23,7 +23,7 @@ from dagster_dataops.training.cooking.metadataset.metadataset_grammar import (
     splits_of,
 )
 from dagster_dataops.training.cooking.metadataset.metadataset_nodes import YamlNode, parse
-from dagster_dataops.training.filestores.energon_layout import read_text
+from dagster_dataops.training.filestores.energon.energon_layout import read_text
 from dagster_dataops.training.filestores.store_opening import absolute
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
@@ -114,6 +114,16 @@ def endless(planned: Planned) -> "PlannedMixture | None":
     if planned.kind == "blend":
         return planned
     return next(filter(None, map(endless, planned.parts)), None)
+
+
+def datasets_in(planned: Planned) -> Iterator[PlannedDataset]:
+    """Yield the datasets of a plan, in the order of the files."""
+    if isinstance(planned, PlannedDataset):
+        yield planned
+        return
+    parts = planned.parts.values() if isinstance(planned, PlannedJoin) else planned.parts
+    for part in parts:
+        yield from datasets_in(part)
 
 
 def plan(

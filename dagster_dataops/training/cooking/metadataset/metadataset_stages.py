@@ -199,6 +199,7 @@ class _Builder:
             line=planned.place.line,
             is_asset=planned.reference.is_asset,
             contents=source.contents,
+            sample_type=source.sample_type,
         )
 
     def _name(self, planned: PlannedDataset) -> str:

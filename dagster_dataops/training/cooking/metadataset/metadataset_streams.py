@@ -7,18 +7,26 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.errors import CookerError
+from dagster_dataops.errors import CookerError, InputError
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.core.arguments import check_seed
 from dagster_dataops.streams.core.stage import Stage
-from dagster_dataops.training.cooking.cookers import Cookers, chosen_cooker, listed_cookers
+from dagster_dataops.training.cooking.cookers import (
+    Cooker,
+    Cookers,
+    chosen_cooker,
+    listed_cookers,
+)
 from dagster_dataops.training.cooking.crude_streams import CrudeStream
 from dagster_dataops.training.cooking.metadataset.metadataset_leaves import (
     MetadatasetLeaf,
     with_leaves,
 )
-from dagster_dataops.training.cooking.metadataset.metadataset_plan import plan
+from dagster_dataops.training.cooking.metadataset.metadataset_nodes import YamlNode
+from dagster_dataops.training.cooking.metadataset.metadataset_plan import datasets_in, plan
 from dagster_dataops.training.cooking.metadataset.metadataset_stages import built_stages
+from dagster_dataops.training.decoding.sample_decoder import Decoder
+from dagster_dataops.training.filestores.store_opening import absolute_store
 
 _EVALUATION: Final = ("val", "test")
 
@@ -53,13 +61,16 @@ class Metadataset(CrudeStream):
         return Metadataset(stage, self._title, self._leaves)
 
     @override
-    def cook(self, cookers: Cookers, cache_pool: Any = None) -> "Metadataset":
+    def cook(
+        self, cookers: Cookers = (), cache_pool: Any = None, *, decoder: Decoder = "auto"
+    ) -> "Metadataset":
         """Make a record of each sample.
 
         Args:
             cookers: Cookers or functions; the first that takes the subflavors of a dataset is used
                 for all its samples.
             cache_pool: The cache pool for cookers that need one.
+            decoder: Makes values of the bytes of parts; see `CrudeStream.cook`.
 
         Raises:
             CookerError: No cooker fits a dataset, or its parameters do not.
@@ -67,11 +78,11 @@ class Metadataset(CrudeStream):
         offered = listed_cookers(cookers)
         self._check_distinct()
         leaves = tuple(
-            replace(leaf, cooker=chosen_cooker(offered, leaf.subflavors, leaf.aux, leaf.title).name)
+            replace(leaf, cooker=leaf.sample_type or _cooker_of(leaf, offered))
             for leaf in self._leaves
         )
         stage = with_leaves(self.stage, {leaf.name: leaf for leaf in leaves})
-        cooked = CrudeStream(stage).cook(offered, cache_pool)
+        cooked = CrudeStream(stage).cook(offered, cache_pool, decoder=decoder)
         return Metadataset(cooked.stage, self._title, leaves)
 
     def _check_distinct(self) -> None:
@@ -85,6 +96,10 @@ class Metadataset(CrudeStream):
                     "subflavors; give one of them another subflavor"
                 )
                 raise CookerError(reason)
+
+
+def _cooker_of(leaf: MetadatasetLeaf, offered: tuple[Cooker, ...]) -> str:
+    return chosen_cooker(offered, leaf.subflavors, leaf.aux, leaf.title).name
 
 
 def metadataset(
@@ -123,3 +138,45 @@ def metadataset(
     title = "metadataset" if isinstance(path, Mapping) else os.fspath(path).rpartition("/")[2]
     made = Metadataset(stage, title.partition(".")[0], leaves)
     return made if cookers is None else made.cook(cookers, cache_pool)
+
+
+def traverse_metadataset(
+    path: str | os.PathLike[str] | Mapping[str, Any], *, split_part: str = "train"
+) -> list[MetadatasetLeaf]:
+    """Return the datasets of a split of a metadataset, with those of nested files, in order.
+
+    Only YAML files are read, so datasets and stores need not exist. ``subflavors`` are those of the
+    YAML files, without those of the datasets themselves. Joined datasets are listed one by one.
+
+    Args:
+        path: The path or URL of the YAML file, or its content as a dict.
+        split_part: The split.
+
+    Raises:
+        MetadatasetError: A file is not a valid metadataset, or has no such split.
+
+    Example:
+        >>> [leaf.path for leaf in traverse_metadataset("mix.yaml")]
+        ['/data/captions', '/data/web']
+    """
+    planned = plan(path, split_part, training=False)
+    return [
+        MetadatasetLeaf(
+            name=one.reference.path,
+            path=one.path,
+            split_part=one.split_part,
+            subflavors=dict(one.subflavors),
+            aux={name: _address(node, one.base) for name, node in one.aux.items()},
+            file=one.place.file,
+            line=one.place.line,
+            is_asset=one.reference.is_asset,
+        )
+        for one in datasets_in(planned)
+    ]
+
+
+def _address(node: YamlNode, base: str) -> str:
+    try:
+        return absolute_store(node.text(), base)
+    except InputError as error:
+        raise node.error(str(error)) from error

@@ -153,7 +153,7 @@ def test_an_error_names_file_line_key_and_what_is_allowed(text, line, key, words
         ("- 1\n", "a metadataset is a mapping, not a list"),
         ("a: [\n", "not YAML"),
         ("__module__: megatron.energon\nsplits: {}\n", "'__class__: MetadatasetV2' is missing"),
-        (HEAD.replace("V2", ""), "must be MetadatasetV2, not Metadataset"),
+        (HEAD.replace("V2", "V3"), "must be MetadatasetV2, or Metadataset of version 1, not"),
         (HEAD.replace("megatron.", "other."), "dagster_dataops or megatron.energon"),
         (HEAD.replace("splits:", "splits: {}"), "there are no splits"),
         (HEAD.replace("splits:", "split: {}"), "did you mean 'splits'?"),

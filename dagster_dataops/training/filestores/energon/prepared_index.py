@@ -8,7 +8,11 @@ from operator import itemgetter
 from pathlib import Path
 
 from dagster_dataops.errors import DuplicateKeyError
-from dagster_dataops.training.filestores.energon_layout import META, ShardedDataset, prepared_counts
+from dagster_dataops.training.filestores.energon.energon_layout import (
+    META,
+    ShardedDataset,
+    prepared_counts,
+)
 from dagster_dataops.training.filestores.tars.shard_scan import ScannedShard, TarShard
 from dagster_dataops.training.filestores.tars.tar_index import TarIndex
 

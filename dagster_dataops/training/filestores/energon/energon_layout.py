@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from dagster_dataops.errors import InputError, StreamDefinitionError, StreamSourceError
 from dagster_dataops.foundation.places.confined_names import confined
@@ -13,13 +13,18 @@ from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.listing import relative_path
 from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.streams.files.remote import file_system, is_url, source_error
+from dagster_dataops.training.filestores.energon.declared_samples import (
+    OF_TYPE,
+    DeclaredSamples,
+    declared_samples,
+)
 from dagster_dataops.training.filestores.tars.shard_scan import TarShard
 
 META: Final = ".nv-meta"
 _RANGE: Final = re.compile(r"\{([^{}]*)\}")
 _OWN_CONFIGURATIONS: Final = ("dataset.yaml", "crude.yaml")
 _KNOWN_KEYS: Final = frozenset(
-    {"__module__", "__class__", "subflavors", "part_filter", "split_config"}
+    {"__module__", "__class__", "subflavors", "part_filter", "split_config", *OF_TYPE}
 )
 _MAX_TEXT: Final = 64 << 20
 _DATASET: Final = "dataset.yaml"
@@ -37,6 +42,7 @@ class ShardedDataset:
         parts: The parts to keep; ``None`` for all.
         exclude: Names of shards, and ``shard/key`` of samples, to leave out.
         storage_options: The arguments of fsspec's file systems.
+        declared: How the samples are made; ``None`` for a crude dataset.
     """
 
     path: str
@@ -45,6 +51,7 @@ class ShardedDataset:
     parts: frozenset[str] | None = None
     exclude: frozenset[str] = frozenset()
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    declared: DeclaredSamples | None = None
 
 
 def joined(folder: str, name: str) -> str:
@@ -127,8 +134,8 @@ def prepared_dataset(
     """
     meta = joined(path, META)
     _check_there(meta, dataset_config, _DATASET, options)
-    subflavors, kept, named = _configuration(joined(meta, dataset_config), options)
-    split_config = split_config or named or _SPLIT
+    found = _configuration(joined(meta, dataset_config), options)
+    split_config = split_config or found.split_config or _SPLIT
     _check_there(meta, split_config, _SPLIT, options)
     divided = _split(meta, split_config, options)
     parts = None if split is None else divided.get("split_parts")
@@ -142,7 +149,9 @@ def prepared_dataset(
         names = [one for name in parts[split] or () for one in expanded(str(name))]
     exclude = frozenset(one for name in divided.get("exclude") or () for one in expanded(str(name)))
     shards = tuple(_shard(path, name, options) for name in names if name not in exclude)
-    return ShardedDataset(path, shards, subflavors, kept, exclude, options)
+    return ShardedDataset(
+        path, shards, found.subflavors, found.parts, exclude, options, found.declared
+    )
 
 
 def _check_there(meta: str, name: str, usual: str, options: Mapping[str, Any]) -> None:
@@ -172,38 +181,39 @@ def _shard_counts(meta: str, options: Mapping[str, Any]) -> dict[str, int]:
     return {}
 
 
-class _Configuration(NamedTuple):
-    """The content of ``dataset.yaml``: subflavors, parts to keep, and the file of the split."""
+@dataclass(frozen=True)
+class _Configuration:
+    """The content of ``dataset.yaml``.
 
-    subflavors: dict[str, Any]
-    parts: frozenset[str] | None
-    split_config: str | None
+    Attributes:
+        subflavors: The subflavors.
+        parts: The parts to keep; ``None`` for all.
+        split_config: The file of the split; ``None`` for the usual one.
+        declared: How the samples are made; ``None`` for a crude dataset.
+    """
+
+    subflavors: Mapping[str, Any] = field(default_factory=dict)
+    parts: frozenset[str] | None = None
+    split_config: str | None = None
+    declared: DeclaredSamples | None = None
 
 
 def _configuration(path: str, options: Mapping[str, Any]) -> _Configuration:
     if not exists(path, options):
-        return _Configuration({}, None, None)
+        return _Configuration()
     found = read_yaml(path, options)
-    kind = found.get("__class__", "CrudeWebdataset")
-    if kind != "CrudeWebdataset":
-        reason = (
-            f"is a dataset of {kind}, and only crude datasets are read; set __class__: "
-            "CrudeWebdataset and make the sample in a cooker"
-        )
-        raise InputError(path, reason)
-    if "sample_loader" in found:
-        raise InputError(path, "sample_loader is not allowed in a crude dataset; use a cooker")
     unknown = sorted(found.keys() - _KNOWN_KEYS)
     if unknown:
         reason = f"{unknown[0]!r} is unknown; known keys: {', '.join(sorted(_KNOWN_KEYS))}"
         raise InputError(path, reason)
-    kept = found.get("part_filter")
+    declared = declared_samples(found, path)
+    kept = found.get("part_filter") if declared is None else None
     if isinstance(kept, str):
         raise InputError(path, "part_filter must be a list of parts; a function is not supported")
     parts = None if kept is None else frozenset(map(str, kept))
     named = found.get("split_config")
     split = None if named is None else confined(named, path)
-    return _Configuration(dict(found.get("subflavors") or {}), parts, split)
+    return _Configuration(dict(found.get("subflavors") or {}), parts, split, declared)
 
 
 def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | None:
@@ -222,16 +232,17 @@ def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | N
     if not tars:
         return None
     shards = tuple(TarShard(_relative(one.path, folder), one) for one in tars)
-    subflavors: dict[str, Any] = {}
-    parts = None
+    about = _Configuration()
     for name in _OWN_CONFIGURATIONS:
         if exists(joined(folder, name), options):
-            subflavors, parts, split = _configuration(joined(folder, name), options)
-            if split is not None:
+            about = _configuration(joined(folder, name), options)
+            if about.split_config is not None:
                 reason = f"split_config has no effect without {META}; prepare_energon() makes it"
                 raise InputError(joined(folder, name), reason)
             break
-    return ShardedDataset(folder, shards, subflavors, parts, frozenset(), options)
+    return ShardedDataset(
+        folder, shards, about.subflavors, about.parts, frozenset(), options, about.declared
+    )
 
 
 def _is_tar(path: str) -> bool:

@@ -4,13 +4,15 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import tarfile
 import uuid
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from importlib import import_module
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import orjson
 
@@ -22,7 +24,12 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.files.remote import is_url
-from dagster_dataops.training.filestores.energon_layout import META, sharded_dataset
+from dagster_dataops.training.filestores.energon.energon_layout import (
+    META,
+    ShardedDataset,
+    sharded_dataset,
+)
+from dagster_dataops.training.filestores.energon.media_table import MediaFacts, write_media_table
 from dagster_dataops.training.filestores.tars.shard_scan import (
     END,
     KEY,
@@ -32,6 +39,7 @@ from dagster_dataops.training.filestores.tars.shard_scan import (
     scan,
 )
 
+_METADATA: Final = "dagster_dataops.training.decoding.media_metadata"  # it imports stores
 _DRAFT: Final = f"{META}.draft"
 _LAYOUT: Final = "7.4.1"  # the version of Energon whose files these are
 _TABLES: Final = """
@@ -57,6 +65,7 @@ def prepare_energon(
     subflavors: Mapping[str, Any] | None = None,
     exclude: Sequence[str] = (),
     overwrite: bool = False,
+    media_metadata: bool = False,
 ) -> dict[str, int]:
     """Prepare tar shards for Megatron-Energon, as ``energon prepare`` does it for crude data.
 
@@ -72,6 +81,9 @@ def prepare_energon(
         subflavors: The subflavors of all samples.
         exclude: Names of shards, and ``shard.tar/key`` of samples, to leave out.
         overwrite: Whether to replace an earlier ``.nv-meta``.
+        media_metadata: Whether to read images, sounds and films, by their suffixes, and to write
+            down their sizes and durations for `FileStore.get_media_metadata`. Without tar shards,
+            ``.nv-meta`` of a folder of files then has these alone.
 
     Returns:
         The number of samples of each shard, by its name in the folder.
@@ -80,6 +92,7 @@ def prepare_energon(
         ConfigurationError: A share is negative, or all are zero.
         DuplicateKeyError: A key occurs twice.
         InputError: The folder has no shards, or is prepared already.
+        MissingExtraError: Pillow or PyAV is missing, with ``media_metadata``.
         StreamSourceError: A shard is torn, or cannot be read.
     """
     place = os.path.abspath(folder)  # noqa: PTH100 - links stay
@@ -89,27 +102,72 @@ def prepare_energon(
         raise InputError(place, f"has {META} already; overwrite=True replaces it")
     shares = _checked(split or {"train": 1, "val": 0, "test": 0})
     data = sharded_dataset(place, {})
-    if data is None:
+    if data is None and not media_metadata:
         raise InputError(place, "has no tar files")
     draft = Path(place, _DRAFT)
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
+    counts: dict[str, int] = {}
+    shards = data.shards if data else ()
     try:
-        counts, identity = _indexed(draft / "index.sqlite", data.shards, place)
-        names = list(counts)
-        parts = {"exclude": list(exclude), "split_parts": _divided(names, shares)}
-        info = {"energon_version": _LAYOUT, "shard_counts": counts}
-        _write_yaml(draft / "dataset.yaml", _configuration(subflavors or data.subflavors))
-        _write_yaml(draft / "split.yaml", parts)
-        Path(draft, ".info.json").write_bytes(orjson.dumps(info, option=orjson.OPT_INDENT_2))
-        Path(draft, "index.uuid").write_text(identity)
+        if data:
+            counts = _write_files(draft, data, subflavors or data.subflavors, shares, exclude)
+        if media_metadata:
+            media = _media_of_shards(shards) if data else _media_of_folder(place)
+            write_media_table(draft / "index.sqlite", media)
         shutil.rmtree(Path(place, META), ignore_errors=True)
-        for number, shard in enumerate(data.shards):
+        for number, shard in enumerate(shards):
             Path(draft, f"{number}.idx").replace(f"{shard.location.path}.idx")
         draft.replace(Path(place, META))
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return counts
+
+
+def _write_files(
+    draft: Path,
+    data: ShardedDataset,
+    subflavors: Mapping[str, Any],
+    shares: Mapping[str, Fraction],
+    exclude: Sequence[str],
+) -> dict[str, int]:
+    """Write the files of tar shards, and return the number of samples of each."""
+    counts, identity = _indexed(draft / "index.sqlite", data.shards, data.path)
+    parts = {"exclude": list(exclude), "split_parts": _divided(list(counts), shares)}
+    info = {"energon_version": _LAYOUT, "shard_counts": counts}
+    _write_yaml(draft / "dataset.yaml", _configuration(subflavors))
+    _write_yaml(draft / "split.yaml", parts)
+    Path(draft, ".info.json").write_bytes(orjson.dumps(info, option=orjson.OPT_INDENT_2))
+    Path(draft, "index.uuid").write_text(identity)
+    return counts
+
+
+def _media_of_shards(shards: Sequence[TarShard]) -> Iterator[tuple[str, MediaFacts]]:
+    for shard in shards:
+        with tarfile.open(shard.location.path) as file:
+            for member in file:
+                content = file.extractfile(member) if member.isfile() else None
+                found = None if content is None else _facts(member.name, content)
+                if found is not None:
+                    yield member.name, found
+
+
+def _media_of_folder(place: str) -> Iterator[tuple[str, MediaFacts]]:
+    for path in sorted(Path(place).rglob("*")):
+        name = path.relative_to(place).as_posix()
+        if path.is_file() and not name.startswith("."):
+            with path.open("rb") as content:
+                if (found := _facts(name, content)) is not None:
+                    yield name, found
+
+
+def _facts(name: str, content: IO[bytes]) -> MediaFacts | None:
+    """Return the facts of a file, which is read only if its suffix is that of a medium."""
+    module = import_module(_METADATA)
+    if name.rpartition(".")[2].lower() not in module.MEDIA:
+        return None
+    found: MediaFacts | None = module.media_facts(name, content.read())
+    return found
 
 
 def _checked(split: Mapping[str, float]) -> dict[str, Fraction]:

@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.training.filestores.energon_layout and prepared_index."""
+"""Tests of dagster_dataops.training.filestores.energon.energon_layout and prepared_index."""
 
 import json
 import sqlite3
@@ -14,7 +14,7 @@ from dagster_dataops.errors import (
     StreamDefinitionError,
 )
 from dagster_dataops.streams.files.locations import Location
-from dagster_dataops.training.filestores.energon_layout import expanded
+from dagster_dataops.training.filestores.energon.energon_layout import expanded
 from dagster_dataops.training.filestores.tars.shard_scan import END, START, TarShard, scan
 from tests.training.filestores.shards import CRUDE, dataset, samples, write_prepared, write_tar
 
@@ -76,8 +76,9 @@ def test_split_and_subflavors_are_those_of_the_prepared_files(tmp_path):
 def test_a_dataset_that_is_not_crude_or_has_unknown_keys_is_refused(tmp_path):
     folder = dataset(tmp_path / "a")
     for text, message in [
-        ("__class__: OCRSample\n", "only crude datasets"),
+        ("__class__: OCRSample\n", "declare sample_type"),
         (f"{CRUDE}sample_loader: x.py:load\n", "sample_loader is not allowed"),
+        (f"{CRUDE}field_map: {{}}\n", "field_map is not allowed"),
         (f"{CRUDE}subflavours: {{}}\n", "'subflavours' is unknown"),
         ("[]", "must be a mapping"),
     ]:

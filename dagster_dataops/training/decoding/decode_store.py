@@ -1,0 +1,84 @@
+"""`DecodeFileStore`: a file store that returns values in place of bytes."""
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+from typing_extensions import override
+
+from dagster_dataops.training.decoding.sample_decoder import FileDecoder, SampleDecoder
+from dagster_dataops.training.filestores.lazy_files import OTHER_DECODER
+from dagster_dataops.training.filestores.source_info import SourceInfo
+from dagster_dataops.training.filestores.store import FileStore
+
+
+class DecodeFileStore(FileStore):
+    """A file store whose `get` returns the values of files, as a decoder makes them of the bytes.
+
+    A cache pool keeps the bytes; `Lazy.get` decodes them.
+
+    Args:
+        inner: The store of the files.
+        decoder: Makes values of bytes, such as a `SampleDecoder`.
+
+    Example:
+        >>> images = DecodeFileStore(file_store("images"), decoder=SampleDecoder())
+        >>> images.get("000.jpg").shape
+        torch.Size([3, 480, 640])
+    """
+
+    def __init__(self, inner: FileStore, *, decoder: FileDecoder) -> None:
+        self.path, self.title = inner.path, inner.title
+        self.inner, self.decoder = inner, decoder
+
+    @override
+    def get(self, name: str, sample: MutableMapping[str, Any] | None = None) -> Any:
+        """Return the value of a file; see `FileStore.get`."""
+        return self.value(name, self.inner.get(name, sample))
+
+    @override
+    def value(self, name: str, data: bytes) -> Any:
+        return self.decoder.decode(self.full_name(name), self.inner.value(name, data))
+
+    @property
+    @override
+    def undecoded(self) -> FileStore:
+        return self.inner.undecoded
+
+    @property
+    @override
+    def decoding(self) -> str | None:
+        own = self.decoder if self.inner.decoding is None else None
+        return own.image_decode if isinstance(own, SampleDecoder) else OTHER_DECODER
+
+    @override
+    def __getitem__(self, name: str) -> tuple[Any, SourceInfo]:
+        data, source = self.read(name)
+        return self.value(name, data), source
+
+    @override
+    def read(self, name: str) -> tuple[bytes, SourceInfo]:
+        return self.inner.read(name)
+
+    @override
+    def full_name(self, name: str) -> str:
+        return self.inner.full_name(name)
+
+    @override
+    def names(self) -> Iterator[str]:
+        return self.inner.names()
+
+    @override
+    def version(self) -> str:
+        return self.inner.version()
+
+    @override
+    def close(self) -> None:
+        self.inner.close()
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        return name in self.inner
+
+    @override
+    def __len__(self) -> int:
+        return len(self.inner)

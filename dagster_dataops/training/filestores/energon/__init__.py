@@ -1,0 +1,1 @@
+"""The files of datasets that Megatron-Energon prepares: read, and written."""

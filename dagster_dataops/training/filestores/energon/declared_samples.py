@@ -1,0 +1,153 @@
+"""`DeclaredSamples`: how a dataset that is not crude says that its samples are made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from dagster_dataops.errors import InputError
+from dagster_dataops.foundation.places.confined_names import confined
+from dagster_dataops.streams.files.remote import is_url
+from dagster_dataops.training.filestores.energon.field_access import Steps, alternatives
+
+OF_TYPE: Final = ("sample_type", "field_map", "sample_loader")
+"""The keys of ``dataset.yaml`` that crude datasets do not have."""
+
+_FACTORY: Final = "Webdataset"  # the end of the names of Energon's classes of datasets
+
+
+@dataclass(frozen=True)
+class DeclaredSamples:
+    """The class of the samples of a dataset, and what makes its fields.
+
+    Attributes:
+        module: The module of the class.
+        name: The name of the class.
+        field_map: The expression of each field, such as ``json[caption]``; empty with ``loader``.
+        loader: ``file.py:function``, called with the values of the parts; empty without.
+        part_filter: ``file.py:function`` of the name of a part, or the parts that the loader gets;
+            ``None`` for all.
+        folder: The folder of the files; empty without ``loader``.
+    """
+
+    module: str
+    name: str
+    field_map: Mapping[str, str]
+    loader: str = ""
+    part_filter: str | tuple[str, ...] | None = None
+    folder: str = ""
+
+    @cached_property
+    def fields(self) -> dict[str, tuple[Steps, ...]]:
+        """The ways to the value of each field of ``field_map``.
+
+        Raises:
+            ValueError: An expression is malformed.
+        """
+        return {name: alternatives(text) for name, text in self.field_map.items()}
+
+    @property
+    def parts(self) -> frozenset[str] | None:
+        """The parts that are used; ``None`` if only functions know them."""
+        if self.loader:
+            return frozenset(self.part_filter) if isinstance(self.part_filter, tuple) else None
+        return frozenset(way[0] for ways in self.fields.values() for way in ways)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        filtered = self.part_filter
+        return {
+            "class": [self.module, self.name],
+            "field_map": dict(self.field_map),
+            "loader": self.loader,
+            "part_filter": list(filtered) if isinstance(filtered, tuple) else filtered,
+            "folder": self.folder,
+        }
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> "DeclaredSamples":
+        """Return what `plain` made JSON of."""
+        module, name = plain["class"]
+        filtered = plain["part_filter"]
+        return cls(
+            module,
+            name,
+            dict(plain["field_map"]),
+            plain["loader"],
+            tuple(filtered) if isinstance(filtered, list) else filtered,
+            plain["folder"],
+        )
+
+
+def declared_samples(found: Mapping[str, Any], path: str) -> DeclaredSamples | None:
+    """Return what the content of ``dataset.yaml`` says; ``None`` for a crude dataset.
+
+    Args:
+        found: The content.
+        path: The path or URL of the file.
+
+    Raises:
+        InputError: A key is missing, or has an invalid value.
+        PathEscapeError: The file of a function is not in the folder of ``dataset.yaml``.
+    """
+    if "sample_type" in found:
+        kind = found["sample_type"]
+        if not isinstance(kind, Mapping) or not {"__module__", "__class__"} <= set(kind):
+            raise InputError(path, "sample_type needs __module__ and __class__")
+        module, name = str(kind["__module__"]), str(kind["__class__"])
+    else:
+        module, name = str(found.get("__module__", "")), str(found.get("__class__", ""))
+        if name in {"", f"Crude{_FACTORY}"}:
+            _check_crude(found, path)
+            return None
+        if not name.endswith(_FACTORY):
+            reason = f"is a dataset of {name}; declare sample_type, with __module__ and __class__"
+            raise InputError(path, reason)
+        name = f"{name.removesuffix(_FACTORY)}Sample"
+    return _with_fields(found, path, module, name)
+
+
+def _check_crude(found: Mapping[str, Any], path: str) -> None:
+    given = next((name for name in OF_TYPE if name in found), None)
+    if given is not None:
+        reason = f"{given} is not allowed in a crude dataset; use a cooker, or declare sample_type"
+        raise InputError(path, reason)
+
+
+def _with_fields(found: Mapping[str, Any], path: str, module: str, name: str) -> DeclaredSamples:
+    field_map, loader = found.get("field_map"), found.get("sample_loader")
+    if (field_map is None) == (loader is None):
+        both = "either field_map or sample_loader, not both" if loader else "no field_map"
+        raise InputError(path, f"has {both}: one of them makes the fields of {name}")
+    filtered = found.get("part_filter")
+    if loader is None:
+        if not isinstance(field_map, Mapping):
+            raise InputError(path, "field_map must be a mapping of fields to parts")
+        if filtered is not None:
+            raise InputError(
+                path, "part_filter belongs to sample_loader; field_map names its parts"
+            )
+        made = DeclaredSamples(module, name, {str(one): str(at) for one, at in field_map.items()})
+        try:
+            made.fields  # noqa: B018 - checks the expressions
+        except ValueError as error:
+            raise InputError(path, f"field_map: {error}") from None
+        return made
+    if is_url(path):
+        reason = "sample_loader runs code, so the dataset must be local; copy it, or use a cooker"
+        raise InputError(path, reason)
+    folder = path.rpartition("/")[0]
+    parts = tuple(map(str, filtered)) if isinstance(filtered, list) else filtered
+    if isinstance(parts, str):
+        parts = _function(parts, "part_filter", path)
+    return DeclaredSamples(
+        module, name, {}, _function(loader, "sample_loader", path), parts, folder
+    )
+
+
+def _function(given: object, key: str, path: str) -> str:
+    """Return ``file.py:function``; the name of the function may be left out."""
+    if not isinstance(given, str):
+        raise InputError(path, f"{key} must be the name of a function, such as loader.py:{key}")
+    file, _, name = given.rpartition(":") if ":" in given else (given, "", key)
+    return f"{confined(file, path)}:{name}"

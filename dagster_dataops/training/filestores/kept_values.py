@@ -1,0 +1,110 @@
+"""`KeptValue`: a value in a file of this process, read again when it is needed."""
+
+import contextlib
+import os
+import pickle
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, Generic, NoReturn, TypeVar
+
+import xxhash
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamSourceError
+
+_PREFIX: Final = "values-"
+_T = TypeVar("_T")
+
+
+class KeptValue(Generic[_T]):
+    """A value that `CachePool.to_cache` has put aside; its file is deleted with it.
+
+    It lives in this process alone: it can neither be written to a result nor be sent to another
+    process.
+
+    Args:
+        data: The value.
+        name: Its name in messages.
+        folder: The folder of the file; ``None`` to keep the value in memory.
+
+    Attributes:
+        name: As given.
+    """
+
+    def __init__(self, data: _T, name: str, folder: Path | None) -> None:
+        self.name = name
+        self._held: Any = data
+        self._path: str | None = None
+        self._is_raw = type(data) is bytes
+        if folder is not None:
+            content: Any = data if self._is_raw else pickle.dumps(data, pickle.HIGHEST_PROTOCOL)
+            with contextlib.suppress(OSError):  # a cache is only a cache: else it stays in memory
+                self._write(content, folder)
+
+    def _write(self, content: bytes, folder: Path) -> None:
+        descriptor, path = tempfile.mkstemp(dir=folder)
+        weakref.finalize(self, _delete, path, os.getpid())
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+            file.write(content)
+        self._held, self._path = None, path
+        self._digest = xxhash.xxh3_128_digest(content)
+
+    def get(self, sample: object = None, /) -> _T:  # noqa: ARG002 - as `Lazy.get`
+        """Return the value, equal each time; ``sample`` records nothing: it is no file of a store.
+
+        Raises:
+            StreamSourceError: The file is missing or damaged.
+        """
+        if self._path is None:
+            return self._held  # type: ignore[no-any-return]
+        try:
+            content = Path(self._path).read_bytes()
+        except OSError as error:
+            raise StreamSourceError(self._path, f"cannot be read: {error}") from error
+        if xxhash.xxh3_128_digest(content) != self._digest:
+            raise StreamSourceError(self._path, f"the value {self.name!r} was changed there")
+        value: _T = content if self._is_raw else pickle.loads(content)  # type: ignore[assignment]  # noqa: S301 - as it was written
+        return value
+
+    @override
+    def __reduce__(self) -> NoReturn:
+        msg = (
+            f"the value {self.name!r} of to_cache() lives in this process alone; put its content "
+            "into the record, with get(), before the record is written or sent"
+        )
+        raise TypeError(msg)
+
+    @override
+    def __repr__(self) -> str:
+        return f"KeptValue({self.name!r})"
+
+
+def folder_of_values(parent: Path) -> Path:
+    """Return a new folder for values of this process; those of processes that ended are deleted.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    for one in _abandoned(parent):
+        shutil.rmtree(one, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent))
+
+
+def _abandoned(parent: Path) -> Iterator[Path]:
+    for one in parent.glob(f"{_PREFIX}*-*"):
+        try:
+            os.kill(int(one.name.removeprefix(_PREFIX).partition("-")[0]), 0)
+        except ProcessLookupError:
+            yield one
+        except (ValueError, OSError):  # another name, or a process of another user
+            continue
+
+
+def _delete(path: str, process: int) -> None:
+    if process == os.getpid():  # a fork does not delete the files of its parent
+        with contextlib.suppress(OSError):
+            Path(path).unlink()

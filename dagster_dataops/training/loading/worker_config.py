@@ -1,0 +1,127 @@
+"""`WorkerConfig`: the rank and the worker processes of a dataset, in Energon's names."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, TypeAlias
+
+from typing_extensions import override
+
+from dagster_dataops.errors import StreamArgumentError
+from dagster_dataops.streams.core.arguments import check_count, is_seed
+from dagster_dataops.streams.core.item_failures import OnError
+from dagster_dataops.streams.core.ranks import checked_rank, torch_group
+
+_LOGGER: Final = logging.getLogger(__name__)
+_NAME: Final = "WorkerConfig"
+
+ErrorHandler: TypeAlias = Callable[[Exception, Any, Any], None]
+
+
+def log_exception(error: Exception, sample: Any, sources: Any = None) -> None:
+    """Log an error: as the handler of a `WorkerConfig`, failed samples are logged and skipped."""
+    key = sample.get("__key__") if isinstance(sample, dict) else None
+    _LOGGER.error("sample %s failed: %r; its sources: %s", key, error, sources)
+
+
+def reraise_exception(error: Exception, sample: Any, sources: Any = None) -> NoReturn:  # noqa: ARG001
+    """Raise an error again: as the handler of a `WorkerConfig`, the first failed sample ends all.
+
+    Raises:
+        Exception: The error.
+    """
+    raise error
+
+
+_POLICIES: Final[dict[ErrorHandler, OnError]] = {log_exception: "skip", reraise_exception: "raise"}
+
+
+@dataclass(kw_only=True, eq=False)
+class WorkerConfig:
+    """The rank of a dataset, and the number of its worker processes.
+
+    A dataset of ``rank`` r of ``world_size`` W reads the samples r, r + W and so on of the order
+    that all ranks share. Unlike in Energon, neither the number of worker processes nor that of the
+    ranks changes this order, and any number of both can load a state.
+
+    Attributes:
+        rank: The number of this process among those that train in parallel, counted from 0.
+        world_size: The number of these processes.
+        num_workers: The number of worker processes of each rank; 0 reads in the training process.
+        data_parallel_group: The group of ``torch.distributed`` in which ``rank`` counts.
+        seed_offset: The seed of all draws.
+        worker_debug_path: Energon's; without effect.
+        worker_log_level: Energon's; without effect.
+        global_error_handler: `log_exception` to skip failed samples, or `reraise_exception` to end
+            with the first.
+        restore_error_handler: Energon's; an error while a sample is restored is always raised.
+
+    Raises:
+        StreamDefinitionError: A number is invalid.
+        StreamArgumentError: The error handler is another function.
+    """
+
+    rank: int
+    world_size: int
+    num_workers: int
+    data_parallel_group: Any = None
+    seed_offset: int = 0
+    worker_debug_path: str | None = None
+    worker_log_level: int = 0
+    global_error_handler: ErrorHandler = log_exception
+    restore_error_handler: ErrorHandler = reraise_exception
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        checked_rank(_NAME, self.rank, self.world_size)
+        check_count(_NAME, "num_workers", self.num_workers, 0)
+        if not is_seed(self.seed_offset):
+            reason = f"seed_offset is {self.seed_offset!r}; it must be an integer of at least 0"
+            raise StreamArgumentError(_NAME, reason)
+        if self.global_error_handler not in _POLICIES:
+            reason = (
+                "global_error_handler must be log_exception or reraise_exception; the failed "
+                "samples are in loader.quarantined, with get_savable_loader(on_error='quarantine')"
+            )
+            raise StreamArgumentError(_NAME, reason)
+
+    @property
+    def on_error(self) -> OnError:
+        """The handling of failed samples, as `get_savable_loader` takes it."""
+        return _POLICIES[self.global_error_handler]
+
+    @staticmethod
+    def default_worker_config(
+        num_workers: int = 4, data_parallel_group: Any = None
+    ) -> "WorkerConfig":
+        """Return the configuration of this process: its rank by ``torch.distributed``, or 0 of 1.
+
+        Args:
+            num_workers: The number of worker processes.
+            data_parallel_group: The group in which the rank counts; ``None`` for all processes.
+        """
+        group, given = torch_group(), data_parallel_group
+        return WorkerConfig(
+            rank=0 if group is None else group.get_rank(given),
+            world_size=1 if group is None else group.get_world_size(given),
+            num_workers=num_workers,
+            data_parallel_group=data_parallel_group,
+        )
+
+    def config(self) -> dict[str, Any]:
+        """Return rank, world size, number of workers, and the size of the group if there is one."""
+        group = self.data_parallel_group
+        return {**self._place(), "data_parallel_group": None if group is None else group.size()}
+
+    def _place(self) -> dict[str, int]:
+        names = ("rank", "world_size", "num_workers")
+        return {name: getattr(self, name) for name in names}
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        """Return whether rank, world size and number of workers are equal."""
+        return isinstance(other, WorkerConfig) and self._place() == other._place()
+
+    @override
+    def __hash__(self) -> int:
+        return hash(tuple(self._place().values()))

@@ -1,0 +1,473 @@
+import gzip
+import json
+from itertools import islice
+
+import pytest
+
+from dagster_dataops import (
+    Batch,
+    DefaultTaskEncoder,
+    MapDataset,
+    SkipSample,
+    WorkerConfig,
+    edataclass,
+    get_loader,
+    get_savable_loader,
+    get_train_dataset,
+    get_val_dataset,
+    log_exception,
+    reraise_exception,
+    restore_record,
+)
+from dagster_dataops.errors import (
+    DataPipelineError,
+    StreamArgumentError,
+    StreamDefinitionError,
+    StreamStateError,
+)
+from tests.training.cooking.mixtures import cook_text, dataset, written
+
+
+@edataclass
+class TextBatch(Batch):
+    text: list[str]
+
+
+class Texts(DefaultTaskEncoder):
+    cookers = (cook_text,)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    dataset(tmp_path / "a", 20)
+    return tmp_path
+
+
+def train(folder, rank=0, world_size=1, num_workers=0, **options):
+    config = WorkerConfig(rank=rank, world_size=world_size, num_workers=num_workers)
+    return get_train_dataset(
+        folder / "a",
+        worker_config=config,
+        **{"task_encoder": Texts(raw_batch_type=TextBatch), "batch_size": 4, **options},
+    )
+
+
+def keys(batches):
+    return [batch["__key__"] for batch in batches]
+
+
+# ---------------------------------------------------------------- ranks and workers
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_ranks_share_the_batches_of_one_rank(folder, num_workers):
+    options = {"max_samples_per_sequence": 3}
+    alone = keys(islice(get_savable_loader(train(folder, batch_size=8, **options)), 6))
+    shared = [
+        keys(islice(get_savable_loader(train(folder, rank, 2, num_workers, **options)), 6))
+        for rank in range(2)
+    ]
+
+    assert [sorted(a + b) for a, b in zip(*shared, strict=True)] == [sorted(one) for one in alone]
+
+
+def test_a_state_of_one_rank_can_be_loaded_by_two(folder):
+    first = get_savable_loader(train(folder))
+    list(islice(first, 2))
+    state = json.loads(json.dumps(first.save_state_rank()))
+    rest = keys(islice(first, 6))
+    found = []
+    for rank in range(2):
+        loader = get_savable_loader(train(folder, rank, 2, num_workers=rank))
+        loader.restore_state_rank(state)
+        found.append(keys(islice(loader, 3)))
+
+    shared = [key for batches in found for batch in batches for key in batch]
+    assert sorted(shared) == sorted(key for batch in rest for key in batch)
+
+
+def test_loops_go_on_where_the_last_one_was_left(folder):
+    finite = get_savable_loader(train(folder, repeat=False))
+    assert [len(keys(islice(finite, 2))), len(keys(finite)), len(keys(finite))] == [2, 3, 5]
+    loader = get_savable_loader(train(folder))
+    found = keys(islice(loader, 3)) + keys(islice(loader, 4))
+    assert found == keys(islice(get_savable_loader(train(folder)), 7))
+    loader.seed(3)
+    assert keys(islice(loader, 1)) == found[:1]
+
+
+def test_a_config_describes_its_process_and_checks_its_values():
+    config = WorkerConfig.default_worker_config(num_workers=3)
+    place = {"rank": 0, "world_size": 1, "num_workers": 3}
+    assert config.config() == {**place, "data_parallel_group": None}
+    assert config == WorkerConfig(rank=0, world_size=1, num_workers=3, seed_offset=4)
+    with pytest.raises(StreamDefinitionError, match="below world_size"):
+        WorkerConfig(rank=2, world_size=2, num_workers=0)
+    with pytest.raises(StreamDefinitionError, match="num_workers"):
+        WorkerConfig(rank=0, world_size=1, num_workers=-1)
+    with pytest.raises(StreamArgumentError, match="seed_offset"):
+        WorkerConfig(rank=0, world_size=1, num_workers=0, seed_offset=-1)
+    with pytest.raises(StreamArgumentError, match=r"loader\.quarantined"):
+        WorkerConfig(rank=0, world_size=1, num_workers=0, global_error_handler=print)
+
+
+def test_the_seed_offset_is_the_seed_of_the_order(folder):
+    def order(seed):
+        config = WorkerConfig(rank=0, world_size=1, num_workers=0, seed_offset=seed)
+        data = train(folder, max_samples_per_sequence=2)
+        data.worker_config = config
+        return keys(islice(get_savable_loader(data), 5))
+
+    assert order(1) == order(1) != order(2)
+
+
+class Failing(DefaultTaskEncoder):
+    cookers = (cook_text,)
+
+    def encode_sample(self, sample):
+        number = int(sample.text.split()[1])
+        if number == 1:
+            raise SkipSample
+        return {"n": 1 / number}
+
+
+@pytest.mark.parametrize(("handler", "count"), [(log_exception, 18), (reraise_exception, None)])
+def test_the_error_handler_decides_about_failed_samples(folder, handler, count, caplog):
+    config = WorkerConfig(rank=0, world_size=1, num_workers=0, global_error_handler=handler)
+    data = get_val_dataset(
+        folder / "a", split_part="train", task_encoder=Failing(), worker_config=config
+    )
+    if count is None:
+        with pytest.raises(ZeroDivisionError):
+            list(get_savable_loader(data))
+        return
+    assert len(list(get_savable_loader(data))) == count
+    assert len([one for one in caplog.records if "skipped" in one.message]) == 1
+    assert len(list(get_savable_loader(data, on_error="quarantine"))) == count
+
+
+def test_error_handlers_log_or_raise(caplog):
+    log_exception(ValueError("x"), {"__key__": "k"}, None)
+    assert "sample k failed: ValueError('x')" in caplog.text
+    with pytest.raises(ValueError, match="x"):
+        reraise_exception(ValueError("x"), None, None)
+
+
+# ---------------------------------------------------------------- options of loaders
+
+
+def test_options_of_energon_that_are_not_needed_are_accepted(folder):
+    loader = get_savable_loader(
+        train(folder),
+        checkpoint_every_sec=60,
+        checkpoint_every_min_n_samples=1,
+        n_checkpoints=3,
+        gc_collect_every_n_steps=10,
+        prefetch_factor=2,
+        watchdog_timeout_seconds=60,
+        watchdog_initial_timeout_seconds=None,
+        fail_on_timeout=False,
+    )
+    assert len(next(iter(loader))["__key__"]) == 4
+    with pytest.raises(TypeError, match="no option 'checkpoint_every'"):
+        get_savable_loader(train(folder), checkpoint_every=1)
+    other = WorkerConfig(rank=0, world_size=1, num_workers=5)
+    with pytest.raises(StreamArgumentError, match="differs from that of the dataset"):
+        get_savable_loader(train(folder), worker_config=other)
+    assert get_loader is get_savable_loader
+
+
+def test_a_batch_is_made_again_by_the_loader(folder):
+    loader = get_savable_loader(train(folder, num_workers=2))
+    batch = list(islice(loader, 3))[2]
+    state = loader.save_state_rank()
+
+    assert loader.restore_sample(batch["__restore_key__"]) == batch
+    assert loader.save_state_rank() == state
+    loader.restore_state_rank(None)
+    assert loader.save_state_rank() == state
+
+
+# ---------------------------------------------------------------- virtual epochs
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_loops_go_on_where_the_last_virtual_epoch_ended(folder, num_workers):
+    data = train(folder, num_workers=num_workers, virtual_epoch_length=3)
+    whole = keys(islice(get_savable_loader(train(folder)), 12))
+    loader = get_savable_loader(data)
+
+    assert [len(data), len(loader)] == [3, 3]
+    assert [key for _ in range(4) for key in keys(loader)] == whole
+
+
+def test_a_state_is_within_a_virtual_epoch(folder):
+    data = train(folder, virtual_epoch_length=4)
+    loader = get_savable_loader(data)
+    list(loader)
+    items = iter(loader)
+    next(items)
+    state = json.loads(json.dumps(loader.save_state_rank()))
+    rest = [keys(items), keys(loader)]
+    other = get_savable_loader(data)
+    other.restore_state_rank(state)
+
+    assert [len(one) for one in rest] == [3, 4]
+    assert [keys(other), keys(other)] == rest
+    with pytest.raises(StreamStateError, match="virtual_epoch"):
+        other.restore_state_rank({**state, "virtual_epoch": "x"})
+
+
+def test_a_loop_that_was_left_is_finished_by_the_next(folder):
+    loader = get_savable_loader(train(folder, virtual_epoch_length=4))
+    first = keys(islice(loader, 1))
+    assert [len(first), len(keys(loader)), len(keys(loader))] == [1, 3, 4]
+
+
+def test_a_virtual_epoch_ends_with_data_that_ends(folder):
+    loader = get_savable_loader(train(folder, virtual_epoch_length=4, repeat=False))
+    assert [len(keys(loader)) for _ in range(4)] == [4, 1, 4, 1]
+    with pytest.raises(StreamDefinitionError, match="virtual_epoch_length"):
+        train(folder, virtual_epoch_length=-1)
+
+
+# ---------------------------------------------------------------- lengths
+
+
+@pytest.mark.parametrize(("world_size", "lengths"), [(1, [7]), (2, [4, 4]), (3, [3, 3, 2])])
+def test_the_length_is_the_number_of_items_of_a_rank(folder, world_size, lengths):
+    found = []
+    for rank in range(world_size):
+        config = WorkerConfig(rank=rank, world_size=world_size, num_workers=0)
+        data = get_val_dataset(
+            folder / "a",
+            split_part="train",
+            task_encoder=Texts(),
+            batch_size=3,
+            worker_config=config,
+        )
+        loader = get_savable_loader(data)
+        found.append(len(data))
+        assert len(loader) == len(data) == len(list(loader))
+    assert found == lengths
+
+
+def test_the_length_of_a_mixture_is_that_of_its_datasets(folder):
+    dataset(folder / "b", 5)
+    blend = "    blend: [{path: a}, {path: b}]\n"
+    path = written(
+        folder,
+        f"  train:\n{blend}  val:\n{blend}"
+        "  few:\n    blend_epochized: [{path: a, repetitions: 0.5}, {path: b, repetitions: 2}]\n"
+        "  part: {path: a, subset: {range: [2, 9]}}\n",
+    )
+    lengths = {"train": 25, "few": 20, "part": 7}
+    for split, length in lengths.items():
+        assert len(get_train_dataset(path, split_part=split, task_encoder=Texts())) == length
+    data = get_val_dataset(path, task_encoder=Texts(), batch_size=4, batch_drop_last=True)
+    assert len(data) == len(list(data)) == 6
+    assert len(get_val_dataset(path, task_encoder=Texts(), limit=3)) == 3
+
+
+def test_the_number_of_packs_and_of_batches_of_groups_is_not_known(folder):
+    class Packs(Texts):
+        def select_samples_to_pack(self, samples):
+            return [samples]
+
+        def pack_selected_samples(self, samples):
+            return {"n": len(samples)}
+
+    data = get_train_dataset(
+        folder / "a", task_encoder=Packs(), packing_buffer_size=8, repeat=False
+    )
+    with pytest.raises(TypeError, match="known when they are made"):
+        len(data)
+    assert [one["n"] for one in data] == [8, 8, 4]
+
+
+# ---------------------------------------------------------------- steps
+
+
+class Grouping(DefaultTaskEncoder):
+    cookers = (cook_text,)
+
+    def batch_group_criterion(self, sample):
+        number = int(sample.text.split()[1])
+        return ("even", number % 2 == 0), 2 + number % 2
+
+    def batch(self, samples):
+        return TextBatch.from_samples(samples)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_batches_have_samples_of_one_group(folder, num_workers):
+    data = train(folder, task_encoder=Grouping(), batch_size=None, num_workers=num_workers)
+    loader = get_savable_loader(data)
+    batches = list(islice(loader, 20))
+
+    assert batches[0].text == ["a 0", "a 2"]
+    assert batches[1].text == ["a 1", "a 3", "a 5"]
+    assert {len({int(one) % 2 for one in batch["__key__"]}) for batch in batches} == {1}
+    state = json.loads(json.dumps(loader.save_state_rank()))
+    rest = list(islice(loader, 10))
+    other = get_savable_loader(data)
+    other.restore_state_rank(state)
+    assert list(islice(other, 10)) == rest
+    assert other.restore_sample(rest[3]["__restore_key__"]) == rest[3]
+
+
+def test_the_last_batches_of_groups_are_kept_or_dropped(folder):
+    def texts(**options):
+        data = get_val_dataset(folder / "a", split_part="train", task_encoder=Grouping(), **options)
+        return [batch.text for batch in data]
+
+    assert texts()[-1] == ["a 19"]
+    assert len(texts(batch_drop_last=True)) == len(texts()) - 1
+    with pytest.raises(ValueError, match="in one of the two"):
+        texts(batch_size=4)
+
+
+def test_a_sample_that_waits_for_its_batch_needs_its_keys(folder):
+    class Keyless(Grouping):
+        def encode_sample(self, sample):
+            return type(sample)(text=sample.text)
+
+    loader = get_savable_loader(train(folder, task_encoder=Keyless(), batch_size=None))
+    next(iter(loader))
+    with pytest.raises(StreamStateError, match="no __restore_key__"):
+        loader.save_state_rank()
+
+
+class Counting(DefaultTaskEncoder):
+    cookers = (cook_text,)
+
+    def encode_sample(self, sample):
+        return {**sample, "sample": self.current_sample_index}
+
+    def batch(self, samples):
+        return {"samples": [one["sample"] for one in samples], "batch": self.current_batch_index}
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_steps_know_the_number_of_their_sample_and_batch(folder, num_workers):
+    data = train(folder, task_encoder=Counting(), num_workers=num_workers)
+    loader = get_savable_loader(data)
+    batches = list(islice(loader, 7))
+
+    assert [one["batch"] for one in batches] == list(range(7))
+    assert [n for one in batches for n in one["samples"]] == list(range(28))
+    state = loader.save_state_rank()
+    other = get_savable_loader(data)
+    other.restore_state_rank(state)
+    assert next(iter(other)) == {"samples": [28, 29, 30, 31], "batch": 7}
+
+
+def test_the_number_of_a_batch_is_not_known_elsewhere(folder):
+    class Early(Counting):
+        def encode_sample(self, sample):
+            return {"n": self.current_batch_index}
+
+    with pytest.raises(DataPipelineError, match="current_batch_index is known while batch"):
+        next(iter(train(folder, task_encoder=Early())))
+    with pytest.raises(DataPipelineError, match="current_sample_index is known"):
+        Counting().current_sample_index  # noqa: B018
+
+
+class Several(DefaultTaskEncoder):
+    cookers = (cook_text,)
+
+    def encode_sample(self, sample):
+        for number in range(int(sample.text.split()[1]) % 3):
+            yield f"{sample.text}.{number}"
+
+    def encode_batch(self, batch):
+        yield batch
+        yield len(batch)
+
+
+def test_steps_can_be_generators(folder):
+    data = train(folder, task_encoder=Several(), repeat=False)
+    items = list(data)
+
+    assert items[:2] == [["a 1.0", "a 2.0", "a 2.1", "a 4.0"], 4]
+    assert (
+        list(get_savable_loader(train(folder, task_encoder=Several(), repeat=False, num_workers=2)))
+        == items
+    )
+
+
+class Stepwise(DefaultTaskEncoder):
+    cookers = (cook_text,)
+
+    def preencode_sample(self, sample):
+        return type(sample).derive_from(sample, text=sample.text + " pre")
+
+    def postencode_sample(self, sample):
+        return sample.text + " post"
+
+
+def test_steps_before_and_after_packing_run_without_packing_too(folder):
+    data = get_val_dataset(folder / "a", split_part="train", task_encoder=Stepwise())
+    assert next(iter(data)) == "a 0 pre post"
+
+
+def test_a_function_changes_the_items_of_a_dataset(folder):
+    texts = MapDataset(train(folder), lambda batch: batch.text)
+    assert next(iter(texts)) == ["a 0", "a 1", "a 2", "a 3"]
+    assert next(iter(get_savable_loader(texts))) == ["a 0", "a 1", "a 2", "a 3"]
+    assert len(texts) == 5
+    data = get_val_dataset(folder / "a", split_part="train", task_encoder=Texts())
+    shouted = MapDataset(data, lambda sample: {**sample, "text": sample.text.upper()})
+    one = next(iter(shouted))
+    assert restore_record(shouted, one["__restore_key__"]) == one
+
+
+# ---------------------------------------------------------------- shuffled runs
+
+
+def test_runs_are_shuffled_anew_in_each_epoch(folder):
+    def epochs(longest, **options):
+        data = train(folder, batch_size=20, max_samples_per_sequence=longest, **options)
+        return keys(islice(data, 3))
+
+    for longest in (1, 3, None):
+        found = epochs(longest, parallel_shard_iters=1)
+        assert all(sorted(one) == [f"{n:04d}" for n in range(20)] for one in found)
+    assert len({tuple(one) for one in epochs(3)}) == 3
+    assert epochs(0) == epochs(3, shuffle_over_epochs_multiplier=None)
+    runs = [[int(one) for one in epoch] for epoch in epochs(5, parallel_shard_iters=1)]
+    assert all(one[at] + 1 == one[at + 1] for one in runs for at in range(19) if one[at] % 5 < 4)
+    shards = {tuple(one) for one in epochs(None, parallel_shard_iters=1)}
+    assert shards <= {tuple(f"{(n + start) % 20:04d}" for n in range(20)) for start in (0, 10)}
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": None}])
+def test_shuffled_runs_resume_anywhere(folder, options):
+    dataset(folder / "b", 7)
+    path = written(
+        folder,
+        "  train:\n    blend:\n      - {path: a, subset: {range: [3, 17]}}\n      - {path: b}\n",
+    )
+
+    def loader():
+        data = get_train_dataset(
+            path, task_encoder=Texts(), max_samples_per_sequence=4, parallel_shard_iters=2
+        )
+        return get_savable_loader(data)
+
+    whole = keys(islice(loader(), 60))
+    for at in (1, 13, 14, 15, 40):
+        first, second = loader(), loader()
+        list(islice(first, at))
+        second.restore_state_rank(json.loads(json.dumps(first.save_state_rank())))
+        assert keys(islice(second, 60 - at)) == whole[at:]
+
+
+def test_runs_need_shards_that_are_read_by_number(folder):
+    plain = (folder / "a" / "s-0.tar").read_bytes()
+    (folder / "z").mkdir()
+    (folder / "z" / "s.tar.gz").write_bytes(gzip.compress(plain))
+    data = get_train_dataset(folder / "z", task_encoder=Texts(), max_samples_per_sequence=4)
+    with pytest.raises(StreamDefinitionError, match="use shuffle_buffer_size"):
+        next(iter(data))

@@ -1,0 +1,77 @@
+import gc
+import multiprocessing
+import pickle
+
+import orjson
+import pytest
+
+from dagster_dataops import FileStoreCachePool, NoCachePool
+from dagster_dataops.errors import StreamSourceError
+
+
+def files(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_a_value_is_kept_in_a_file_as_long_as_it_is_needed(tmp_path):
+    pool = FileStoreCachePool(parent_cache_dir=tmp_path)
+    value = {"pixels": list(range(1000))}
+    kept, raw = pool.to_cache(value, "image 1"), pool.to_cache(b"bytes", "b")
+
+    assert kept.get() == kept.get({}) == value
+    assert kept.get() is not value
+    assert raw.get() == b"bytes"
+    assert (kept.name, repr(kept)) == ("image 1", "KeptValue('image 1')")
+    assert len(files(tmp_path)) == 2
+    del kept, raw
+    gc.collect()
+    assert files(tmp_path) == []
+
+
+def test_a_value_stays_in_memory_without_a_folder(tmp_path):
+    assert NoCachePool().to_cache([1], "x").get() == [1]
+    (tmp_path / "file").write_text("")
+    assert FileStoreCachePool(parent_cache_dir=tmp_path / "file").to_cache([1], "x").get() == [1]
+
+
+def test_a_value_can_neither_be_written_nor_sent(tmp_path):
+    kept = FileStoreCachePool(parent_cache_dir=tmp_path).to_cache([1], "x")
+    with pytest.raises(TypeError, match="'x' of to_cache"):
+        pickle.dumps(kept)
+    with pytest.raises(TypeError):
+        orjson.dumps({"value": kept})
+
+
+def test_a_file_that_was_changed_is_not_unpickled(tmp_path):
+    kept = FileStoreCachePool(parent_cache_dir=tmp_path).to_cache([1], "x")
+    (path,) = files(tmp_path)
+    path.write_bytes(pickle.dumps([2]))
+    with pytest.raises(StreamSourceError, match="'x' was changed"):
+        kept.get()
+    path.unlink()
+    with pytest.raises(StreamSourceError, match="cannot be read"):
+        kept.get()
+
+
+def test_the_values_of_processes_that_ended_are_deleted(tmp_path):
+    old = tmp_path / "values-999999999-x"
+    old.mkdir()
+    (old / "v").write_text("")
+    (tmp_path / "values-mine-x").mkdir()
+    FileStoreCachePool(parent_cache_dir=tmp_path).to_cache([1], "x")
+
+    assert not old.exists()
+    assert (tmp_path / "values-mine-x").exists()
+
+
+def _drop(kept):
+    kept.clear()
+    gc.collect()
+
+
+def test_a_fork_does_not_delete_the_values_of_its_parent(tmp_path):
+    kept = [FileStoreCachePool(parent_cache_dir=tmp_path).to_cache([1], "x")]
+    process = multiprocessing.get_context("fork").Process(target=_drop, args=(kept,))
+    process.start()
+    process.join()
+    assert kept[0].get() == [1]
