@@ -35,8 +35,10 @@ class Render(chat):
     and, as ``record``, the record. What a template raises is an error of the record, with the line.
     A template that calls ``strftime_now`` needs ``now``.
 
-    Templates differ in the form of the arguments of calls. ``arguments="auto"`` takes ``object`` or
-    ``text``, whichever the template shows, ``"keep"`` the form that they have, as transformers.
+    Templates differ in the form of the arguments of calls that they take. ``arguments="keep"``
+    leaves them as they are, as transformers does. Then some templates fail, and others encode a
+    text once more, which is counted in the table ``lost`` as ``encoded_twice``. ``"auto"`` gives
+    them the form that the template shows: ``object`` or ``text``.
 
     A call that is not in the text, or the text of a part, is an error of the record unless
     ``on_loss="drop"``. What a template leaves out is counted in the table ``lost``: it may leave
@@ -100,7 +102,7 @@ class Render(chat):
         tools: Sequence[Any] | None = None,
         documents: Sequence[Any] | None = None,
         now: str | None = None,
-        arguments: Literal["auto", "object", "text", "keep"] = "auto",
+        arguments: Literal["auto", "object", "text", "keep"] = "keep",
         undefined: Literal["lenient", "strict"] = "lenient",
         on_loss: OnLoss = "error",
         **kwargs: Any,

@@ -86,6 +86,7 @@ def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
 
     Kinds are ``tool_calls``, ``parts`` (texts in a list of parts), ``content`` and ``reasoning``. A
     content may be stripped, written as JSON, or shown without the reasoning before ``</think>``.
+    ``encoded_twice`` are arguments that are JSON text, and that the text shows as a text in JSON.
     """
     found = []
     reached = 0  # contents mostly follow each other, and a search from there ends at once
@@ -111,6 +112,8 @@ def _lost_of(message: Message, text: str) -> Iterator[tuple[str, str]]:
     for place, call in _calls(message):
         if not _shows_call(call, text):
             yield "tool_calls", place
+        elif _encodes_twice(call, text):
+            yield "encoded_twice", place
 
 
 def _calls(message: Message) -> Iterator[tuple[str, Any]]:
@@ -130,7 +133,7 @@ def _in(content: str, text: str) -> bool:
     stripped = content.strip()
     if stripped in text or stripped.rpartition("</think>")[2].strip() in text:
         return True
-    if any(json.dumps(stripped, ensure_ascii=ascii_)[1:-1] in text for ascii_ in (False, True)):
+    if any(one in text for one in _encoded(stripped)):
         return True
     return all(line.strip() in text for line in stripped.splitlines())
 
@@ -141,11 +144,25 @@ def _shows_call(call: Any, text: str) -> bool:
         return False
     arguments = function.get("arguments")
     if isinstance(arguments, str):
+        if _in(arguments, text):
+            return True
         try:
             arguments = json.loads(arguments)
         except ValueError:
-            return _in(arguments, text)
+            return False
     return all(_in(one, text) for one in _leaves(arguments))
+
+
+def _encodes_twice(call: Any, text: str) -> bool:
+    arguments = call.get("function", call).get("arguments")
+    if not isinstance(arguments, str) or arguments.strip() in text:
+        return False
+    return any(one in text for one in _encoded(arguments.strip()))
+
+
+def _encoded(text: str) -> list[str]:
+    """Return a text as it is written in JSON, without the quotes."""
+    return [json.dumps(text, ensure_ascii=ascii_)[1:-1] for ascii_ in (False, True)]
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -69,7 +69,7 @@ class ChatRenderer:
         documents: Sequence[Any] | None = None,
         now: str | None = None,
         strict: bool = False,
-        arguments: str = "auto",
+        arguments: str = "keep",
     ) -> None:
         check_choice("arguments", arguments, _FORMS)
         self._builtin = template if isinstance(template, str) and template in BUILTIN else None
@@ -119,8 +119,7 @@ class ChatRenderer:
         messages = _dicts(record, MESSAGES)
         if not messages:
             raise UnfitRecordError(f"{MESSAGES} has no turns")
-        shown = [with_arguments(one, number, form) for number, one in enumerate(messages)]
-        return {**record, MESSAGES: shown}
+        return {**record, MESSAGES: _in_form(messages, form)}
 
     def render(
         self,
@@ -164,7 +163,21 @@ class ChatRenderer:
             "documents": self._listed(record, "documents"),
             "add_generation_prompt": prompt,
         }
-        return self._template(record).render(names)
+        try:
+            return self._template(record).render(names)
+        except UnfitRecordError as error:
+            raise UnfitRecordError(f"{error}{self._remedy(record, messages)}") from None
+
+    def _remedy(self, record: Record, messages: list[Message]) -> str:
+        """Return what helps if a template failed because of the form of arguments."""
+        name = self._name_for(record)
+        calls = any(one.get("tool_calls") for one in messages)
+        if not calls or self.arguments[name] != "keep":
+            return ""
+        form = shown_form(self._templates[name], self._names | self._kwargs)
+        if form == "keep" or messages == _in_form(messages, form):
+            return ""
+        return f"; it takes the arguments of calls as {form}: set arguments='auto'"
 
     def _template(self, record: Record) -> ChatTemplate:
         return self._templates[self._name_for(record)]
@@ -178,6 +191,10 @@ class ChatRenderer:
     def _listed(self, record: Record, key: str) -> Any:
         """Return the tools or documents of a record; ``None`` if it has none."""
         return self._defaults[key] if record.get(key) is None else _dicts(record, key)
+
+
+def _in_form(messages: list[Message], form: str) -> list[Message]:
+    return [with_arguments(one, number, form) for number, one in enumerate(messages)]
 
 
 def _files(template: str | Mapping[str, str]) -> TemplateFiles:

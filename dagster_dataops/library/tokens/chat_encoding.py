@@ -118,7 +118,7 @@ class EncodeChat(tokens):
         tools: Sequence[Any] | None = None,
         documents: Sequence[Any] | None = None,
         now: str | None = None,
-        arguments: Literal["auto", "object", "text", "keep"] = "auto",
+        arguments: Literal["auto", "object", "text", "keep"] = "keep",
         undefined: Literal["lenient", "strict"] = "lenient",
         on_loss: Literal["error", "drop"] = "error",
         **kwargs: Any,
