@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from dagster_dataops.datasets.chats.chat_record import Message
+from dagster_dataops.datasets.chats.chat_record import REASONING_NAMES, Message
 from dagster_dataops.datasets.chats.json_fields import dict_entry, list_of_dicts
 from dagster_dataops.datasets.chats.tool_calls import Call, in_form
 from dagster_dataops.errors import UnfitRecordError
@@ -102,13 +102,15 @@ def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
 
 
 def _lost_of(message: Message, text: str) -> Iterator[tuple[str, str]]:
-    content, reasoning = message.get("content"), message.get("reasoning_content")
+    content = message.get("content")
     if isinstance(content, str) and not _in(content, text):
         yield "content", "content"
     elif isinstance(content, list) and not all(_in(one, text) for one in _texts(content)):
         yield "parts", "content"
-    if isinstance(reasoning, str) and not _in(reasoning, text):
-        yield "reasoning", "reasoning_content"
+    # Templates know the first one alone.
+    name = next((one for one in REASONING_NAMES if isinstance(message.get(one), str)), None)
+    if name is not None and not _in(message[name], text):
+        yield "reasoning", name
     for place, call in _calls(message):
         if not _shows_call(call, text):
             yield "tool_calls", place

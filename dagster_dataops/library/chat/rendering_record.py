@@ -4,7 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.datasets.chats.chat_record import MESSAGES, ChatRules, Message
+from dagster_dataops.datasets.chats.chat_record import (
+    MESSAGES,
+    REASONING,
+    REASONING_NAMES,
+    ChatRules,
+    Message,
+)
 from dagster_dataops.datasets.chats.json_fields import dict_entry, json_list, list_of_dicts
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import format_of, to_messages
@@ -19,9 +25,7 @@ from dagster_dataops.library.chat.rendering_jinja import ChatTemplate, Rendered,
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.records import Record
 
-# The names of the reasoning of a message; the first is the one that templates read.
-_REASONING: Final = ("reasoning_content", "thinking", "reasoning")
-_REASONING_KEYS: Final = frozenset(_REASONING)
+_REASONING_KEYS: Final = frozenset(REASONING_NAMES)
 _CONTINUED: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _AS_THEY_ARE: Final = frozenset({"messages", "openai"})  # the template has rules of its own
 _ANY_ORDER: Final = ChatRules(order="any", unanswered="keep", flatten_text=False)
@@ -262,9 +266,9 @@ def _as_template_sees(message: Message) -> Message:
     if None not in message.values() and _REASONING_KEYS.isdisjoint(message):
         return message.copy()
     shown = {key: value for key, value in message.items() if value is not None}
-    for name in _REASONING:
+    for name in REASONING_NAMES:
         if name in shown:
-            return {"thinking": shown[name], **shown, "reasoning_content": shown[name]}
+            return {"thinking": shown[name], **shown, REASONING: shown[name]}
     return shown
 
 
@@ -276,8 +280,8 @@ def _continued(messages: list[Message], key: str, source: str) -> tuple[list[Mes
     """
     place = f"{MESSAGES}[{len(messages) - 1}].{key}"
     value: Any = messages[-1].get(key)
-    copies = [one for one in _REASONING if messages[-1].get(one) == value]
-    keys = copies if key in _REASONING else [key]
+    copies = [one for one in REASONING_NAMES if messages[-1].get(one) == value]
+    keys = copies if key in REASONING_NAMES else [key]
     if not any(one in source for one in keys):
         raise UnfitRecordError(f"{place} cannot be continued: the template does not use {key!r}")
     if isinstance(value, str):

@@ -168,8 +168,9 @@ def test_every_token_is_trained_with_any_template() -> None:
     text = encoded(template=DROPS_REASONING, train="all")
     assert text.startswith("[[<user>Hi")
     assert text.endswith("No.</>]]")
-    with pytest.raises(DefinitionError, match="so also reasoning"):
-        encoded(template=PLAIN, train="all", train_reasoning=False)
+    for option in ("train_reasoning", "train_calls"):
+        with pytest.raises(DefinitionError, match="so also reasoning and calls"):
+            encoded(template=PLAIN, train="all", **{option: False})
 
 
 def test_weights_need_turns_that_can_be_told_apart() -> None:
@@ -194,6 +195,91 @@ def test_reasoning_may_be_left_out() -> None:
 
     assert text == "<user>Hi</><assistant>because[[b</>]]"
     assert encoded([USER, thinking], TAGGED) == "<user>Hi</><assistant>[[becauseb</>]]"
+
+
+# Reasoning, content, calls, content again: the last to show that places and not texts count.
+SHOWS_ALL = (
+    "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}"
+    "{% if m.reasoning_content %}<think>{{ m.reasoning_content | trim }}</think>{% endif %}"
+    "{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>"
+    "{% endfor %}</>{% endgeneration %}{% else %}{{ m.content }}</>{% endif %}{% endfor %}"
+)
+CALL = {"type": "function", "function": {"name": "f", "arguments": {"a": "b"}}}
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "thinking", "reasoning"])
+@pytest.mark.parametrize(
+    ("reasoning", "content", "text"),
+    [
+        ("b", "b", "[[<think>]]b[[</think>b</>]]"),
+        ("ab", "a ab b", "[[<think>]]ab[[</think>a ab b</>]]"),
+        ("think", "think", "[[<think>]]think[[</think>think</>]]"),
+        ("</think>", "b", "[[<think>]]</think>[[</think>b</>]]"),
+        (" \nb\n", "b", "[[<think>]]b[[</think>b</>]]"),
+        ("\n", "b", "[[<think></think>b</>]]"),
+        ("Hi</><assistant>", "Hi", "[[<think>]]Hi</><assistant>[[</think>Hi</>]]"),
+    ],
+)
+def test_reasoning_is_found_by_its_place(key: str, reasoning: str, content: str, text: str) -> None:
+    turn = {"role": "assistant", "content": content, key: reasoning}
+    assert encoded([USER, turn, AGAIN, turn], SHOWS_ALL, train_reasoning=False) == (
+        f"<user>Hi</><assistant>{text}<user>So?</><assistant>{text}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("<think>\nr\n</think>\n\na", "[[<think>\n]]r[[\n</think>\n\na</>]]"),
+        ("r</think>r", "r[[</think>r</>]]"),
+        ("<think>r</think>a</think>b", "[[<think>]]r[[</think>a</think>b</>]]"),
+        ("a <think> b", "[[a <think> b</>]]"),
+    ],
+)
+def test_reasoning_in_a_content_is_left_out(content: str, text: str) -> None:
+    turn = {"role": "assistant", "content": content}
+    assert encoded([USER, turn], SHOWS_ALL, train_reasoning=False).endswith(f"<assistant>{text}")
+
+
+def test_calls_may_be_left_out() -> None:
+    call = '<call>{"name": "f", "arguments": {"a": "b"}}</call>'
+    turn = {"role": "assistant", "content": "f", "reasoning_content": "f", "tool_calls": [CALL] * 2}
+    silent = {**turn, "content": ""}
+    head = "<user>Hi</><assistant>"
+    off: dict[str, Any] = {"train_calls": False}
+
+    text = encoded([USER, turn, AGAIN, LAST], SHOWS_ALL, **off)
+    last = "<user>So?</><assistant>[[No.</>]]"
+    assert text == f"{head}[[<think>f</think>f]]{call}{call}</>{last}"
+    text = encoded([USER, silent, AGAIN, LAST], SHOWS_ALL, **off)
+    assert text == f"{head}[[<think>f]]</think>{call}{call}</>{last}"
+    text = encoded([USER, turn, AGAIN, LAST], SHOWS_ALL, train_reasoning=False, **off)
+    assert text == f"{head}[[<think>]]f[[</think>f]]{call}{call}</>{last}"
+    before = SHOWS_ALL.replace("{{ m.content }}{% for c", "{% for c")
+    before = before.replace("{% endfor %}</>{% end", "{% endfor %}{{ m.content }}</>{% end")
+    text = encoded([USER, {**turn, "reasoning_content": ""}], before, **off)
+    assert text == f"{head}{call}{call}[[f</>]]"
+    with pytest.raises(UnfitRecordError, match="no token is trained"):
+        encoded([USER, {**silent, "reasoning_content": ""}], SHOWS_ALL, **off)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        SHOWS_ALL.replace("{{ m.content }}{% for", "{{ m.content | upper | length }}{% for"),
+        SHOWS_ALL.replace("{{ m.content }}{% for", "{{ m.content[:-1] }}{% for"),
+        SHOWS_ALL.replace("{{ m.content }}{% for", "{{ m.content[1:] }}{% for"),
+    ],
+)
+def test_a_text_that_the_template_changes_has_no_place(template: str) -> None:
+    turn = {"role": "assistant", "content": "abc", "reasoning_content": "r"}
+    dropped: dict[str, Any] = {"on_loss": "drop"}
+    assert encoded([USER, turn], template, **dropped)
+    for option in ("train_reasoning", "train_calls"):
+        with pytest.raises(UnfitRecordError, match="their place is not known"):
+            encoded([USER, turn], template, **dropped, **{option: False})
+    with pytest.raises(UnfitRecordError, match="their place is not known"):
+        encoded([USER, {**turn, "content": "a\ufdd5b"}], SHOWS_ALL, train_reasoning=False)
 
 
 def test_a_template_whose_beginnings_change_is_refused() -> None:
