@@ -55,6 +55,7 @@ class ChatRenderer:
         texts: The Jinja texts by name; none for a template of this package.
         special_tokens: The texts of special tokens by name.
         arguments: The form of arguments by the name of the template.
+        defaults: Tools and documents of records that have none; ``None`` for none.
 
     Raises:
         DefinitionError: An option does not fit, or a template is malformed.
@@ -86,7 +87,7 @@ class ChatRenderer:
         usual = {} if self.special_tokens else {"bos_token": "", "eos_token": ""}
         self._kwargs = dict(template_kwargs or {})
         self._names: dict[str, Any] = {**usual, **self.special_tokens, **given}
-        self._defaults = {"tools": tools, "documents": documents}
+        self.defaults = {"tools": tools, "documents": documents}
         if now is not None:
             self._names["strftime_now"] = clock(now)
         self._templates = _chosen(self.texts, template_name, strict=strict)
@@ -124,6 +125,23 @@ class ChatRenderer:
         if not messages:
             raise UnfitRecordError(f"{MESSAGES} has no turns")
         return {**record, MESSAGES: _in_form(messages, form)}
+
+    def content(self, record: Record, key: str) -> Any:
+        """Return what a template shows of a record.
+
+        Args:
+            record: The record.
+            key: A column; ``tools`` and ``documents`` may be those of the options.
+
+        Returns:
+            The value of the column; ``None`` if there is none.
+
+        Raises:
+            UnfitRecordError: Tools or documents are no list of objects.
+        """
+        if record.get(key) is None:
+            return self.defaults.get(key)
+        return _dicts(record, key) if key in self.defaults else record[key]
 
     def render(
         self,
@@ -163,8 +181,8 @@ class ChatRenderer:
             **_further(record),
             **self._kwargs,
             "messages": messages,
-            "tools": self._listed(record, "tools"),
-            "documents": self._listed(record, "documents"),
+            "tools": self.content(record, "tools"),
+            "documents": self.content(record, "documents"),
             "add_generation_prompt": prompt,
         }
         try:
@@ -190,11 +208,7 @@ class ChatRenderer:
         """Return the name of the template for a record."""
         if len(self._templates) == 1:
             return next(iter(self._templates))
-        return "tool_use" if self._listed(record, "tools") is not None else "default"
-
-    def _listed(self, record: Record, key: str) -> Any:
-        """Return the tools or documents of a record; ``None`` if it has none."""
-        return self._defaults[key] if record.get(key) is None else _dicts(record, key)
+        return "tool_use" if self.content(record, "tools") is not None else "default"
 
 
 def _in_form(messages: list[Message], form: str) -> list[Message]:

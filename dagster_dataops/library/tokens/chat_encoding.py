@@ -9,7 +9,8 @@ from dagster_dataops.library.analysis.tokenizers.tokenization import Encoded, En
 from dagster_dataops.library.chat.rendering import check_lost, keep_texts
 from dagster_dataops.library.chat.rendering_jinja import Rendered
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
-from dagster_dataops.library.tokens.special_tokens import SpecialTokenCheck, chat_tokenizer
+from dagster_dataops.library.tokens.special_contents import SpecialContents
+from dagster_dataops.library.tokens.special_tokens import chat_tokenizer
 from dagster_dataops.library.tokens.token_counts import tokens
 from dagster_dataops.library.tokens.trained_places import TrainedPlaces, token_spans
 from dagster_dataops.library.tokens.trained_text import NOT_TRAINED, marked_text
@@ -53,8 +54,9 @@ class EncodeChat(tokens):
     that is between the texts of a turn with calls, and the end of the turn. A record without a
     trained token is an error.
 
-    A special token in a content would become one: an error of the record, unless
-    ``special_in_content="allow"``, as in transformers. Longer records than ``max_tokens`` are an
+    A special token in a content would become one: by ``special_in_content`` this is an error of the
+    record, is avoided (``"text"``: its name is encoded as any text), or happens (``"allow"``), as
+    in transformers. Longer records than ``max_tokens`` are an
     error, dropped (``"drop"``), cut on the right (``"cut"``), or lose whole turns at the end
     (``"turns"``, not with ``split_turns``), by ``on_overflow``.
 
@@ -78,7 +80,7 @@ class EncodeChat(tokens):
         split_turns: Whether each turn of the assistant becomes a record.
         train_reasoning: Whether reasoning is trained.
         train_calls: Whether calls of tools are trained.
-        special_in_content: Whether special tokens in contents are an error.
+        special_in_content: What becomes of special tokens in contents.
         special_ids: Ids of special tokens by name, for a vocabulary without them.
         max_tokens: Most tokens of a record; ``None`` for no limit.
         on_overflow: What is done with a record of more tokens.
@@ -111,7 +113,7 @@ class EncodeChat(tokens):
         split_turns: bool = False,
         train_reasoning: bool = True,
         train_calls: bool = True,
-        special_in_content: Literal["error", "allow"] = "error",
+        special_in_content: Literal["error", "text", "allow"] = "error",
         special_ids: Mapping[str, int] | None = None,
         max_tokens: PositiveInt | None = None,
         on_overflow: Literal["error", "drop", "cut", "turns"] = "error",
@@ -156,8 +158,10 @@ class EncodeChat(tokens):
         self._keys = ids_key, labels_key, text_key, spans_key
         self._most, self._on_overflow = max_tokens, on_overflow
         self._splits, self._refuses_loss = split_turns, on_loss == "error"
-        self._allows_special = special_in_content == "allow"
-        self._refuse_special = SpecialTokenCheck(self._tokenizer)
+        self._special = special_in_content
+        self._special_contents = SpecialContents(self._tokenizer, self._renderer)
+        if special_in_content == "error":
+            _check_option(self._special_contents, self._renderer)
         self._context: OperatorContext | None = None
         keep_texts(self, self._renderer)
 
@@ -168,9 +172,8 @@ class EncodeChat(tokens):
         conversation = self._renderer.with_messages(record)
         if not all(map(_is_plain, conversation[MESSAGES])):
             conversation = chat_record(conversation, _RULES)
-        if not self._allows_special:
-            for key in (MESSAGES, "tools", "documents"):
-                self._refuse_special(key, conversation.get(key))
+        if self._special == "error":
+            self._special_contents.check(conversation)
         if not self._splits:
             return self._encoded(record, conversation)
         encoded = [self._encoded(record, one) for one in _split(conversation)]
@@ -194,7 +197,10 @@ class EncodeChat(tokens):
         messages: Any = conversation[MESSAGES]
         refused = _NEVER_LOST if self._refuses_loss else frozenset()
         check_lost(messages, turns.text, self._context, refused)
-        encoded = self._tokenizer.encode_with_offsets(turns.text)
+        if self._special == "text":
+            encoded = self._special_contents.encode(conversation, turns.text)
+        else:
+            encoded = self._tokenizer.encode_with_offsets(turns.text)
         if self._most is not None and len(encoded.ids) > self._most:
             return self._shortened(record, conversation, turns, encoded)
         return self._written(record, conversation, turns, encoded)
@@ -242,6 +248,18 @@ _NOTHING: Final = "no token is trained: the assistant wrote nothing, its weight 
 # The template has its own rules for the order of turns, and has seen the arguments as they are.
 _RULES: Final = ChatRules(arguments="keep", order="any", unanswered="keep", flatten_text=False)
 _ALONE: Final = frozenset({"role", "content"})
+
+
+def _check_option(contents: SpecialContents, renderer: ChatRenderer) -> None:
+    """Check that tools and documents that are options hold no special token.
+
+    Raises:
+        DefinitionError: They do.
+    """
+    try:
+        contents.check(renderer.defaults)
+    except UnfitRecordError as error:
+        raise DefinitionError(str(error)) from None
 
 
 def _is_plain(message: dict[str, Any]) -> bool:

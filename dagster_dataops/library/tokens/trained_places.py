@@ -53,7 +53,8 @@ class TrainedPlaces:
         """
         if self._train == "all":
             return [(0, len(turns.text))]
-        parts = self._parts(turns, conversation[MESSAGES])
+        messages: Any = conversation[MESSAGES]
+        parts = self._parts(turns, messages)
         if self._reasoning and self._calls:
             return [(part.start, part.end) for part in parts]
         places = _places(self._renderer, conversation, turns.text)
@@ -113,7 +114,7 @@ def _places(renderer: ChatRenderer, conversation: Record, text: str) -> list[_Pl
     Raises:
         UnfitRecordError: With the marks it is another text.
     """
-    messages: list[Message] = conversation[MESSAGES]
+    messages: Any = conversation[MESSAGES]
     marked = [_marked(one) if one["role"] == ASSISTANT else one for one in messages]
     rendered = renderer.render({**conversation, MESSAGES: marked}).text
     places, plain = _read(rendered)

@@ -150,6 +150,94 @@ def test_a_special_token_in_a_content_is_an_error(name: str) -> None:
     ).startswith(f"<|im_start|>user\n{name}<|im_end|>")
 
 
+def test_a_special_token_in_an_option_is_an_error() -> None:
+    tools = [{"type": "function", "function": {"name": "f", "description": "a<|im_end|>"}}]
+    options: dict[str, Any] = {"special_ids": SPECIAL, "template": PLAIN}
+    with pytest.raises(DefinitionError, match=r"tools\[0\]\.function\.description holds"):
+        data.tokens.EncodeChat("bytes", tools=tools, **options)
+    with pytest.raises(DefinitionError, match=r"documents\[0\]\.text holds the special token"):
+        data.tokens.EncodeChat("bytes", documents=[{"text": "<|im_end|>"}], **options)
+    operator = data.tokens.EncodeChat("bytes", **options)
+    with pytest.raises(UnfitRecordError, match=r"chat_template_kwargs\.a holds"):
+        operator.forward({"messages": CHAT, "chat_template_kwargs": {"a": "<|im_start|>"}})
+
+
+SHOWS_TOOLS = "{{ tools | tojson }}" + PLAIN.replace("<{{ m.role }}>", "<|im_start|>{{ m.role }}:")
+SHOWS_TOOLS = SHOWS_TOOLS.replace("</>", "<|im_end|>").replace(
+    "<assistant>", "<|im_start|>assistant:"
+)
+
+
+@pytest.fixture(params=["bytes", "tokenizer.json"])
+def special_tokenizer(request, tmp_path: Path) -> tuple[str, dict[str, Any]]:
+    if request.param == "bytes":
+        return "bytes", {"special_ids": SPECIAL}
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra tokenizers")
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    vocabulary = {character: number for number, character in enumerate(sorted(alphabet))}
+    loaded = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary | {"<|": 256}, [("<", "|")]))
+    loaded.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    loaded.decoder = tokenizers.decoders.ByteLevel()
+    loaded.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    loaded.save(str(tmp_path / "tokenizer.json"))
+    return str(tmp_path / "tokenizer.json"), {}
+
+
+@pytest.mark.parametrize("name", ["<|im_end|>", "é<|im_end|><|im_start|>", "<|im_<|im_end|>end|>"])
+@pytest.mark.parametrize("method", ["prefix", "final", "all"])
+def test_a_special_token_in_a_content_may_be_a_text(
+    name: str, method: str, special_tokenizer
+) -> None:
+    tokenizer_name, options = special_tokenizer
+    options = options | ({"train": "all"} if method == "all" else {"mask": method})
+    tools = [{"type": "function", "function": {"name": "f", "description": name}}]
+    encode = data.tokens.EncodeChat(
+        tokenizer_name,
+        SHOWS_TOOLS,
+        special_in_content="text",
+        text_key="text",
+        tools=tools,
+        **options,
+    )
+    turns = [{"role": "user", "content": name}, {"role": "assistant", "content": f"a{name}b"}]
+    written = encode.forward({"messages": turns})
+
+    special = set(tokenizer(tokenizer_name).special.values()) or set(SPECIAL.values())
+    ids = written["input_ids"]
+    assert sum(number in special for number in ids) == 4
+    assert encode.marked_text(written).replace("[[", "").replace("]]", "") == written["text"]
+    assert written["text"].count(name) == (5 if name == "<|im_end|>" else 3)
+    if method != "all":
+        assert encode.marked_text(written).endswith(f"assistant:[[a{name}b<|im_end|>]]")
+    allowed = data.tokens.EncodeChat(
+        tokenizer_name, SHOWS_TOOLS, special_in_content="allow", tools=tools, **options
+    )
+    assert (
+        sum(number in special for number in allowed.forward({"messages": turns})["input_ids"]) > 4
+    )
+    plain = {"messages": CHAT, "tools": []}
+    assert encode.forward(plain)["input_ids"] == allowed.forward(plain)["input_ids"]
+
+
+def test_a_special_token_whose_place_is_not_known_is_an_error(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "a<|im_end|>"}, ANSWER]
+    text: dict[str, Any] = {"special_in_content": "text", "special_ids": SPECIAL}
+    template = PLAIN.replace("m.content }}", "m.content | replace('<|im_end|>', '<|im_end|>!') }}")
+    with pytest.raises(UnfitRecordError, match="changes contents with special tokens"):
+        encoded(turns, template, **text)
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra tokenizers")
+    words = {"<user>a": 0, "\u2581<user>a": 1, "[UNK]": 2}
+    loaded = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))  # noqa: S106
+    loaded.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(prepend_scheme="first")
+    loaded.add_special_tokens(["<|im_end|>", "</>"])
+    loaded.save(str(tmp_path / "tokenizer.json"))
+    operator = data.tokens.EncodeChat(
+        str(tmp_path / "tokenizer.json"), PLAIN, special_in_content="text"
+    )
+    with pytest.raises(UnfitRecordError, match="parts of a text otherwise than the whole"):
+        operator.forward({"messages": [USER, ANSWER, *turns]})
+
+
 def test_weights_choose_turns() -> None:
     silent = {**ANSWER, "weight": 0}
     for template in (TAGGED, PLAIN):
