@@ -52,6 +52,7 @@ class CheckpointContent:
         result: Digest of the published result that the journal belongs to; empty if there is none.
         digests: Whether outcomes of single records can be found by their digests.
         format: The format of the journal; empty if it is missing or unknown.
+        started: When the first attempt began, as ISO 8601; empty if it is not known.
     """
 
     folder: Path
@@ -63,6 +64,7 @@ class CheckpointContent:
     result: str = ""
     digests: bool = False
     format: str = ""
+    started: str = ""
 
     @property
     def foreign(self) -> bool:
@@ -101,6 +103,7 @@ class CheckpointContent:
             self.kept_from = [dict(run) for run in attempt.get("kept_from", ())]
             self.retries = attempt.get("retries") is True
             self.result = str(attempt.get("result", ""))
+            self.started = str(attempt.get("started", ""))
             add_counts(self.table.counts, attempt.get("counts", {}))
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
@@ -125,6 +128,7 @@ class CheckpointContent:
             "kept_from": self.kept_from,
             "retries": self.retries,
             "result": result,
+            "started": self.started,
         }
 
     def kept_runs(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:

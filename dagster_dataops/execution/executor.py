@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
@@ -31,7 +32,12 @@ from dagster_dataops.execution.runners.concat_inputs import gathered, removed_af
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
 from dagster_dataops.execution.unchanged_result import note_if_unchanged
 from dagster_dataops.foundation.places.bucket import local_path
-from dagster_dataops.operators.definition.operator import Operator, in_run, with_present_files
+from dagster_dataops.operators.definition.operator import (
+    Operator,
+    begun,
+    in_run,
+    with_present_files,
+)
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
 from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
@@ -123,6 +129,9 @@ class OperatorExecutor:
             if attempt.start.published is not None:
                 return _report(attempt, _take_over(attempt, attempt.start.published))
             check_presence(attempt)
+            content = attempt.start.content
+            content.started = content.started or datetime.now().astimezone().isoformat()
+            begun(operator, content.started)
             drafts = runner.run(attempt)
             manifest = _manifest(attempt, drafts, runner)
             note_if_unchanged(attempt, manifest)

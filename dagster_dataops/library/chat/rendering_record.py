@@ -1,6 +1,7 @@
 """ChatRenderer: the texts of the conversations of records, by one chat template."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ _REASONING_KEYS: Final = frozenset(REASONING_NAMES)
 _CONTINUED: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _AS_THEY_ARE: Final = frozenset({"messages", "openai"})  # the template has rules of its own
 _ANY_ORDER: Final = ChatRules(order="any", unanswered="keep", flatten_text=False)
+RUN: Final = "run"
 _FORMS: Final = ("auto", "object", "text", "keep")
 
 
@@ -46,7 +48,7 @@ class ChatRenderer:
         eos_token: As in ``special_tokens``.
         tools: Tools of records that have none.
         documents: Documents of records that have none.
-        now: The time of ``strftime_now``.
+        now: The time of ``strftime_now``, or ``run``.
         strict: Whether an unknown name is an error of the record.
         arguments: The form of the arguments of calls: ``object``, ``text``, ``keep``, or ``auto``
             for the one that the template shows.
@@ -88,17 +90,23 @@ class ChatRenderer:
         self._kwargs = dict(template_kwargs or {})
         self._names: dict[str, Any] = {**usual, **self.special_tokens, **given}
         self.defaults = {"tools": tools, "documents": documents}
+        self._of_run = now == RUN
         if now is not None:
-            self._names["strftime_now"] = clock(now)
+            self._names["strftime_now"] = _time_of(now)
         self._templates = _chosen(self.texts, template_name, strict=strict)
         for one in self._templates.values():
             if now is None and one.calls("strftime_now"):
-                msg = "the template calls strftime_now: give now='2026-01-02T03:04:05', or another"
-                raise DefinitionError(f"{msg} time, so that each run writes the same text")
+                msg = "the template calls strftime_now: give now='2026-01-02T03:04:05', or another "
+                raise DefinitionError(f"{msg}time, so that each run writes the same text, or 'run'")
         self.arguments = {
             name: shown_form(one, self._names | self._kwargs) if arguments == "auto" else arguments
             for name, one in self._templates.items()
         }
+
+    def begin(self, started: str) -> None:
+        """Take the start of a run as the time, if ``now`` is ``run``; empty if it is not known."""
+        if self._of_run and started:
+            self._names["strftime_now"] = clock(started)
 
     @property
     def endings(self) -> frozenset[str]:
@@ -209,6 +217,10 @@ class ChatRenderer:
         if len(self._templates) == 1:
             return next(iter(self._templates))
         return "tool_use" if self.content(record, "tools") is not None else "default"
+
+
+def _time_of(now: str) -> Callable[[str], str]:
+    return clock(datetime.now().astimezone().isoformat() if now == RUN else now)
 
 
 def _in_form(messages: list[Message], form: str) -> list[Message]:

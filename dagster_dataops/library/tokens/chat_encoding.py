@@ -167,6 +167,7 @@ class EncodeChat(tokens):
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
+        self._renderer.begin(context.started)
 
     def forward(self, record: Record) -> Any:
         conversation = self._renderer.with_messages(record)

@@ -7,6 +7,7 @@ from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from tests.execution.helpers import node, run, write_input
 from tests.library.adversarial import HOSTILE, SCRIPTS
+from tests.nodes import ResumePolicy
 
 MARKS = {"bos_token": "<s>", "eos_token": "</s>"}
 RECORD = {
@@ -242,3 +243,31 @@ def test_options_that_exclude_each_other() -> None:
 def test_the_time_is_fixed() -> None:
     template = "{{ strftime_now('%d %B %Y %H') }}"
     assert rendered(template=template, now="2026-01-02T03:04:05") == "02 January 2026 03"
+
+
+@pytest.mark.parametrize("mode", ["single", "process"])
+@pytest.mark.parametrize("encodes", [False, True])
+def test_the_time_of_a_run_is_that_of_its_first_attempt(tmp_path, mode: str, encodes: bool) -> None:
+    template = (
+        "{{ strftime_now('%Y-%m-%d %H:%M:%S.%f%z') }}{% generation %}{{ messages[-1].content }}"
+        "{% endgeneration %}{% if fails is defined %}{{ raise_exception('no') }}{% endif %}"
+    )
+    options = {"now": "run", "on_loss": "drop", "_concurrency_mode": mode}
+    if encodes:
+        operator = data.tokens.EncodeChat("bytes", template, text_key="text", **options)
+    else:
+        operator = data.chat.Render(template, **options)
+    records = [{**RECORD, "chat_template_kwargs": {"fails": 1} if n % 2 else {}} for n in range(6)]
+    assert len(operator.forward(records[0])["text"]) == len("2026-01-02 03:04:05.000000+0000Ho")
+
+    first = run(operator, write_input(tmp_path / "a.jsonl", records), node(tmp_path), run="first")
+    folder = node(tmp_path)
+    again = run(
+        operator, write_input(tmp_path / "a.jsonl", records), folder,
+        run="second", resume=ResumePolicy.FAILED_RECORDS,
+    )  # fmt: skip
+    other = run(operator, write_input(tmp_path / "a.jsonl", records), node(tmp_path, "other"))
+
+    texts = [{one["text"] for one in report.dataset} for report in (first, again, other)]
+    assert [len(one) for one in texts] == [1, 1, 1]
+    assert texts[0] == texts[1] != texts[2]
