@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from dagster_dataops.datasets.chats.chat_record import ROLES, ChatRules, chat_record
+from dagster_dataops.datasets.chats.chat_record import MESSAGES, ROLES, ChatRules, chat_record
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.analysis.tokenizers.tokenization import Encoded, EncodedBytes
 from dagster_dataops.library.chat.rendering import check_lost, keep_texts
@@ -13,12 +13,12 @@ from dagster_dataops.library.tokens.special_contents import SpecialContents
 from dagster_dataops.library.tokens.special_tokens import chat_tokenizer
 from dagster_dataops.library.tokens.token_counts import tokens
 from dagster_dataops.library.tokens.trained_places import TrainedPlaces, token_spans
-from dagster_dataops.library.tokens.trained_text import NOT_TRAINED, marked_text
-from dagster_dataops.library.tokens.training_spans import MESSAGES, TurnFinder, assistant_turns
+from dagster_dataops.library.tokens.trained_text import marked_text
+from dagster_dataops.library.tokens.training_spans import TurnFinder, assistant_turns
 from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
-from dagster_dataops.records import Record
+from dagster_dataops.records import NOT_TRAINED, Record
 
 
 class EncodeChat(tokens):

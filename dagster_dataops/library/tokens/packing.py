@@ -11,11 +11,10 @@ import orjson
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.tokens.pack_plans import best_fit, pieces_of, wrapped_lengths
 from dagster_dataops.library.tokens.token_counts import tokens
-from dagster_dataops.library.tokens.trained_text import NOT_TRAINED
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.packed_window import PackedWindow
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
-from dagster_dataops.records import Record
+from dagster_dataops.records import NOT_TRAINED, Record
 
 Lists: TypeAlias = tuple[list[Any], ...]  # one list for each column, all of one length
 
