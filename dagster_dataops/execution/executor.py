@@ -38,6 +38,7 @@ from dagster_dataops.operators.definition.operator import (
     in_run,
     with_present_files,
 )
+from dagster_dataops.operators.definition.shown_options import chosen_options, hidden_in
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
 from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
@@ -255,7 +256,15 @@ def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:
         kind=spec.kind.name,
         new_records=spec.new_records,
         traced=attempt.settings.trace,
+        options=_options(attempt.operator),
     )
+
+
+def _options(operator: Operator) -> dict[str, Any]:
+    """Return the chosen options of an operator for display, without secrets."""
+    hide = operator.__dataops__.secrets.hide
+    chosen = chosen_options(operator.__dataops__)
+    return {name: hidden_in(one.value, hide) for name, one in chosen.items()}
 
 
 def _without_secrets(facts: dict[str, Any], operator: Operator) -> dict[str, Any]:
