@@ -15,6 +15,7 @@ Checks            checks, ErrorRateCheck
 Language models   LLMOperator, ModelClient, LLMResource, dry_run, llm
 Streams           read_jsonl, read_sequence, DataPipeline, Selector
 Readers           readers, text
+Files in records  File, FileReference, files
 Loaders           DataLoader2, loading
 Crude data        crude, metadataset
 Errors and tests  DataOpsError, errors, testing

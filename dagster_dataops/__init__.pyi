@@ -12,6 +12,8 @@ __all__ = [
     "DataPipeline",
     "Drop",
     "ErrorRateCheck",
+    "File",
+    "FileReference",
     "JsonlDataset",
     "LLMOperator",
     "LLMResource",
@@ -36,6 +38,7 @@ __all__ = [
     "dataops_assets",
     "dry_run",
     "errors",
+    "files",
     "llm",
     "load_artefact",
     "load_result",
@@ -153,6 +156,11 @@ from dagster_dataops.streams.factories import list_files as list_files
 from dagster_dataops.readers.reader import Reader as Reader
 from dagster_dataops.readers.part_files.part_reader import PartFiles as PartFiles
 from dagster_dataops.readers.numbers import parse_numbers as parse_numbers
+
+# Files in records
+from dagster_dataops import files as files
+from dagster_dataops.datasets.file_values.file import File as File
+from dagster_dataops.datasets.file_values.reference import FileReference as FileReference
 
 # Loaders
 from dagster_dataops import loading as loading

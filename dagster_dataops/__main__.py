@@ -10,6 +10,7 @@ import orjson
 
 from dagster_dataops.checkpoints.places.working_copies import clean
 from dagster_dataops.configuration import config
+from dagster_dataops.datasets.file_values.unnamed_files import GRACE_DAYS, prune_files
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.url_forms import folder_setting
 from dagster_dataops.foundation.quantities import counted
@@ -80,6 +81,13 @@ def _prune(given: argparse.Namespace) -> str:
     return text
 
 
+def _prune_files(given: argparse.Namespace) -> str:
+    root = folder_setting("ROOT", given.root)
+    also = [folder_setting("--also", one) for one in given.also]
+    _, text = prune_files(root, given.days, also, delete=given.yes)
+    return text
+
+
 def _run(given: argparse.Namespace) -> str:
     from dagster_dataops.assets.external_run import run_assets  # imports Dagster
 
@@ -114,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_prepare(commands)
     _add_clean(commands)
     _add_prune(commands)
+    _add_prune_files(commands)
     _add_run(commands)
     text = "Batches of requests that wait for the server of a model."
     batches = commands.add_parser("batches", help=text, description=text)
@@ -173,6 +182,29 @@ def _add_prune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     command.add_argument(
         "-f", "--python-file", action="append", default=[], help="Python file with definitions"
+    )
+    what = command.add_mutually_exclusive_group()
+    what.add_argument("--dry-run", action="store_true", help="only list them, the default")
+    what.add_argument("--yes", action="store_true", help="delete them")
+
+
+def _add_prune_files(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "List files that operators made and that no result below a root names any more."
+    command = commands.add_parser("prune-files", help=text, description=text)
+    command.set_defaults(run=_prune_files)
+    command.add_argument("root", metavar="ROOT", help="root of the results, a folder")
+    command.add_argument(
+        "--days",
+        type=float,
+        default=GRACE_DAYS,
+        help="keep files that were stored since; more than the longest run takes. 7 by default",
+    )
+    command.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="another folder or file whose records name files of the root, such as another root",
     )
     what = command.add_mutually_exclusive_group()
     what.add_argument("--dry-run", action="store_true", help="only list them, the default")

@@ -31,6 +31,9 @@
  |   `-- StreamWorkerError            its worker processes cannot run it; also a WorkerError
  |-- AuxFileMissingError          a file store has no such file; also a KeyError
  |-- PathEscapeError              a name leaves its folder or store; also a ValueError
+ |-- FileError                    a file that a record names cannot be used
+ |   |-- FileReferenceError           the value names no file; also a ValueError
+ |   `-- FileChangedError             the file is another one than the record names
  |-- UnknownSampleError           a dataset has no such sample; also a KeyError
  |-- StreamStateError             a state does not belong to the stream; also a ValueError
  |-- UnencodableError             JSON cannot hold a value
@@ -70,6 +73,7 @@
  |-- OperatorContextError         an operator asked its context for something that is not there
  |-- StorageError                 a file operation failed
  |   |-- StoreRefusedError            an object store lacks what results need
+ |   |-- FileNotStoredError           a file that an operator made cannot be stored
  |   `-- LostError                    another run has taken over the results of a node
  |-- FolderLockedError            another run is using the folder
  |-- ResultMissingError           a result was never published, or is damaged
@@ -364,6 +368,10 @@ class StoreRefusedError(StorageError):
     sentence = (
         "{path}: cannot {action}: {reason}. Check address, credentials and the kind of the store."
     )
+
+
+class FileNotStoredError(StorageError):
+    """A file that an operator made cannot be stored; the run stops, and can be resumed."""
 
 
 class LostError(StorageError):
@@ -876,6 +884,29 @@ class PathEscapeError(DataOpsError, ValueError):
     sentence = "{store}: the name {name!r} leads out of the store; names are relative, without '..'"
     store: str
     name: object
+
+
+class FileError(DataOpsError):
+    """A file that a record names cannot be used.
+
+    Attributes:
+        where: Its path or URL, or the column of the value.
+        found: A clause that describes the fault.
+        remedy: A clause that says what to do.
+    """
+
+    sentence = "{where}: {found}; {remedy}"
+    where: str
+    found: str
+    remedy: str
+
+
+class FileReferenceError(FileError, ValueError):
+    """A value of a record does not name a file."""
+
+
+class FileChangedError(FileError):
+    """A file is not the one that a record names, or was replaced while it was used."""
 
 
 class UnusedStreamWarning(UserWarning):

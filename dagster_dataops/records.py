@@ -13,7 +13,7 @@ import math
 import re
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import orjson
 
@@ -42,16 +42,41 @@ _CUT: Final = "..."
 _ODD: Final = (Exception, SystemExit, GeneratorExit)  # exceptions that code of the value may raise
 
 
-def encode(record: object) -> bytes:
+class ValueKeeper(Protocol):
+    """Keeps values elsewhere that JSON cannot hold, and returns what a record has in place."""
+
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        """The types of these values."""
+        ...
+
+    def __call__(self, value: object) -> object:
+        """Return what the record has in place of a value.
+
+        Raises:
+            TypeError: The value is not of these types.
+        """
+        ...
+
+
+def encode(record: object, keeper: ValueKeeper | None = None) -> bytes:
     """Return ``record`` as one line with a newline.
+
+    Args:
+        record: The record.
+        keeper: Keeps values that JSON cannot hold.
 
     Raises:
         UnencodableError: JSON cannot hold a value in it.
     """
     try:
-        line = _dumps(record, None, DUMP_OPTIONS)
+        line = _dumps(record, keeper, DUMP_OPTIONS)
     except TypeError as error:  # orjson's JSONEncodeError
-        raise _unencodable(record, str(error)) from None
+        cause = error.__cause__
+        if cause is not None and not isinstance(cause, TypeError):  # the keeper failed
+            raise cause from None
+        kinds = () if keeper is None else keeper.kinds
+        raise _unencodable(record, str(error), kinds) from None
     if type(record) is not dict:
         check_finite(line, record)
         return line
@@ -74,10 +99,11 @@ def check_finite(line: bytes, record: object) -> None:
         raise _unencodable(record, "holds a number that JSON cannot hold")
 
 
-def _unencodable(record: object, fallback: str) -> UnencodableError:
+def _unencodable(record: object, fallback: str, kinds: tuple[type, ...] = ()) -> UnencodableError:
     """Return the error that names where in ``record`` something cannot be written as JSON."""
-    for path, reason in _faults(record, "the record", 0):
-        return UnencodableError(path, reason)
+    for path, reason, value in _faults(record, "the record", 0):
+        if not isinstance(value, kinds):
+            return UnencodableError(path, reason)
     return UnencodableError("the record", f"cannot be written as JSON: {fallback}")
 
 
@@ -94,17 +120,18 @@ def _not_finite(value: object) -> Iterator[bool]:
             yield from _not_finite(item)
 
 
-def _faults(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield (path, fault) for every value that JSON cannot hold."""
+def _faults(value: object, path: str, depth: int) -> Iterator[tuple[str, str, object]]:
+    """Yield (path, fault, value) for every value that JSON cannot hold."""
     value = value.value if isinstance(value, enum.Enum) else value
     if depth > _MAX_DEPTH:
-        yield path, f"nests deeper than {_MAX_DEPTH} levels"
+        yield path, f"nests deeper than {_MAX_DEPTH} levels", value
     elif isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 yield (
                     path,
                     f"has the key {key!r} of type {type(key).__name__}; keys must be strings",
+                    key,
                 )
             else:
                 yield from _text_faults(key, f"{path} has a key that")
@@ -116,16 +143,16 @@ def _faults(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
         yield from _scalar_faults(value, path)
 
 
-def _scalar_faults(value: object, path: str) -> Iterator[tuple[str, str]]:
+def _scalar_faults(value: object, path: str) -> Iterator[tuple[str, str, object]]:
     if isinstance(value, str):
         yield from _text_faults(value, path)
     elif isinstance(value, float) and not math.isfinite(value):
-        yield path, f"holds {value!r}, which JSON cannot hold; use None"
+        yield path, f"holds {value!r}, which JSON cannot hold; use None", value
     elif isinstance(value, int) and not -(2**63) <= value < 2**64:
-        yield path, f"holds {value}, an integer beyond 64 bits; write it as text"
+        yield path, f"holds {value}, an integer beyond 64 bits; write it as text", value
     elif not isinstance(value, (str, int, uuid.UUID)) and type(value) not in {float, type(None)}:
         kind = type(value).__name__
-        yield path, f"holds a {kind}, which JSON cannot hold; {_remedy(value)}"
+        yield path, f"holds a {kind}, which JSON cannot hold; {_remedy(value)}", value
 
 
 def _remedy(value: object) -> str:
@@ -136,11 +163,15 @@ def _remedy(value: object) -> str:
     return "convert it to text or a list"
 
 
-def _text_faults(text: str, path: str) -> Iterator[tuple[str, str]]:
+def _text_faults(text: str, path: str) -> Iterator[tuple[str, str, object]]:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        yield path, f"holds a lone surrogate at character {error.start}, which is not valid text"
+        yield (
+            path,
+            f"holds a lone surrogate at character {error.start}, which is not valid text",
+            text,
+        )
 
 
 def encode_anything(value: object) -> bytes:

@@ -11,6 +11,9 @@ from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
 from dagster_dataops.checkpoints.resume.checkpoint_match import holds_settled
 from dagster_dataops.checkpoints.resume.reopen_failed import first_failure
 from dagster_dataops.datasets.dataset import CHANGED
+from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
+from dagster_dataops.datasets.file_values.file_reads import FileReadLog, check_unchanged
 from dagster_dataops.datasets.lines import Interval, LineCounter, count_records
 from dagster_dataops.errors import (
     InputError,
@@ -51,6 +54,9 @@ class CheckpointSink(Sink):
         self.checkpoint = attempt.open_checkpoint(checkpoint)
         self._ticker = attempt.ticker(self.state)
         self._keeps_outcomes = attempt.settings.reuse_outcomes
+        self._keeper = attempt.operator.__dataops__.keeper
+        self._reads = FileReadLog(checkpoint.folder)
+        attempt.resources.callback(self._reads.close)
 
     @override
     def take_segment_number(self) -> int:
@@ -64,6 +70,11 @@ class CheckpointSink(Sink):
     def journal(
         self, segment: int, offset: int, spans: list[Span], notes: Sequence[SpanNotes | None] = ()
     ) -> None:
+        if self._keeper is not None:
+            self._keeper.sync()
+        if self._reads.lines:
+            with storage(self.folder, "write which files were read"):
+                self._reads.write()
         digests = digests_in(self.work.dataset.location, spans) if self._keeps_outcomes else None
         self.checkpoint.journal(SpansEntry.of(segment, offset, spans, digests, notes))
 
@@ -98,6 +109,15 @@ class CheckpointSink(Sink):
                 return
             raise InputError(str(self.work.dataset.location), CHANGED)
         self.work.dataset.check_unchanged(stamp, read_ns)
+
+    def check_files_unchanged(self) -> None:
+        """Check that no file was replaced that was read, and that no record identifies.
+
+        Raises:
+            FileChangedError: One was.
+        """
+        if READ_FILES in self.checkpoint.table.counts:
+            check_unchanged(self.folder)
 
     def check_complete(self) -> None:
         """Check that every record has one outcome; blank lines need none.

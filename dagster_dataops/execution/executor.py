@@ -23,6 +23,8 @@ from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
+from dagster_dataops.datasets.file_values.result_roots import use_root, use_root_of
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.column_presence import check_presence, warn_of_missing
 from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
@@ -36,6 +38,7 @@ from dagster_dataops.operators.definition.operator import (
     Operator,
     begun,
     in_run,
+    keeping_files,
     with_present_files,
 )
 from dagster_dataops.operators.definition.shown_options import chosen_options, hidden_in
@@ -124,7 +127,7 @@ class OperatorExecutor:
             inputs = told_apart(inputs)
             attempt.sources = [facts_of(dataset) for dataset in inputs]
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
-            attempt.operator = operator = in_run(with_present_files(operator), _link(attempt))
+            attempt.operator = operator = _in_run(operator, attempt)
             runner = make_runner(operator, attempt.inputs)
             attempt.start = decide_start(_start_request(attempt, runner, found, late))
             if attempt.start.published is not None:
@@ -150,6 +153,17 @@ def _exported(report: RunReport, operator: Operator, folder: NodeFolder) -> RunR
     if use.spec.kind.exports or use.output is None:
         return result_exports.exported_by_node(report, folder)
     return result_exports.exported(report, use.output, folder, use.columns)
+
+
+def _in_run(operator: Operator, attempt: NodeAttempt) -> Operator:
+    """Return the operator as part of the run of an attempt."""
+    folder = attempt.folder
+    root = folder.root.at(attempt.context.root or folder.path)
+    use_root(root)
+    for dataset in attempt.inputs:
+        use_root_of(dataset.location)
+    operator = in_run(with_present_files(operator), _link(attempt))
+    return keeping_files(operator, FileKeeper(root))
 
 
 def _link(attempt: NodeAttempt) -> RunLink:

@@ -116,12 +116,12 @@ def _through_parts(
         calls.append(chain_calls.PartCall(name, forward, use.asynchronous, bool(use.batch)))
     times = times or chain_calls.PartTimes(len(calls))
     if spec.batch and spec.asynchronous:
-        return batch_chain.async_batch_chain_function(calls, times)
+        return batch_chain.async_batch_chain_function(calls, times, operator.__dataops__.keeper)
     if spec.batch:
-        return batch_chain.batch_chain_function(calls, times)
+        return batch_chain.batch_chain_function(calls, times, operator.__dataops__.keeper)
     if spec.asynchronous:
-        return chain_calls.async_chain_function(calls, times)
-    return chain_calls.chain_function(calls, times)
+        return chain_calls.async_chain_function(calls, times, operator.__dataops__.keeper)
+    return chain_calls.chain_function(calls, times, operator.__dataops__.keeper)
 
 
 def plain_function(operator: Operator) -> Callable[..., Any]:

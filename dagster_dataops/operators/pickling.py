@@ -81,7 +81,7 @@ class _PickledOperator:
         )
         state = {name: v for name, v in vars(self.operator).items() if name != "__dataops__"}
         cls = type(self.operator) if isinstance(spec.target, type) else None
-        sent = replace(invocation, spec=spec, output=None)
+        sent = replace(invocation, spec=spec, output=None, keeper=None)
         return _rebuild, (cls, sent, state)
 
 

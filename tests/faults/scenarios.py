@@ -7,6 +7,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -14,7 +15,15 @@ import orjson
 import pytest
 from typing_extensions import override
 
-from dagster_dataops import DataPipeline, JsonlDataset, Operational, To, load_artefact, read_jsonl
+from dagster_dataops import (
+    DataPipeline,
+    File,
+    JsonlDataset,
+    Operational,
+    To,
+    load_artefact,
+    read_jsonl,
+)
 from dagster_dataops.data import data_register
 from dagster_dataops.execution import ticker
 from dagster_dataops.execution.runners import stream_runner
@@ -90,6 +99,18 @@ def work(record):
 async def work_async(record):
     await asyncio.sleep(0)
     return _become(record)
+
+
+@data_register("data.scenarios", _max_workers=2)
+def draw(record):
+    number = record["n"]
+    time.sleep(_SWITCHES.seconds)
+    calls.note(number)
+    if number % 7 == 4:
+        raise ValueError(number)
+    record["shared"] = File(b"x" * 9000 * (number % 3), "text/plain")
+    record["own"] = [File(f"{number}".encode() * 999, "text/plain")]
+    return record
 
 
 @data_register("data.scenarios", rewrite_func="forward_batch_input")
@@ -401,6 +422,30 @@ class Selection(Over):
         return Select(_concurrency_mode=mode, _max_workers=2)
 
 
+class Files(Over):
+    """An operator that makes files, some of them the same, in place of an older result."""
+
+    modes = ("single", "thread", "process")
+
+    @override
+    def operator(self, mode: str) -> Any:
+        return draw(_concurrency_mode=mode)
+
+    @override
+    def state(self) -> dict[str, Any]:
+        """Return the files that a reader finds; no result if it names one that is not whole."""
+        found = super().state()
+        found["names"] = [name for name in found["names"] if name != "files"]
+        for line in (found["result"] or b"").splitlines():
+            record = orjson.loads(line)
+            for reference in (record["shared"], *record["own"]):
+                path = self.folder.path / reference["file"]
+                digest = sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"
+                if reference["digest"] != f"sha256:{digest}":
+                    found["result"] = f"names {path}, which has the digest {digest}".encode()
+        return found
+
+
 class Split(Over):
     """An operator with two outputs, in place of older results."""
 
@@ -621,6 +666,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "retry-unfinished": RetryUnfinished,
     "reuse": Reuse,
     "selection": Selection,
+    "files": Files,
     "split": Split,
     "retry-split": RetrySplit,
     "parts": Parts,

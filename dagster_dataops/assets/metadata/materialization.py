@@ -31,6 +31,7 @@ from dagster_dataops.assets.metadata.metadata_keys import (
     ROWS_RESUMED,
     SEEDS,
     SIZE_BYTES,
+    THUMBNAILS,
     URI,
 )
 from dagster_dataops.assets.metadata.record_counts import count_metadata, drop_metadata
@@ -38,6 +39,8 @@ from dagster_dataops.assets.metadata.trace_command import trace_metadata
 from dagster_dataops.checkpoints.folder.manifest import Manifest, published_uri
 from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.result_roots import use_root_of
+from dagster_dataops.datasets.file_values.thumbnails import thumbnails
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.quantities import counted
 
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 
 _PREVIEW_ROWS: Final = 5
 _PREVIEW_COLUMNS: Final = 8
+_THUMBNAILS: Final = 10
 
 
 def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dict[str, Any]:
@@ -63,6 +67,7 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
     return {
         **counted,
         PREVIEW: dg.MetadataValue.md(_preview_of(dataset)),
+        **thumbnail_metadata(dataset, THUMBNAILS),
         **_place_of(dataset, partition),
         SIZE_BYTES: dataset.size_bytes,
     }
@@ -148,6 +153,27 @@ def _preview_of(dataset: JsonlDataset) -> str:
         return preview(dataset.head(_PREVIEW_ROWS))
     except InputError as error:  # a file that the package did not write
         return cell(str(error))
+
+
+def thumbnail_metadata(dataset: JsonlDataset, key: str) -> dict[str, Any]:
+    """Return the first images that the records of a result name; empty if they name none.
+
+    Args:
+        dataset: The result.
+        key: The key of the metadata.
+    """
+    use_root_of(dataset.location)
+    try:
+        found = thumbnails(dataset.head(_PREVIEW_ROWS), _THUMBNAILS)
+    except InputError:  # the preview says what is wrong
+        return {}
+    if not found:
+        return {}
+    header = [f"{one.column} {one.row + 1}" for one in found]
+    pictures = " | ".join(f"![]({one.url})" for one in found)
+    names = " | ".join(cell(name) for name in header)
+    rule = " | ".join("---" for _ in found)
+    return {key: dg.MetadataValue.md(f"| {names} |\n| {rule} |\n| {pictures} |")}
 
 
 def preview(rows: list[dict[str, Any]]) -> str:

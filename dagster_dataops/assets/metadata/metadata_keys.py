@@ -34,6 +34,7 @@ LEAVES: Final = "dagster_dataops/leaves"
 
 # Results: what is in them, and where they are.
 PREVIEW: Final = "dagster_dataops/preview"
+THUMBNAILS: Final = "dagster_dataops/thumbnails"
 TRACE: Final = "dagster_dataops/trace"
 COLUMNS: Final = "dagster_dataops/columns"
 PROMPT: Final = "dagster_dataops/prompt"
@@ -66,6 +67,7 @@ EXAMPLE_RECORDS: Final = "dagster_dataops/examples"
 # Previews and estimates: other keys than those of results, or Dagster would plot them together.
 PREVIEW_LIMIT: Final = "preview/limit"
 PREVIEW_RECORDS: Final = "preview/records"
+PREVIEW_THUMBNAILS: Final = "preview/thumbnails"
 PREVIEW_ROWS_IN: Final = "preview/rows_in"
 PREVIEW_ROWS_OUT: Final = "preview/rows_out"
 PREVIEW_ROWS_DROPPED: Final = "preview/rows_dropped"

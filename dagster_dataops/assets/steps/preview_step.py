@@ -15,7 +15,11 @@ import dagster as dg
 import orjson
 
 from dagster_dataops.assets.launchpad.operator_config import limit_of
-from dagster_dataops.assets.metadata.materialization import outcome_metadata, preview
+from dagster_dataops.assets.metadata.materialization import (
+    outcome_metadata,
+    preview,
+    thumbnail_metadata,
+)
 from dagster_dataops.assets.metadata.metadata_keys import (
     ERRORS,
     PREVIEW_ERRORS,
@@ -28,6 +32,7 @@ from dagster_dataops.assets.metadata.metadata_keys import (
     PREVIEW_ROWS_FAILED,
     PREVIEW_ROWS_IN,
     PREVIEW_ROWS_OUT,
+    PREVIEW_THUMBNAILS,
     ROWS_DROPPED,
     ROWS_FAILED,
     ROWS_IN,
@@ -207,6 +212,7 @@ def preview_metadata(report: RunReport, limit: int) -> dict[str, Any]:
     return {
         PREVIEW_LIMIT: limit,
         PREVIEW_RECORDS: dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS))),
+        **thumbnail_metadata(report.dataset, PREVIEW_THUMBNAILS),
         PREVIEW_ROWS_OUT: report.manifest.rows_out,
         **{key: outcome[name] for name, key in _KEYS.items() if name in outcome},
         PREVIEW_PATH: dg.MetadataValue.path(report.dataset.path),

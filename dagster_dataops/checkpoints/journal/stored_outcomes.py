@@ -15,6 +15,7 @@ from dagster_dataops.checkpoints.journal.frames import DIGEST
 from dagster_dataops.checkpoints.journal.journal_reader import read_journal
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
@@ -76,6 +77,8 @@ def digests_in(location: Location, spans: Iterable[Span]) -> list[bytes]:
 def outcomes_in(journal: Path) -> Iterator[StoredOutcome]:
     """Yield the outcomes of records that did not fail; spans without digests have none.
 
+    Nor have those that were made of files which their records do not identify.
+
     Raises:
         StorageError: The journal cannot be read.
     """
@@ -88,7 +91,8 @@ def _outcomes(spans: SpansEntry, digests: list[bytes]) -> Iterator[StoredOutcome
     offset = spans.offset
     rows = zip(digests, spans.notes or repeat(None), *spans.columns, strict=False)
     for digest, notes, span in ((digest, notes, Span(*fields)) for digest, notes, *fields in rows):
-        if digest != _NONE and not span.failed:
+        reads_files = notes is not None and READ_FILES in notes.counts
+        if digest != _NONE and not span.failed and not reads_files:
             yield StoredOutcome(
                 digest,
                 spans.segment,

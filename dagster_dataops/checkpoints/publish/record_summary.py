@@ -13,6 +13,7 @@ from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import Counts, SpanNotes
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
 from dagster_dataops.datasets.lines import LineCounter, split_lines
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
@@ -57,8 +58,9 @@ class RecordSummary:
         for notes in table.notes.values():
             tally.update(notes.tally())
         drops = drops_in(tally)
+        reads = {name: table.counts[name] for name in (READ_FILES,) if name in table.counts}
         return cls(
-            counts=shown_counts(table.counts) | missing_counts(table.counts, parts),
+            counts=shown_counts(table.counts) | missing_counts(table.counts, parts) | reads,
             drops=drops,
             drop_examples=_examples(table, dataset) if drops else {},
             funnel=_funnel(parts, table, tally) if parts else [],

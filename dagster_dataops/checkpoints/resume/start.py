@@ -21,6 +21,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     why_other,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
 from dagster_dataops.foundation.quantities import counted
 
 
@@ -98,6 +99,7 @@ def _published_before(request: StartRequest) -> StartDecision | None:
     unit = "files" if request.kind.holds_files else "records"
     retries = request.policy is ResumePolicy.FAILED_RECORDS
     reused = request.reuse_finished and not retries and manifest.made_by(request.fingerprint)
+    reused = reused and READ_FILES not in manifest.counts  # which may be others now
     if reused or (manifest.finished_by(request.fingerprint) and _is_own(request, manifest.run)):
         note = (
             f"already finished by run {manifest.run}: {counted(manifest.rows_out, unit)}, "

@@ -16,13 +16,18 @@ from dagster_dataops.datasets.exporters.quick_batches import (
     quick_batches,
     reads_exactly,
 )
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.datasets.file_values.file_contents import bytes_and_path
+from dagster_dataops.errors import DefinitionError, FileError
 from dagster_dataops.foundation.places.bucket import local_path
 from dagster_dataops.records import Record
 
 T = TypeVar("T")
 BATCH_RECORDS: Final = 1000
 JSON: Final = "json"  # a type name: texts that hold the values as JSON
+FILE: Final = "file"  # a type name: the content and the name of a file that the value names
+_FILE_TYPE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+_FILE_NAMES: Final = frozenset({FILE, f"list<{FILE}>"})
+_FILES_AT_ONCE: Final = 16
 _ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _NONE: Final = type(None)
 _SIMPLE: Final = {bool: pa.bool_(), float: pa.float64(), str: pa.string()}
@@ -51,11 +56,13 @@ _KINDS: Final = {
 }
 
 
-def batches(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
+def batches(
+    records: Iterable[Record], size: int = BATCH_RECORDS
+) -> Iterator[tuple[int, list[Record]]]:
     """Yield the records in batches, each with the index of its first record."""
     remaining = iter(records)
     start = 0
-    while batch := list(islice(remaining, BATCH_RECORDS)):
+    while batch := list(islice(remaining, size)):
         yield start, batch
         start += len(batch)
 
@@ -82,7 +89,9 @@ def write_batches(
             return write(table.schema, _counted(records, quick))
     table = ArrowTable(given, records.columns)
     table.infer(records)
-    return write(table.schema, (table.batch(start, batch) for start, batch in batches(records)))
+    size = _FILES_AT_ONCE if table.has_files else BATCH_RECORDS
+    made = (table.batch(start, batch) for start, batch in batches(records, size))
+    return write(table.schema, made)
 
 
 def _counted(records: ExportRecords, made: Iterator[Any]) -> Iterator[Any]:
@@ -98,7 +107,7 @@ class ArrowTable:
 
     Args:
         given: The names of the types of some columns, such as ``int64``, ``list<string>`` or
-            ``json``.
+            ``json``; ``file`` and ``list<file>`` for columns that name files.
         declared: The declared types of columns, for columns without a given type.
 
     Attributes:
@@ -113,6 +122,7 @@ class ArrowTable:
         self._given = {name: kind for name, kind in known.items() if kind is not None}
         self._given |= {name: parsed_type(name, text) for name, text in given.items()}
         self._json = {name for name, text in given.items() if text == JSON}
+        self._files = {name for name, text in given.items() if text in _FILE_NAMES}
         self.schema = pa.schema([])
         self._checks: dict[str, Callable[[Any], bool]] = {}
 
@@ -144,10 +154,15 @@ class ArrowTable:
         }
 
     @property
+    def has_files(self) -> bool:
+        """Whether the batches hold the content of files."""
+        return bool(self._files)
+
+    @property
     def reads_exactly(self) -> bool:
         """Whether Arrow can read the columns from JSON lines itself, without a loss."""
         kinds = [field.type for field in self.schema]
-        return bool(kinds) and not self._json and all(map(reads_exactly, kinds))
+        return bool(kinds) and not self._json and not self._files and all(map(reads_exactly, kinds))
 
     def _with(self, known: Any, names: list[str], start: int, batch: list[Record]) -> Any:
         """Return the schema that also fits a batch."""
@@ -183,6 +198,8 @@ class ArrowTable:
             values = _values(field.name, records)
             if field.name in self._json:
                 values = [None if one is None else orjson.dumps(one).decode() for one in values]
+            if field.name in self._files:
+                values = [_contents(start + at, field.name, one) for at, one in enumerate(values)]
             check = self._checks.get(field.name)
             try:
                 if check is not None and not all(map(check, values)):
@@ -195,6 +212,24 @@ class ArrowTable:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
+def _contents(index: int, name: str, value: Any) -> Any:
+    """Return the content and the name of the file that a value names; of a list, those of each.
+
+    Raises:
+        UnfitValueError: It names no file that can be read.
+    """
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [_contents(index, name, one) for one in value]
+    try:
+        return bytes_and_path(value, f"column {name!r}")
+    except FileError as error:
+        found = f"the file {error.where} {error.found}"
+        remedy = f"{error.remedy[:1].upper()}{error.remedy[1:]}, or drop such records before."
+        raise UnfitValueError(index, name, found, remedy) from error
+
+
 def parsed_type(column: str, text: str) -> Any:
     """Return the Arrow type of a name.
 
@@ -203,6 +238,8 @@ def parsed_type(column: str, text: str) -> Any:
     """
     if text == JSON:
         return pa.string()
+    if text == FILE:
+        return _FILE_TYPE
     if text.startswith("list<") and text.endswith(">"):
         return pa.list_(parsed_type(column, text[len("list<") : -1]))
     try:
@@ -210,7 +247,7 @@ def parsed_type(column: str, text: str) -> Any:
     except (ValueError, TypeError):
         msg = (
             f"schema gives column {column!r} the type {text!r}; use a type of Arrow such as "
-            f"'int64', 'double', 'string', 'bool' or 'list<string>', or {JSON!r}"
+            f"'int64', 'double', 'string', 'bool' or 'list<string>', or {JSON!r} or {FILE!r}"
         )
         raise DefinitionError(msg) from None
 

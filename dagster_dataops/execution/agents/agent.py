@@ -9,6 +9,7 @@ import traceback
 from contextlib import suppress
 from typing import Any, Final
 
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution.agent_pool import (
     AgentEnvironment,
@@ -27,7 +28,7 @@ from dagster_dataops.execution.agents.leased_work import (
 )
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.workplaces import processes
-from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.operator import Operator, keeping_files
 from dagster_dataops.operators.pickling import receive
 
 _REPORT_SECONDS: Final = 0.5
@@ -99,7 +100,8 @@ class Agent:
         return operator if here == expected else None
 
     def _run(self, operator: Operator) -> Ended:
-        attempt, sink = Attempt(operator=operator), self._sink
+        keeper = FileKeeper.of(self._order.keeper)
+        attempt, sink = Attempt(operator=keeping_files(operator, keeper)), self._sink
         reporter = threading.Thread(target=self._report, daemon=True)
         reporter.start()
         ended = Ended()

@@ -54,6 +54,7 @@ class AgentOrders:
         sink, dataset = self._sink, self._sink.work.dataset
         (stamp,) = sink.attempt.stamps
         name, bucket = facts_of_location(dataset.location)
+        keeper = sink.attempt.operator.__dataops__.keeper
         return AgentOrder(
             operator=ship(self._operator()),
             environment=self.environment,
@@ -64,6 +65,7 @@ class AgentOrders:
             folder=sink.folder,
             segments=sink.checkpoint.take_segment_numbers(_SEGMENTS),
             bucket=bucket,
+            keeper=keeper.facts if keeper is not None else (),
             resources=self.resources,
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dagster_dataops.datasets.lines import Line
-from dagster_dataops.errors import UnencodableError
+from dagster_dataops.errors import FileNotStoredError, UnencodableError
 from dagster_dataops.execution.records.record_failures import (
     Failure,
     Outcome,
@@ -46,7 +46,7 @@ class Pause(NamedTuple):
 
 
 # Exceptions of a call or a pause that end the run; no record is blamed for them.
-ENDS_OF_RUN: Final = (StopRun, TooManyStuckError, PauseEnded)
+ENDS_OF_RUN: Final = (StopRun, TooManyStuckError, PauseEnded, FileNotStoredError)
 _UNUSED: Final = "not packed"
 
 CallOnce: TypeAlias = Callable[[list[Line]], list[Finished]]
@@ -68,6 +68,7 @@ class CallSteps:
         self._retries = retries
         self._tally = tally
         self._batch = operator.__dataops__.spec.batch
+        self._keeper = operator.__dataops__.keeper
         self._called = self._divided if self._batch else self._alone
 
     def of(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
@@ -85,7 +86,7 @@ class CallSteps:
         failed = [at for at, (outcome, _) in outcomes.items() if isinstance(outcome, Failure)]
         if failed:
             yield from self._try_again(lines, failed, outcomes)
-        counts = tally.take_counts() if tally.used or tally.measure else {}
+        counts = tally.take_counts() if tally.has_counts else {}
         finished: list[Finished] = []
         for line in lines:
             finished.append(Finished(line, *outcomes[line.start], counts))
@@ -135,7 +136,7 @@ class CallSteps:
             returned = yield record
         except StepError as failed:
             return {line.start: _failed(failed.error)}
-        return {line.start: _encoded(returned, record)}
+        return {line.start: self._encoded(returned, record)}
 
     def _divided(self, lines: Sequence[Line]) -> Steps[_ByStart]:
         """Call once for all lines; if that fails, once for each half."""
@@ -172,37 +173,39 @@ class CallSteps:
             ContractError: It is no list, or a list of the wrong length.
         """
         if self._batch == "forward_window":
-            return _of_window(lines, returned)
+            return self._of_window(lines, returned)
         outcomes = checked_batch(returned, len(records))
         return {
-            line.start: _failed(one) if isinstance(one, BaseException) else _encoded(one, record)
+            line.start: _failed(one)
+            if isinstance(one, BaseException)
+            else self._encoded(one, record)
             for line, one, record in zip(lines, outcomes, records, strict=True)
         }
 
+    def _encoded(self, returned: object, record: Record) -> DisposedOutcome:
+        try:
+            return encode_outcome(returned, record, self._keeper)
+        except FileNotStoredError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a failure of this record alone
+            return _failed(error)
 
-def _encoded(returned: object, record: Record) -> DisposedOutcome:
-    try:
-        return encode_outcome(returned, record)
-    except Exception as error:  # noqa: BLE001 - a failure of this record alone
-        return _failed(error)
+    def _of_window(self, lines: Sequence[Line], returned: object) -> _ByStart:
+        """Return the outcome of a whole batch: the first line has the records of all."""
+        if not isinstance(returned, list):
+            kind = type(returned).__name__
+            msg = f"returned a {kind} for a batch; return a list of dicts"
+            raise ContractError(msg)
+        encoded, _ = encode_outcome(returned, {}, self._keeper)
+        if isinstance(returned, PackedWindow):
+            return _of_packed(lines, returned, encoded)
+        first, *others = lines
+        outcomes: _ByStart = {first.start: (encoded, emitting(len(returned)))}
+        return outcomes | {line.start: (b"", MERGED) for line in others}
 
 
 def _failed(error: BaseException) -> DisposedOutcome:
     return raised(error), USUAL
-
-
-def _of_window(lines: Sequence[Line], returned: object) -> _ByStart:
-    """Return the outcome of a whole batch: the first line has the records of all."""
-    if not isinstance(returned, list):
-        kind = type(returned).__name__
-        msg = f"returned a {kind} for a batch; return a list of dicts"
-        raise ContractError(msg)
-    encoded, _ = encode_outcome(returned, {})
-    if isinstance(returned, PackedWindow):
-        return _of_packed(lines, returned, encoded)
-    first, *others = lines
-    outcomes: _ByStart = {first.start: (encoded, emitting(len(returned)))}
-    return outcomes | {line.start: (b"", MERGED) for line in others}
 
 
 def _of_packed(lines: Sequence[Line], window: PackedWindow, encoded: bytes) -> _ByStart:

@@ -44,6 +44,7 @@ from dagster_dataops.operators.outcomes.return_contract import encode_outcome
 from dagster_dataops.records import (
     DUMP_OPTIONS,
     NEVER_NAN,
+    ValueKeeper,
     check_finite,
     check_integers,
     encode,
@@ -111,7 +112,8 @@ def calling_each(
         def try_again(line: bytes, failure: Failure) -> DisposedOutcome:
             return run(steps.again(line, failure))
 
-        yield _retrying(_each(call, interrupts, tally), try_again, interrupts, tally)
+        keeper = operator.__dataops__.keeper
+        yield _retrying(_each(call, interrupts, tally, keeper), try_again, interrupts, tally)
 
 
 @contextmanager
@@ -202,7 +204,9 @@ def _retrying(
     return call_retrying
 
 
-def _each(forward: Forward, interrupts: Interrupts, tally: Tally) -> CallEach:  # noqa: C901, PLR0915 - see call_each()
+def _each(  # noqa: C901, PLR0915 - see call_each()
+    forward: Forward, interrupts: Interrupts, tally: Tally, keeper: ValueKeeper | None
+) -> CallEach:
     loads, dumps, options, never_nan = orjson.loads, orjson.dumps, DUMP_OPTIONS, NEVER_NAN
     clock, unusual = time.monotonic, tally.unusual
 
@@ -230,14 +234,14 @@ def _each(forward: Forward, interrupts: Interrupts, tally: Tally) -> CallEach:  
                     try:
                         encoded = dumps(kept, None, options)
                     except TypeError:
-                        encoded = encode(kept)  # raises the error that names the value
+                        encoded = encode(kept, keeper)  # stores files, or names the value
                     for value in kept.values():
                         kind = type(value)
                         if kind is not str and kind is not int and kind not in never_nan:
                             check_finite(encoded, kept)
                             break
                 else:
-                    encoded, disposition = encode_outcome(kept, record)
+                    encoded, disposition = encode_outcome(kept, record, keeper)
                     if disposition is not USUAL:
                         unusual.append((finished, disposition))
                         extra += encoded.count(b"\n") - 1 if encoded else 0

@@ -8,6 +8,8 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -17,6 +19,11 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.file_reads import (
+    FileReadLog,
+    check_unchanged,
+    noted_reads,
+)
 from dagster_dataops.datasets.lines import Line, LineCounter, iterate_lines, opened_content
 from dagster_dataops.errors import (
     DataOpsError,
@@ -71,8 +78,16 @@ class DatasetRunner(Runner):
             RecordError: An input line is not a record and failures are not ignored.
             OutageError: No input line is a record.
         """
-        with drafting(attempt.folder, "write the result") as drafts:
-            finished = _Call(attempt, drafts, self.function(attempt)).run()
+        with (
+            drafting(attempt.folder, "write the result") as drafts,
+            TemporaryDirectory(prefix="dataops-reads-") as scratch,
+            FileReadLog(Path(scratch)) as reads,
+        ):
+            finished = _Call(attempt, drafts, self.function(attempt), reads).run()
+            reads.write()
+            check_unchanged(Path(scratch))
+            counts = {**finished.summary.counts, **noted_reads(Path(scratch))}
+            finished = replace(finished, summary=RecordSummary(counts=counts))
         attempt.check_inputs_unchanged()
         return finished
 
@@ -99,8 +114,13 @@ class _Call:
     """One call of a dataset operator."""
 
     def __init__(
-        self, attempt: NodeAttempt, drafts: DraftWriter, function: Callable[..., Any]
+        self,
+        attempt: NodeAttempt,
+        drafts: DraftWriter,
+        function: Callable[..., Any],
+        reads: FileReadLog,
     ) -> None:
+        self._reads = reads
         self._attempt = attempt
         self._function = function
         self._operator = attempt.operator
@@ -117,7 +137,11 @@ class _Call:
             for line in self._checked(self._called(self._attempt.inputs)):
                 self._drafts.results.write(line)
                 self._tick()
+                if self._reads.lines:
+                    self._reads.write()
         self._check_any_succeeded()
+        if (keeper := self._operator.__dataops__.keeper) is not None:
+            keeper.sync()
         drafts = self._drafts.finish(records=self._records, failed=self._failed)
         return replace(drafts, summary=RecordSummary(counts=self._lacking))
 
@@ -164,7 +188,7 @@ class _Call:
                 reason += hint_of_list(self._operator)
                 raise DatasetOperatorError(self._name, reason, "")
             try:
-                yield encode(record)
+                yield encode(record, self._operator.__dataops__.keeper)
             except UnencodableError as error:
                 reason = f"element {position} of its result: {error}"
                 raise DatasetOperatorError(self._name, reason, "") from None

@@ -14,6 +14,8 @@ from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.resume.reopen_failed import reopen
 from dagster_dataops.checkpoints.resume.start_decision import StartDecision, StartKind
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
+from dagster_dataops.datasets.file_values.file_reads import first_replaced, forget
 from dagster_dataops.errors import OutageError, StorageError
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.column_presence import check_found
@@ -55,6 +57,7 @@ class RecordRunner(Runner):
         sink = CheckpointSink(attempt, work, checkpoint)
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
             reopen(checkpoint, self._dataset, retries=True)
+        _reject_replaced(checkpoint)
         note = self._journal_known(attempt.start, checkpoint)
         if note:
             checkpoint.count_resumed()
@@ -92,6 +95,16 @@ class RecordRunner(Runner):
         return replace(drafts, summary=RecordSummary.of(checkpoint.table, dataset, parts))
 
 
+def _reject_replaced(checkpoint: Checkpoint) -> None:
+    """Make the records again that were made of files of which one was replaced since."""
+    notes = checkpoint.table.notes
+    starts = [start for start, one in notes.items() if READ_FILES in one.counts]
+    if starts and first_replaced(checkpoint.folder):
+        checkpoint.reject(starts)
+        checkpoint.count_resumed()
+        forget(checkpoint.folder)
+
+
 def _noted(start: StartDecision, note: str) -> StartDecision:
     """Return ``start`` with a note of reused outcomes, which replaces that of a fresh start."""
     fresh = start.kind is StartKind.FRESH
@@ -104,6 +117,7 @@ def _process(sink: CheckpointSink) -> None:
         if sink.work.open:
             run_workplace(sink)
         sink.check_input_unchanged()
+        sink.check_files_unchanged()
         sink.check_complete()
         sink.check_any_succeeded()
         check_found(sink)

@@ -17,8 +17,16 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint, i
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, without_stages
 from dagster_dataops.checkpoints.publish.compose import compose_stream
 from dagster_dataops.checkpoints.publish.drafts import Drafts
+from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.stream_checkpoint import StreamCheckpoint, quarantine_of
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
+from dagster_dataops.datasets.file_values.file_reads import (
+    FileReadLog,
+    check_unchanged,
+    first_replaced,
+    noted_reads,
+)
 from dagster_dataops.errors import (
     OutageError,
     RunStoppedError,
@@ -145,7 +153,7 @@ class StreamRunner(Runner):
             self._reading.load_state_dict(position.state_of(self.parts))
         except StreamStateError as error:
             return str(error)
-        return ""
+        return first_replaced(folder) if noted_reads(folder) else ""
 
     @override
     def run(self, attempt: NodeAttempt) -> Drafts:
@@ -166,23 +174,38 @@ class StreamRunner(Runner):
         )
         stream = self._reading
         stream.hide_in_failures(attempt.operator.__dataops__.secrets.hide)
-        writer = _StreamWriter(attempt.name, stream, checkpoint, context.flush_seconds)
+        keeper = attempt.operator.__dataops__.keeper
+        writer = _StreamWriter(attempt.name, stream, checkpoint, context.flush_seconds, keeper)
         with attempt.shown(writer.state) as ticker:
-            with synced_on_failure(checkpoint):
+            with synced_on_failure(checkpoint), FileReadLog(checkpoint.folder) as writer.reads:
                 writer.run(ticker)
                 if attempt.settings.stop_after_failures:
                     writer.check_any_item()
             attempt.check_inputs_unchanged()
+            check_unchanged(checkpoint.folder)
         paths = [path_of(one.location) for one in attempt.inputs]
         combined = describe(stream.stage, paths, stream.seeds)
         traced = combined if attempt.settings.trace else None
         hide = attempt.operator.__dataops__.secrets.hide
         drafts = compose_stream(attempt.folder, checkpoint, stream.errors, hide)
-        return replace(drafts, seeds=stream.seeds, combined=traced or {}, leaves=stream.leaves)
+        summary = RecordSummary(counts=noted_reads(checkpoint.folder))
+        return replace(
+            drafts,
+            seeds=stream.seeds,
+            combined=traced or {},
+            leaves=stream.leaves,
+            summary=summary,
+        )
 
 
 class _StreamWriter:
-    """Writes the rest of a stream to its checkpoint."""
+    """Writes the rest of a stream to its checkpoint.
+
+    Attributes:
+        reads: Takes the files that are read.
+    """
+
+    reads: FileReadLog
 
     def __init__(
         self,
@@ -190,7 +213,9 @@ class _StreamWriter:
         stream: PositionedStream,
         checkpoint: StreamCheckpoint,
         flush_seconds: float,
+        keeper: FileKeeper | None,
     ) -> None:
+        self._keeper = keeper
         self._name = name
         self._stream = stream
         self._checkpoint = checkpoint
@@ -232,12 +257,12 @@ class _StreamWriter:
         )
 
     def _write(self, items: Iterator[Any], ticker: Ticker) -> None:
-        clock, written = time.monotonic, self._written
+        clock, written, keeper = time.monotonic, self._written, self._keeper
         next_tick = clock() + _TICK_SECONDS
         buffer = bytearray()
         for item in items:
             try:
-                line = encode(item) if type(item) is dict else self._encoded(item, written)
+                line = encode(item, keeper) if type(item) is dict else self._encoded(item, written)
             except UnencodableError as error:
                 reason = f"cannot be written: {error}"
                 raise StreamItemError(self._name, written, reason) from None
@@ -261,7 +286,7 @@ class _StreamWriter:
                 "makes one of it"
             )
             raise StreamItemError(self._name, index, reason)
-        return encode(item)
+        return encode(item, self._keeper)
 
     def _tick(self, now: float, ticker: Ticker) -> None:
         if now >= self._next_journaling:
@@ -273,6 +298,9 @@ class _StreamWriter:
             raise
 
     def _journal(self, now: float) -> None:
+        if self._keeper is not None:
+            self._keeper.sync()
+        self.reads.write()
         self._checkpoint.journal_items(self._written, without_stages(self._stream.state_dict()))
         spent = time.monotonic() - now
         self._next_journaling = now + max(self._pause, spent * _SHARE)

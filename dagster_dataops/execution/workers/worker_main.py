@@ -22,6 +22,9 @@ import orjson
 
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
+from dagster_dataops.datasets.file_values.file_reads import FileReadLog
+from dagster_dataops.datasets.file_values.result_roots import use_root
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.calling import Around
@@ -51,7 +54,7 @@ from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_
 from dagster_dataops.foundation.places.bucket import location_of
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable, close_readable, state_of
-from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.operator import Operator, keeping_files
 from dagster_dataops.operators.outcomes.record_context import StopRun, Tally
 from dagster_dataops.operators.pickling import receive
 
@@ -73,6 +76,7 @@ class Assignment:
         checks_input: Whether spans carry a checksum of their input.
         heartbeat: Descriptor of the shared memory with the current record; -1 for none.
         bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
+        keeper: The facts of the `FileKeeper` of the run; none without one.
     """
 
     input: str
@@ -82,6 +86,7 @@ class Assignment:
     checks_input: bool
     heartbeat: int = -1
     bucket: tuple[Any, ...] = ()
+    keeper: tuple[Any, ...] = ()
 
 
 def serve(
@@ -96,6 +101,10 @@ def serve(
         Whether the parent stopped it, so that all its work is finished.
     """
     fitness = Fitness()
+    keeper = FileKeeper.of(assignment.keeper)
+    if keeper is not None:
+        use_root(keeper.root)
+        operator = keeping_files(operator, keeper)
     with suppress(Terminated, EOFError, ConnectionError):
         try:
             with (
@@ -168,6 +177,8 @@ class _Worker:
         self._segment: SegmentWriter | None = None
         self._sending = Lock()  # one message at a time
         self._breaker = means.calls.breaker
+        self._keeper = means.calls.operator.__dataops__.keeper
+        self._reads = FileReadLog(Path(assignment.folder), str(assignment.segment))
         self._loop = self._made_loop(assignment, means)
         self._ended = Event()
         self._watch = Thread(target=self._watch_range, name="dataops-range", daemon=True)
@@ -224,6 +235,7 @@ class _Worker:
         """End the thread and close the input and the segment."""
         self._ended.set()
         self._watch.join()
+        self._reads.close()
         _watching.discard(self._watch.native_id or 0)
         close_readable(self._input)
         if self._segment is not None:
@@ -247,6 +259,9 @@ class _Worker:
         """Append a finished span to the segment and report it."""
         if self._segment is None:
             self._segment = SegmentWriter(*self._segment_place)
+        if self._keeper is not None:
+            self._keeper.sync()
+        self._reads.write()
         offset = self._segment.append(span.output, span.errors)
         notes = "" if span.notes is None else span.notes.to_text()
         self._send(protocol.pack(Kind.SPAN, offset, notes, *span.span))

@@ -176,6 +176,7 @@ class _Run:
 
     def _start_worker(self) -> None:
         name, bucket = facts_of_location(self._work.dataset.location)
+        keeper = self._attempt.operator.__dataops__.keeper
         assignment = Assignment(
             input=name,
             stamp=self._stamp,
@@ -183,6 +184,7 @@ class _Run:
             segment=self._sink.take_segment_number(),
             checks_input=self._work.checks_input,
             bucket=bucket,
+            keeper=keeper.facts if keeper is not None else (),
         )
         self._pool.start(assignment)
 

@@ -1,10 +1,12 @@
-"""Lock files and folders against all other processes: `locked`, `lock_at_once` and `unused`."""
+"""Lock files and folders against other processes."""
 
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from typing_extensions import override
 
 
 class locked:  # noqa: N801 - used like a statement; a generator takes three times as long
@@ -26,6 +28,20 @@ class locked:  # noqa: N801 - used like a statement; a generator takes three tim
 
     def __exit__(self, *_: object) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+
+class shared(locked):  # noqa: N801 - as `locked`
+    """Hold a lock in the block that others may hold at the same time, but none as `locked`.
+
+    Raises:
+        OSError: The file system has no locks.
+    """
+
+    __slots__ = ()
+
+    @override
+    def __enter__(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
 
 def lock_at_once(descriptor: int) -> bool:

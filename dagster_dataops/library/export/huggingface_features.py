@@ -10,7 +10,9 @@ from dagster_dataops.datasets.exporters.parquet_table import checked_schema
 from dagster_dataops.errors import DefinitionError
 
 _JSON: Final = "json"
+FILE: Final = "file"
 _EXTENSION: Final = {"ARROW:extension:name": "arrow.json", "ARROW:extension:metadata": ""}
+_OF_FILES: Final = {"image": "Image", "audio": "Audio"}
 _UNKNOWN: Final = -1  # a class label that `datasets` takes for none
 
 
@@ -18,7 +20,8 @@ class Features:
     """The features of columns, given by name.
 
     Args:
-        given: An Arrow type such as ``list<int32>``, ``json``, or the names of classes, by column.
+        given: An Arrow type such as ``list<int32>``, ``json``, ``image`` or ``audio`` for a column
+            that names files, or the names of classes, by column.
 
     Attributes:
         schema: Arrow types by column, for `write_batches`.
@@ -33,7 +36,10 @@ class Features:
             msg = f"features is {given!r}; it must map columns to types or to names of classes"
             raise DefinitionError(msg)
         texts = {name: kind for name, kind in known.items() if isinstance(kind, str)}
-        self.schema = checked_schema(texts)
+        self._of_files = {
+            name: _OF_FILES[kind] for name, kind in texts.items() if kind in _OF_FILES
+        }
+        self.schema = checked_schema(texts | dict.fromkeys(self._of_files, FILE))
         self._json = [name for name, kind in texts.items() if kind == _JSON]
         self._classes = {
             name: _checked_classes(name, kind)
@@ -42,7 +48,7 @@ class Features:
         }
 
     def __bool__(self) -> bool:
-        return bool(self._json or self._classes)
+        return bool(self._json or self._classes or self._of_files)
 
     def described(self, schema: Any) -> Any:
         """Return a schema with the features."""
@@ -56,6 +62,7 @@ class Features:
                 field = pa.field(field.name, pa.int64())  # noqa: PLW2901
             fields.append(field)
         features: dict[str, Any] = {name: {"_type": "Json"} for name in self._json}
+        features |= {name: {"_type": kind} for name, kind in self._of_files.items()}
         features |= {
             name: {"names": names, "_type": "ClassLabel"} for name, names in self._classes.items()
         }

@@ -8,7 +8,8 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, Place, UnfitValueError
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.datasets.file_values.file_contents import bytes_and_path, is_reference
+from dagster_dataops.errors import DefinitionError, FileError
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, encode
@@ -53,7 +54,11 @@ class WebDataset(export):
 
     Records hold bytes as base64 texts, as `read_files` and `read_parquet` give them. Members in
     ``binary`` have the bytes themselves; also those of a data URL, and of a dict with the key
-    ``bytes``, as `read_huggingface` gives images. Any other value there fails the export.
+    ``bytes``, as `read_huggingface` gives images, and the file that a reference names. Any other
+    value there fails the export.
+
+    ``files`` makes a member of every column that holds a reference to a file, such as
+    ``000000000.image.png``; the other columns are in ``000000000.json``.
 
     The key of a record is its column ``__key__``, or else its position with nine digits. A key with
     a dot in its last part, one like that of the record before, or one whose members readers skip,
@@ -71,12 +76,13 @@ class WebDataset(export):
         binary: Extensions whose members are bytes, such as ``["png", "bin"]``; ``None`` means those
             of images, audio, video, documents, arrays and archives that are commonly used.
         energon: Whether the files of ``energon prepare`` are written.
+        files: Whether each column with a reference to a file is a member; not with ``members``.
     """
 
     format = "webdataset"
     place: Place = "pattern"
 
-    added_later = frozenset({"binary"})
+    added_later = frozenset({"binary", "files"})
 
     def __init__(
         self,
@@ -86,6 +92,7 @@ class WebDataset(export):
         *,
         binary: Sequence[str] | None = None,
         energon: bool = False,
+        files: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -100,6 +107,10 @@ class WebDataset(export):
             msg = f"pattern is {str(pattern)!r}; write {{partition}} as a folder, before the name"
             raise DefinitionError(msg)
         self._name, self._bytes, self._energon = given.name, shard_bytes, energon
+        if files and members is not None:
+            msg = "files=True makes the members itself; leave out members"
+            raise DefinitionError(msg)
+        self._files = files
         self._members = None if members is None else _checked_members(members)
         self._binary = BINARY if binary is None else frozenset(one.lower() for one in binary)
 
@@ -153,6 +164,9 @@ class WebDataset(export):
     def _contents(self, index: int, record: Record) -> Iterator[tuple[str, bytes]]:
         if self._members is None:
             rest = {name: value for name, value in record.items() if name != _KEY}
+            if self._files:
+                for name in [name for name, value in rest.items() if is_reference(value)]:
+                    yield _file_member(index, name, rest.pop(name))
             yield "json", encode(rest).rstrip(b"\n")
             return
         for ending, column in self._members.items():
@@ -185,17 +199,44 @@ def _checked_members(members: object) -> dict[str, str]:
     raise DefinitionError(msg)
 
 
+def _file_member(index: int, column: str, value: object) -> tuple[str, bytes]:
+    """Return the extension and the bytes of the file that a column names.
+
+    Raises:
+        UnfitValueError: The column cannot be part of a name, or its file cannot be read.
+    """
+    if not _ENDING.fullmatch(column) or "." in column:
+        found = "the name of the column cannot be part of the name of a member"
+        raise UnfitValueError(index, column, found, "Rename the column.")
+    content = _file_of(value, index, column)
+    ending = PurePath(content["path"]).suffix.lower() or ".bin"
+    return f"{column}{ending}", content["bytes"]
+
+
+def _file_of(value: object, index: int, column: str) -> dict[str, Any]:
+    try:
+        return bytes_and_path(value, f"column {column!r}")
+    except FileError as error:
+        found = f"the file {error.where} {error.found}"
+        raise UnfitValueError(
+            index, column, found, f"Or drop such records: {error.remedy}"
+        ) from error
+
+
 def _bytes_of(value: object, index: int, column: str) -> bytes:
     """Return the bytes of a base64 text, a data URL, or a dict with the key ``bytes``.
 
     Raises:
         UnfitValueError: The value is none of these.
     """
+    if is_reference(value):
+        data: bytes = _file_of(value, index, column)["bytes"]
+        return data
     text = value.get("bytes") if isinstance(value, dict) else value
     if isinstance(text, str):
-        data = _DATA_URL.match(text)
+        head = _DATA_URL.match(text)
         try:
-            return base64.b64decode(text[data.end() if data else 0 :], validate=True)
+            return base64.b64decode(text[head.end() if head else 0 :], validate=True)
         except ValueError:
             pass
     found = f"the value is no base64 text: {str(value)[:60]!r}"

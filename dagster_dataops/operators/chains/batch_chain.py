@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.foundation.concurrency.stepping import (
     EndsCall,
     StepError,
@@ -43,12 +44,16 @@ class BatchPassage(AnyPassage):
     """The way of a batch through the parts."""
 
     def __init__(
-        self, calls: Sequence[PartCall], times: PartTimes, records: Sequence[Record]
+        self,
+        calls: Sequence[PartCall],
+        times: PartTimes,
+        records: Sequence[Record],
+        keeper: FileKeeper | None,
     ) -> None:
         self._calls = calls
         self._times = times
         names = [call.name for call in calls]
-        self._passages = [Passage(names, -1) for _ in records]
+        self._passages = [Passage(names, -1, keeper) for _ in records]
         for passage, record in zip(self._passages, records, strict=True):
             passage.records.append(record)
         self._failed: dict[Passage, BaseException] = {}
@@ -135,7 +140,9 @@ def _called(step: tuple[Callable[[Any], Any], Any]) -> Any:
     return function(given)
 
 
-def batch_chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[..., list[Any]]:
+def batch_chain_function(
+    calls: Sequence[PartCall], times: PartTimes, keeper: FileKeeper | None = None
+) -> Callable[..., list[Any]]:
     """Return the function that calls the parts in order on a batch.
 
     It returns for each record a dict for the usual one, `Disposed`, or the exception of a part. An
@@ -144,10 +151,11 @@ def batch_chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callabl
     Args:
         calls: The parts, none of them asynchronous.
         times: Takes their seconds; used by one thread.
+        keeper: Stores the files that they make.
     """
 
     def run(records: list[Record]) -> list[Any]:
-        passage = BatchPassage(calls, times, records)
+        passage = BatchPassage(calls, times, records, keeper)
         try:
             return run_steps(passage.steps(), _called, _ends_call)
         except BaseException as error:
@@ -157,7 +165,9 @@ def batch_chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callabl
     return run
 
 
-def async_batch_chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[..., Any]:
+def async_batch_chain_function(
+    calls: Sequence[PartCall], times: PartTimes, keeper: FileKeeper | None = None
+) -> Callable[..., Any]:
     """Return the coroutine function that calls the parts in order on a batch.
 
     As `batch_chain_function`. It takes a list as well, to which it adds the part that the batch is
@@ -165,7 +175,7 @@ def async_batch_chain_function(calls: Sequence[PartCall], times: PartTimes) -> C
     """
 
     async def run(records: list[Record], failed: list[Mark] | None = None) -> list[Any]:
-        passage = BatchPassage(calls, times, records)
+        passage = BatchPassage(calls, times, records, keeper)
         try:
             return await run_steps_async(passage.steps(), _called, _ends_call)
         except BaseException as error:

@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.file_values.file import MADE
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper, with_references
 from dagster_dataops.operators.outcomes.dispositions import Disposition, disposition
 from dagster_dataops.operators.outcomes.record_context import HIDDEN, Drop
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, Disposed, taken
@@ -33,7 +35,7 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 # quick parts take a quarter longer.
 _FILE: Final = f"{__file__} (parts of a chain)"
 _RUN: Final = """
-def bound(parts, {names}):
+def bound(parts, made, {names}):
     until = 1  # records up to the next that is timed, which counts
 
     def run(record):
@@ -58,6 +60,8 @@ def bound(parts, {names}):
 """
 _STEP: Final = """
                 part = {part}
+                if made and part:
+                    record = parts.kept(record)
                 returned = forward_{part}(record)
                 if returned is not None and returned is not record:
                     if type(returned) is not dict:
@@ -132,10 +136,12 @@ class Passage(AnyPassage):
     Args:
         names: Of the parts.
         part: Index of the part that the record entered last.
+        keeper: Stores the files that the parts make, before the next part.
     """
 
-    def __init__(self, names: Sequence[str], part: int) -> None:
+    def __init__(self, names: Sequence[str], part: int, keeper: FileKeeper | None = None) -> None:
         self._names = names
+        self._keeper = keeper
         self._part = part
         self._entered = [1] * (part + 1)
         self._dropped: dict[str, int] = {}
@@ -144,6 +150,8 @@ class Passage(AnyPassage):
     def enter(self, part: int) -> list[Record]:
         """Return the records that enter a part; none shares a list or a dict with another."""
         found, self.records = self.records, []
+        if MADE:
+            found = [with_references(record, self._keeper) for record in found]
         if len(found) > 1:
             found[1:] = [own_copy(record) for record in found[1:]]
         self._part = part
@@ -206,7 +214,9 @@ def own_copy(value: Any) -> Any:
     return deepcopy(value)
 
 
-def chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[[Record], Any]:
+def chain_function(
+    calls: Sequence[PartCall], times: PartTimes, keeper: FileKeeper | None = None
+) -> Callable[[Record], Any]:
     """Return the function that calls the parts in order on one record.
 
     It returns a dict for the usual record, else `Disposed`. An exception of a part leaves it with
@@ -215,14 +225,15 @@ def chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[[Rec
     Args:
         calls: The parts, none of them asynchronous.
         times: Takes their seconds; used by one thread.
+        keeper: Stores the files that they make.
     """
-    parts = _Parts(calls, times)
+    parts = _Parts(calls, times, keeper)
     numbers = range(len(calls))
     names = ", ".join(f"forward_{number}" for number in numbers)
     steps = "".join(_STEP.format(part=number) for number in numbers)
     defined: dict[str, Any] = {}
     exec(compile(_RUN.format(names=names, steps=steps), _FILE, "exec"), defined)  # noqa: S102 - text from here
-    run: Callable[[Record], Any] = defined["bound"](parts, *parts.forwards)
+    run: Callable[[Record], Any] = defined["bound"](parts, MADE, *parts.forwards)
     return run
 
 
@@ -235,12 +246,20 @@ class _Parts:
         weight: Number of records that the next timed one represents.
     """
 
-    def __init__(self, calls: Sequence[PartCall], times: PartTimes) -> None:
+    def __init__(
+        self, calls: Sequence[PartCall], times: PartTimes, keeper: FileKeeper | None
+    ) -> None:
+        self._keeper = keeper
         self.names = [call.name for call in calls]
         self.forwards = tuple(call.forward for call in calls)
         self.weight = 1
         self._times = times
         self._dropped: dict[tuple[int, str], Disposed] = {}
+
+    def kept(self, record: Record) -> Record:
+        """Return a record whose files are stored, for the next part."""
+        kept: Record = with_references(record, self._keeper)
+        return kept
 
     def blame(self, part: int, error: BaseException) -> None:
         """Write into an exception that a part failed on the usual record."""
@@ -252,7 +271,7 @@ class _Parts:
         known = self._dropped.get((part, reason)) if type(reason) is str else None
         if known is not None:
             return known
-        passage = Passage(self.names, part)
+        passage = Passage(self.names, part, self._keeper)
         try:
             passage.take(returned, given)
             for after in range(part + 1, len(self.names)):
@@ -270,7 +289,7 @@ class _Parts:
 
     def timed(self, record: Record) -> Record | Disposed:
         """Take a record through all parts; time each."""
-        passage = Passage(self.names, -1)
+        passage = Passage(self.names, -1, self._keeper)
         passage.records.append(record)
         spent = _TIMED_SECONDS / _MOST_UNTIMED
         try:
@@ -311,7 +330,9 @@ def blame_part_in(frame: FrameType | None, error: BaseException) -> None:
         frame = frame.f_back
 
 
-def async_chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callable[..., Any]:
+def async_chain_function(
+    calls: Sequence[PartCall], times: PartTimes, keeper: FileKeeper | None = None
+) -> Callable[..., Any]:
     """Return the coroutine function that calls the parts in order on one record.
 
     As `chain_function`. It takes a list as well, to which it adds the part that failed: an error
@@ -320,7 +341,7 @@ def async_chain_function(calls: Sequence[PartCall], times: PartTimes) -> Callabl
     names = [call.name for call in calls]
 
     async def run(record: Record, failed: list[Mark] | None = None) -> Record | Disposed:
-        passage = Passage(names, -1)
+        passage = Passage(names, -1, keeper)
         passage.records.append(record)
         try:
             for part, call in enumerate(calls):

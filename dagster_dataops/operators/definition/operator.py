@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar,
 from typing_extensions import override
 
 from dagster_dataops.datasets.exporters.endings import check_output, names_file
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.errors import (
     ConfigurationError,
     DefinitionError,
@@ -427,6 +428,11 @@ def begun(operator: Operator, started: str) -> None:
     if link is not None:
         facts = link.facts._replace(started=started)
         _changed(operator, link=link._replace(facts=facts))
+
+
+def keeping_files(operator: Operator, keeper: FileKeeper | None) -> Operator:
+    """Return the operator as part of a run that stores the files that it makes."""
+    return _changed(copy.copy(operator), keeper=keeper)
 
 
 def exporting(operator: Operator, output: Path | None) -> Operator:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.datasets.artefact import path_form
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.foundation.hashing.code import CodeFacts, code_facts
 from dagster_dataops.foundation.hashing.exact_forms import EntryRules, ExactForms
 from dagster_dataops.foundation.hashing.operational import Operational, is_annotated_operational
@@ -183,6 +184,7 @@ class Invocation:
         server: In a run, the server of models that it asks; empty for none.
         adopts: In a run, whether records that do not name their server are of this one.
         files: The digests of the files that options name, see `FileContent`, by these options.
+        keeper: In a run, stores the files that the operator makes.
     """
 
     spec: OperatorSpec
@@ -195,6 +197,7 @@ class Invocation:
     server: str = ""
     adopts: bool = False
     files: Mapping[str, str] = field(default_factory=dict)
+    keeper: FileKeeper | None = None
 
     @cached_property
     def artefacts(self) -> tuple[str, ...]:

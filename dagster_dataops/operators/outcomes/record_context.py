@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple
 import xxhash
 from typing_extensions import override
 
+from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
+from dagster_dataops.datasets.file_values.file_reads import READS
 from dagster_dataops.errors import OperatorContextError
 
 HIDDEN: Final = "."  # begins the names of counts that are not the operator's
@@ -141,12 +143,13 @@ class Tally:
     """
 
     __slots__ = (
-        "_call", "_counts", "exact", "measure", "start", "unusual", "used", "waits",
+        "_call", "_counts", "_reads", "exact", "measure", "start", "unusual", "used", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._counts: dict[str, int | float] = {}
         self._call: Call | None = None
+        self._reads = READS.number
         self.used = False
         self.exact = False
         self.measure: Callable[[], Mapping[str, float]] | None = None
@@ -186,7 +189,15 @@ class Tally:
         counts, self._counts = self._counts, {}
         if self.measure is not None:
             counts.update(self.measure())
+        if self._reads != READS.number:
+            counts[READ_FILES] = READS.number - self._reads
+            self._reads = READS.number
         return counts
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether `take_counts` may return any."""
+        return self.used or self.measure is not None or self._reads != READS.number
 
     def take_unusual(self) -> list[tuple[int, bytes]]:
         """Return the unusual dispositions since the last time."""

@@ -11,7 +11,7 @@ from dagster_dataops.operators.outcomes.dispositions import (
     emitting,
 )
 from dagster_dataops.operators.outcomes.record_context import Drop
-from dagster_dataops.records import Record, encode
+from dagster_dataops.records import Record, ValueKeeper, encode
 
 _LONGEST_REASON: Final = 100
 # The attribute of an exception of a chain: name of the part that failed, disposition of the record.
@@ -32,7 +32,9 @@ class Disposed(NamedTuple):
     disposition: Disposition
 
 
-def encode_outcome(returned: object, given: Record) -> tuple[bytes, Disposition]:
+def encode_outcome(
+    returned: object, given: Record, keeper: ValueKeeper | None = None
+) -> tuple[bytes, Disposition]:
     """Return the result lines for the return value of ``forward``, and the disposition.
 
     Args:
@@ -40,6 +42,7 @@ def encode_outcome(returned: object, given: Record) -> tuple[bytes, Disposition]
             dicts replaces it by these records in this order, the empty list drops it, and a `Drop`
             drops it for a reason.
         given: The record that was passed to ``forward``.
+        keeper: Keeps values that JSON cannot hold.
 
     Returns:
         One line per record, no bytes for a dropped record; the disposition.
@@ -49,18 +52,22 @@ def encode_outcome(returned: object, given: Record) -> tuple[bytes, Disposition]
         UnencodableError: JSON cannot hold a record.
     """
     if isinstance(returned, dict):
-        return encode(returned), USUAL
+        return encode(returned, keeper), USUAL
     if returned is None:
-        return encode(given), USUAL
+        return encode(given, keeper), USUAL
     if isinstance(returned, Disposed):
         try:
-            return b"".join(map(encode, returned.records)), returned.disposition
+            return _lines(returned.records, keeper), returned.disposition
         except UnencodableError as error:
             setattr(error, FAILED_PART, ("", returned.disposition))
             raise
     records, reason = taken(returned, given)
-    lines = b"".join(map(encode, records))
+    lines = _lines(records, keeper)
     return lines, emitting(len(records)) if reason is None else dropped_for(reason)
+
+
+def _lines(records: list[Record], keeper: ValueKeeper | None) -> bytes:
+    return b"".join([encode(record, keeper) for record in records])
 
 
 def taken(returned: object, given: Record) -> tuple[list[Record], str | None]:

@@ -1,9 +1,12 @@
 """Node facts: the part of a report about one node, as JSON values."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.result_roots import use_root_of
+from dagster_dataops.datasets.file_values.thumbnails import thumbnails
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.column_presence import lacking_text
 from dagster_dataops.foundation.places.bucket import Location
@@ -16,6 +19,9 @@ from dagster_dataops.pipelines.reporting.excerpts import excerpt
 from dagster_dataops.pipelines.reporting.failed_rows import RowBudget, failed_rows
 from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode
 from dagster_dataops.pipelines.reporting.text_lengths import compared_lengths
+
+_IMAGE_RECORDS: Final = 20
+_IMAGES: Final = 12
 
 
 def counts_of(node: PublishedNode) -> dict[str, Any]:
@@ -68,9 +74,23 @@ def details_of(
         "drops": _drops(manifest),
         "lacking": _lacking(manifest),
         "lengths": [] if files else compared_lengths(node.inputs, node.results),
+        "images": [] if files else _images(node),
         "changes": changed_records(node, manifest),
         "failures": _failures(node, manifest, budget),
     }
+
+
+def _images(node: PublishedNode) -> list[dict[str, Any]]:
+    """Return pictures of the first images that the records of a node name."""
+    found: list[dict[str, Any]] = []
+    for path in node.results:
+        use_root_of(path)
+        try:
+            records = JsonlDataset.of_file(path).head(_IMAGE_RECORDS)
+        except DataOpsError:  # a file that was changed by hand
+            continue
+        found += [one._asdict() for one in thumbnails(records, _IMAGES)]
+    return found
 
 
 def _lacking(manifest: Manifest) -> list[str]:

@@ -101,6 +101,21 @@ def _store_at(address: str) -> FileStore:
     return file_store(address)
 
 
+def file_of_store(address: str, name: str) -> bytes:
+    """Return the content of a file in a store.
+
+    Args:
+        address: The path or URL of the store; see `file_store`.
+        name: The name of the file in it.
+
+    Raises:
+        AuxFileMissingError: There is no such file.
+        InputError: There is no such store.
+        PathEscapeError: The name leaves the store.
+    """
+    return _store_at(address).get(name)
+
+
 def with_lazy_files(record: Mapping[str, Any]) -> Any:
     """Return a record whose values of the form ``{"~lazy": [store, name]}`` are lazy files.
 

@@ -1,0 +1,320 @@
+"""`OpenedFile`: a file that a reference names, open where it is."""
+
+import io
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from typing_extensions import override
+
+from dagster_dataops.datasets.file_values.file_keeper import FILES
+from dagster_dataops.datasets.file_values.result_roots import roots
+from dagster_dataops.errors import DataOpsError, FileChangedError, FileError
+from dagster_dataops.foundation.parts import function_of_part
+from dagster_dataops.foundation.places.bucket import BucketFile
+from dagster_dataops.foundation.places.opening import exists, open_readable
+from dagster_dataops.streams.files.contents import Content, PlainContent, WindowedContent
+from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
+
+if TYPE_CHECKING:
+    from dagster_dataops.foundation.places.range_source import RangeSource
+
+_STORED: Final = re.compile(rf"{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{62}}")
+_FIND: Final = "check the path, and that this machine can read it"
+
+
+class OpenedFile(ABC):
+    """An open file.
+
+    Attributes:
+        name: What the reference calls it, for errors.
+        size: The number of bytes; ``None`` if its server does not tell it.
+        version: Its time of modification, or what its server tells; ``None`` if nothing is told.
+        path: Its path on this machine; ``None`` if it has none.
+    """
+
+    name: str
+    size: int | None
+    version: str | None
+    path: Path | None = None
+
+    @property
+    def state(self) -> list[object]:
+        """What differs if the file is replaced, as far as that is known without reading it."""
+        return [self.size, self.version]
+
+    @abstractmethod
+    def read_at(self, size: int, offset: int) -> bytes:
+        """Return ``size`` bytes from ``offset``; fewer only at the end.
+
+        Raises:
+            FileError: It cannot be read.
+        """
+
+    def check_unchanged(self) -> None:  # noqa: B027 - some files cannot change
+        """Check that the file was not replaced since it was opened.
+
+        Raises:
+            FileChangedError: It was.
+        """
+
+    def close(self) -> None:  # noqa: B027 - some have nothing to close
+        """Close the file."""
+
+    def read_all(self, limit: int | None = None) -> bytes:
+        """Return all bytes, at most ``limit``.
+
+        Raises:
+            FileError: It cannot be read.
+        """
+        parts, size = [], 0
+        while limit is None or size < limit:
+            most = 1 << 20 if limit is None else min(1 << 20, limit - size)
+            part = self.read_at(most, size)
+            if not part:
+                break
+            parts.append(part)
+            size += len(part)
+        return b"".join(parts)
+
+    def raw(self) -> io.RawIOBase:
+        """Return a Python file for the bytes; it must not outlive this one."""
+        return _RawFile(self)
+
+
+class _ContentFile(OpenedFile):
+    """A file of this machine, or by URL."""
+
+    content: Content
+
+    @override
+    def read_at(self, size: int, offset: int) -> bytes:
+        try:
+            data = self.content.read_at(size, offset)
+        except DataOpsError as error:
+            raise FileError(self.name, _reason(error), _FIND) from error
+        if len(data) < size and self.content.failure is not None:
+            raise FileError(self.name, _reason(self.content.failure), _FIND)
+        return data
+
+    @override
+    def close(self) -> None:
+        self.content.close()
+
+
+class FileOfMachine(_ContentFile):
+    """A file of this machine."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name, self.path = name, path
+        status = self._status()
+        self.size, self.version = status.st_size, version_of(status)
+        self._inode = status.st_ino
+        self.content = PlainContent(str(path))
+
+    @property
+    @override
+    def state(self) -> list[object]:
+        return [self.size, self.version, self._inode]
+
+    def _status(self) -> os.stat_result:
+        try:
+            status = os.stat(self.path or "")  # noqa: PTH116 - links are followed
+        except OSError as error:
+            raise FileError(self.name, f"cannot be read: {error.strerror}", _FIND) from error
+        if not os.path.isfile(self.path or ""):  # noqa: PTH113
+            raise FileError(self.name, "is no file", "name a file, not a folder, pipe or device")
+        return status
+
+    @override
+    def check_unchanged(self) -> None:
+        if version_of(self._status()) != self.version:
+            raise FileChangedError(self.name, "was replaced while it was read", "run again")
+
+
+class RemoteUrlFile(_ContentFile):
+    """A file by URL, which is read by ranges."""
+
+    def __init__(self, url: str, options: Any) -> None:
+        self.name, self._options = url, options
+        details = self._details()
+        size = details.get("size")
+        self.size = size if isinstance(size, int) else None
+        self.version = _reported(details)
+        self.content = WindowedContent(lambda: RemoteFile(url, options))
+
+    def _details(self) -> dict[str, Any]:
+        try:
+            return file_details(self.name, self._options)
+        except DataOpsError as error:
+            raise FileError(self.name, _reason(error), _FIND) from error
+
+    @override
+    def check_unchanged(self) -> None:
+        if self.version is not None and _reported(self._details()) != self.version:
+            raise FileChangedError(self.name, "was replaced while it was read", "run again")
+
+
+class ObjectOfStore(OpenedFile):
+    """An object of the object store that is the root of results."""
+
+    def __init__(self, name: str, file: BucketFile) -> None:
+        self.name = name
+        self._file = cast("RangeSource", open_readable(file))
+        self.size = self._file.size
+        self.version = self._file.fingerprint
+
+    @override
+    def read_at(self, size: int, offset: int) -> bytes:
+        try:
+            return self._file.read(offset, max(0, min(size, self._file.size - offset)))
+        except (DataOpsError, OSError) as error:
+            raise FileError(self.name, _reason(error), _FIND) from error
+
+
+class FileOfStore(OpenedFile):
+    """A file in a store, such as a member of a tar."""
+
+    def __init__(self, name: str, data: bytes, version: str | None) -> None:
+        self.name, self._data = name, data
+        self.size, self.version = len(data), version
+
+    @property
+    @override
+    def state(self) -> list[object]:
+        return [self.version]
+
+    @override
+    def read_at(self, size: int, offset: int) -> bytes:
+        return self._data[offset : offset + size]
+
+
+class _RawFile(io.RawIOBase):
+    def __init__(self, file: OpenedFile) -> None:
+        super().__init__()
+        self._file, self._at = file, 0
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def seekable(self) -> bool:
+        return True
+
+    @override
+    def tell(self) -> int:
+        return self._at
+
+    @override
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence)
+        self._at = max(0, offset + (self._end() if start is None else start))
+        return self._at
+
+    def _end(self) -> int:
+        return self._file.size if self._file.size is not None else len(self._file.read_all())
+
+    @override
+    def readinto(self, buffer: Any, /) -> int:
+        part = self._file.read_at(len(buffer), self._at)
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+
+@contextmanager
+def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[OpenedFile]:
+    """Yield the file that a reference names, open inside the block.
+
+    Args:
+        name: Its path, URL, or store and name.
+        options: The arguments of fsspec's file system, for a URL.
+
+    Raises:
+        FileError: There is no such file, or it cannot be read.
+    """
+    file = _open(name, options)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def is_stored(name: str) -> bool:
+    """Return whether a name is that of a file that an operator made: it tells its content."""
+    return _STORED.fullmatch(name) is not None
+
+
+def _open(name: str, options: Mapping[str, Any]) -> OpenedFile:
+    if is_stored(name):
+        return _stored(name)
+    local = name.removeprefix("file://") if name.startswith("file:///") else name
+    if not is_url(local) and ("#" not in local or os.path.exists(local)):  # noqa: PTH110 - a text
+        return FileOfMachine(name, Path(local))
+    if "#" in local:
+        store, _, member = local.partition("#")
+        try:
+            version = _version_of_store(store)
+            data = function_of_part("file_of_store")(store, member)
+            return FileOfStore(name, data, version)
+        except (DataOpsError, OSError) as error:
+            raise FileError(name, _reason(error), _FIND) from error
+    return RemoteUrlFile(local, options)
+
+
+def _stored(name: str) -> OpenedFile:
+    """Open a file that an operator made."""
+    searched = roots()
+    for root in searched:
+        path = root.path / name
+        if path.is_file():
+            return FileOfMachine(name, path)
+        if root.bucket is not None:
+            file = BucketFile(root.bucket, root.bucket.key_of(path))
+            if exists(file):
+                return ObjectOfStore(name, file)
+    if Path(name).is_file():
+        return FileOfMachine(name, Path(name))
+    places = ", ".join(map(str, searched))
+    found = f"is below none of the roots of results {places}"
+    raise FileError(name, found, "set data_process_path to the root that has the file")
+
+
+def state_of_file(name: str) -> list[object]:
+    """Return the state of a file, as an `OpenedFile` has it; a store is not read.
+
+    Raises:
+        FileError: There is no such file, or it cannot be read.
+    """
+    store, mark, _ = name.partition("#")
+    if mark and not is_url(store) and not os.path.exists(name):  # noqa: PTH110 - a text
+        return [_version_of_store(store)]
+    with opened(name) as file:
+        return file.state
+
+
+def _version_of_store(store: str) -> str | None:
+    try:
+        return version_of(os.stat(store))  # noqa: PTH116 - a text
+    except OSError:
+        return None  # a URL
+
+
+def version_of(status: os.stat_result) -> str:
+    """Return the version of a file of this machine: its time of modification."""
+    return f"modified:{status.st_mtime_ns}"
+
+
+def _reported(details: dict[str, Any]) -> str | None:
+    identity = identity_of(details)
+    return None if identity is None else f"reported:{identity[1]}"
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "reason", None) or str(error)

@@ -1,0 +1,101 @@
+"""Thumbnails of the images that records name, as data URLs for pages.
+
+Pillow makes them. Without it, or of an image that it cannot read, a small file is shown itself.
+"""
+
+import io
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from dagster_dataops.datasets.file_values.file_contents import is_reference
+from dagster_dataops.datasets.file_values.file_reads import READS
+from dagster_dataops.datasets.file_values.media_types import type_of_content, type_of_name
+from dagster_dataops.datasets.file_values.reference import FileReference
+from dagster_dataops.errors import FileError
+
+SHOWN: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"})
+_PIXELS: Final = 96  # of the longer side
+_MOST_PIXELS: Final = 64_000_000  # of an image that is decoded
+_MOST_BYTES: Final = 32 << 20  # of a file that is read
+_SMALL_BYTES: Final = 8 << 10  # of a file that is shown itself
+
+
+class Thumbnail(NamedTuple):
+    """A small picture of an image.
+
+    Attributes:
+        row: The position of its record, from 0.
+        column: The column.
+        file: The path, URL or name of the image.
+        url: The picture as a data URL.
+    """
+
+    row: int
+    column: str
+    file: str
+    url: str
+
+
+def thumbnails(records: Iterable[Mapping[str, Any]], most: int) -> list[Thumbnail]:
+    """Return pictures of the first images that columns of records name, at most ``most``.
+
+    Images that cannot be read have none.
+    """
+    found: list[Thumbnail] = []
+    for row, column, reference in _images(records):
+        if len(found) >= most:
+            break
+        url = data_url(reference)
+        if url:
+            found.append(Thumbnail(row, column, reference.file, url))
+    return found
+
+
+def _images(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str, FileReference]]:
+    for row, record in enumerate(records):
+        for column, value in record.items():
+            for one in value if isinstance(value, list) else [value]:
+                if not is_reference(one):
+                    continue
+                try:
+                    reference = FileReference.of(one)
+                except FileError:
+                    continue
+                if (reference.media_type or type_of_name(reference.file)) in SHOWN:
+                    yield row, column, reference
+
+
+def data_url(reference: FileReference) -> str:
+    """Return a picture of an image as a data URL; empty if it cannot be made."""
+    try:
+        with READS.unnoted():
+            data = reference.read(_MOST_BYTES)
+    except FileError:
+        return ""
+    kind = type_of_content(data)
+    if kind not in SHOWN:
+        return ""
+    made = _shrunk(data)
+    if made:
+        return f"data:image/png;base64,{b64encode(made).decode()}"
+    return f"data:{kind};base64,{b64encode(data).decode()}" if len(data) <= _SMALL_BYTES else ""
+
+
+def _shrunk(data: bytes) -> bytes:
+    """Return a small PNG of an image; empty without Pillow, or if it cannot be decoded."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return b""
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            if image.width * image.height > _MOST_PIXELS:
+                return b""
+            image.draft("RGB", (_PIXELS, _PIXELS))
+            image.thumbnail((_PIXELS, _PIXELS))
+            made = io.BytesIO()
+            image.convert("RGBA" if image.has_transparency_data else "RGB").save(made, "PNG")
+    except Exception:  # noqa: BLE001 - decoders raise errors of many types
+        return b""
+    return made.getvalue()
