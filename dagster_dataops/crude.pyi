@@ -18,6 +18,12 @@ from dagster_dataops.training.cooking.cookers import SkipSample as SkipSample
 from dagster_dataops.training.cooking.cookers import cooker as cooker
 from dagster_dataops.training.cooking.crude_streams import crude as crude
 from dagster_dataops.training.cooking.crude_streams import read_tar as read_tar
+from dagster_dataops.training.cooking.file_references import (
+    with_file_contents as with_file_contents,
+)
+from dagster_dataops.training.cooking.file_references import (
+    with_file_references as with_file_references,
+)
 from dagster_dataops.training.cooking.metadataset.metadataset_leaves import (
     MetadatasetLeaf as MetadatasetLeaf,
 )

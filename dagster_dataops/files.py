@@ -4,6 +4,7 @@
 """
 
 from dagster_dataops.datasets.file_values.file import File
+from dagster_dataops.datasets.file_values.file_contents import bytes_and_path, is_reference
 from dagster_dataops.datasets.file_values.media_types import (
     same_type,
     type_of_content,
@@ -18,6 +19,8 @@ __all__ = [
     "FileError",
     "FileReference",
     "FileReferenceError",
+    "bytes_and_path",
+    "is_reference",
     "same_type",
     "type_of_content",
     "type_of_name",

@@ -74,6 +74,7 @@ def encode(record: object, keeper: ValueKeeper | None = None) -> bytes:
     except TypeError as error:  # orjson's JSONEncodeError
         cause = error.__cause__
         if cause is not None and not isinstance(cause, TypeError):  # the keeper failed
+            error.__cause__ = None  # else the exceptions would be causes of each other
             raise cause from None
         kinds = () if keeper is None else keeper.kinds
         raise _unencodable(record, str(error), kinds) from None
@@ -96,6 +97,9 @@ def check_finite(line: bytes, record: object) -> None:
     """
     # `in` first tries to convert its operand to an integer, and is half as fast on short lines.
     if line.find(b"null") >= 0 and any(_not_finite(record)):
+        for path, reason, value in _faults(record, "the record", 0):
+            if isinstance(value, float):
+                raise UnencodableError(path, reason)
         raise _unencodable(record, "holds a number that JSON cannot hold")
 
 

@@ -28,6 +28,7 @@ _SCENARIOS = {
     "retry-unfinished": (_BY_POWER_ALONE, ["single"]),
     "reuse": (_ALL, ["thread"]),
     "selection": (_ALL, ["single"]),
+    "files": (_ALL, ["thread"]),
     "split": (_ALL, ["single"]),
     "retry-split": (_ALL, ["single"]),
     "parts": (_ALL, ["single"]),

@@ -55,7 +55,9 @@ class Fitness:
     def reason(self, error: BaseException) -> str:
         """Return why the worker is unfit after an exception of its own work; empty if it is not."""
         found: BaseException | None = error
-        while found is not None:
+        seen: set[int] = set()  # exceptions may be causes of each other
+        while found is not None and id(found) not in seen:
+            seen.add(id(found))
             if isinstance(found, OSError) and found.errno in _OWN:
                 return self._lowered() or f"one of the worker's own files fails: {found.strerror}"
             found = found.__cause__ or found.__context__

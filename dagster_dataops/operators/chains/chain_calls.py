@@ -58,10 +58,11 @@ def bound(parts, made, {names}):
 
     return run
 """
+_KEEP: Final = """
+                if made:
+                    record = parts.kept(record)"""
 _STEP: Final = """
-                part = {part}
-                if made and part:
-                    record = parts.kept(record)
+                part = {part}{keep}
                 returned = forward_{part}(record)
                 if returned is not None and returned is not record:
                     if type(returned) is not dict:
@@ -230,7 +231,7 @@ def chain_function(
     parts = _Parts(calls, times, keeper)
     numbers = range(len(calls))
     names = ", ".join(f"forward_{number}" for number in numbers)
-    steps = "".join(_STEP.format(part=number) for number in numbers)
+    steps = "".join(_STEP.format(part=number, keep=_KEEP if number else "") for number in numbers)
     defined: dict[str, Any] = {}
     exec(compile(_RUN.format(names=names, steps=steps), _FILE, "exec"), defined)  # noqa: S102 - text from here
     run: Callable[[Record], Any] = defined["bound"](parts, MADE, *parts.forwards)

@@ -1,5 +1,6 @@
 """`Lazy`: a file of a store that is read when it is needed."""
 
+import os
 from collections.abc import Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -113,7 +114,23 @@ def file_of_store(address: str, name: str) -> bytes:
         InputError: There is no such store.
         PathEscapeError: The name leaves the store.
     """
-    return _store_at(address).get(name)
+    return _store_in_state(address, _state_of(address)).get(name)
+
+
+@lru_cache(maxsize=64)
+def _store_in_state(address: str, state: tuple[int, ...]) -> FileStore:  # noqa: ARG001 - part of the key
+    return file_store(address)
+
+
+def _state_of(address: str) -> tuple[int, ...]:
+    """Return what differs if a store of this machine is replaced; nothing for a URL."""
+    if is_url(address):
+        return ()
+    try:
+        status = os.stat(address)  # noqa: PTH116 - a text
+    except OSError:
+        return ()  # `file_store` says what is wrong
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def with_lazy_files(record: Mapping[str, Any]) -> Any:

@@ -1,0 +1,71 @@
+"""Tests of crude samples as records that name files, and back."""
+
+import io
+import json
+import tarfile
+
+import pytest
+
+from dagster_dataops.crude import crude, with_file_contents, with_file_references
+from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.files import FileChangedError
+
+PARTS = {"jpg": b"\xff\xd8\xff\xe0", "txt": b"text"}
+
+
+@pytest.fixture
+def datasets(tmp_path):
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for number in range(2):
+        with tarfile.open(shards / f"s-{number}.tar", "w") as tar:
+            for sample in range(3):
+                for part, content in PARTS.items():
+                    info = tarfile.TarInfo(f"{number}{sample}.{part}")
+                    info.size = len(content) + 1
+                    tar.addfile(info, io.BytesIO(content + bytes([sample])))
+    (tmp_path / "lines.jsonl").write_text('{"a":1}\n{"a":2}\n')
+    return [str(shards), str(shards / "s-1.tar"), str(tmp_path / "lines.jsonl")]
+
+
+def test_samples_are_the_same_after_both_conversions(datasets):
+    for path in datasets:
+        samples = list(crude(path))
+        assert samples
+        records = [json.loads(json.dumps(with_file_references(one))) for one in samples]
+        assert not any(isinstance(value, bytes) for one in records for value in one.values())
+        assert [with_file_contents(one) for one in records] == samples
+
+
+def test_a_reference_names_shard_and_file_with_its_facts(datasets):
+    sample = next(iter(crude(datasets[0]).map(with_file_references)))
+    assert sample["jpg"].pop("digest").startswith("sha256:")
+    assert sample["jpg"] == {
+        "file": f"{datasets[0]}/s-0.tar#00.jpg",
+        "size": 5,
+        "media_type": "image/jpeg",
+    }
+
+
+def test_only_the_parts_that_are_named_are_replaced(datasets):
+    sample = next(iter(crude(datasets[0])))
+    record = with_file_references(sample, ["jpg"])
+    assert record["txt"] == sample["txt"]
+    assert with_file_contents(record, ["jpg"]) == sample
+
+
+def test_a_part_without_a_source_is_refused(datasets):
+    sample = next(iter(crude(datasets[0])))
+    with pytest.raises(UnfitRecordError, match=r"no source of the sample has '00\.new'"):
+        with_file_references({**sample, "new": b"made by a cooker"})
+
+
+def test_a_changed_shard_is_noticed(datasets, tmp_path):
+    record = with_file_references(next(iter(crude(datasets[1]))))
+    with tarfile.open(tmp_path / "new.tar", "w") as tar:
+        info = tarfile.TarInfo("10.jpg")
+        info.size = 5
+        tar.addfile(info, io.BytesIO(b"other"))
+    (tmp_path / "new.tar").replace(datasets[1])
+    with pytest.raises(FileChangedError, match="has the digest"):
+        with_file_contents(record, ["jpg"])
