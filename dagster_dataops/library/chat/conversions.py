@@ -206,30 +206,30 @@ class ToShareGPT(_Conversion, chat):
     It cannot hold: a turn with text and calls, other parts than text, several texts in one turn,
     reasoning, ``is_error``, audio, ``developer``. Trainers differ in what they accept, and
     LLaMA-Factory skips a conversation with two results in a row, as parallel calls have. With
-    ``results_separator``, such as a newline, they are one turn, and not told apart again.
+    ``separator``, such as a newline, they are one turn, and not told apart again.
 
     Args:
         on_loss: Whether what cannot be held is an ``error`` of the record, or is left out and
             counted (``drop``).
         split_system: Whether the first message of the system becomes the column ``system`` instead
             of a turn. One that is a column already stays there.
-        results_separator: Text between the results of parallel calls, which become one turn;
+        separator: Text between the results of parallel calls, which become one turn;
             ``None`` for a turn of each.
     """
 
     _form = "ShareGPT"
-    added_later = frozenset({"on_loss", "split_system", "results_separator"})
+    added_later = frozenset({"on_loss", "split_system", "separator"})
 
     def __init__(
         self,
         on_loss: OnLoss = "error",
         *,
         split_system: bool = False,
-        results_separator: str | None = None,
+        separator: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(on_loss, **kwargs)
-        self._split_system, self._separator = split_system, results_separator
+        self._split_system, self._separator = split_system, separator
 
     @override
     def _converted(self, record: Record, losses: Losses) -> Record:
@@ -238,7 +238,7 @@ class ToShareGPT(_Conversion, chat):
             converted,
             losses,
             split_system=self._split_system,
-            results_separator=self._separator,
+            separator=self._separator,
         )
 
 

@@ -126,7 +126,7 @@ def write_sharegpt(
     losses: Losses,
     *,
     split_system: bool = False,
-    results_separator: str | None = None,
+    separator: str | None = None,
 ) -> Record:
     """Return a chat record in normal form as a record with ``conversations``.
 
@@ -134,7 +134,7 @@ def write_sharegpt(
         record: The record.
         losses: What turns cannot hold.
         split_system: Whether the first message of the system becomes the column ``system``.
-        results_separator: Text between results in a row, which become one turn; ``None`` for a turn
+        separator: Text between results in a row, which become one turn; ``None`` for a turn
             of each.
 
     Raises:
@@ -155,8 +155,8 @@ def write_sharegpt(
         rest[TOOLS] = _tools_text(rest[TOOLS], losses)
     _check_links(messages, losses)
     turns = [_turn(one, f"{MESSAGES}[{i}]", losses) for i, one in enumerate(messages) if i >= start]
-    if results_separator is not None:
-        turns = list(_joined_results(turns, results_separator, losses))
+    if separator is not None:
+        turns = list(_joined_results(turns, separator, losses))
     return {**rest, CONVERSATIONS: turns}
 
 

@@ -247,7 +247,7 @@ def test_results_of_parallel_calls_may_be_one_turn(tmp_path) -> None:
         calls(2), result("1"), result("2"), {"from": "gpt", "value": "b"},
         {"from": "human", "value": "c"}, calls(1), result("3"), {"from": "gpt", "value": "c"},
     ]  # fmt: skip
-    operator = data.chat.ToShareGPT(results_separator="\n")
+    operator = data.chat.ToShareGPT(separator="\n")
     report = run_over(tmp_path, operator, [{"conversations": turns}])
 
     (written,) = report.dataset
