@@ -23,6 +23,7 @@ from dagster_dataops.library.chat.rendering_files import (
     token_texts,
 )
 from dagster_dataops.library.chat.rendering_jinja import ChatTemplate, Rendered, clock
+from dagster_dataops.library.chat.tagged_templates import with_tags
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.records import Record
 
@@ -52,6 +53,7 @@ class ChatRenderer:
         strict: Whether an unknown name is an error of the record.
         arguments: The form of the arguments of calls: ``object``, ``text``, ``keep``, or ``auto``
             for the one that the template shows.
+        tags: Whether published templates get the tag ``generation``.
 
     Attributes:
         texts: The Jinja texts by name; none for a template of this package.
@@ -77,11 +79,12 @@ class ChatRenderer:
         now: str | None = None,
         strict: bool = False,
         arguments: str = "keep",
+        tags: bool = False,
     ) -> None:
         check_choice("arguments", arguments, _FORMS)
         self._builtin = template if isinstance(template, str) and template in BUILTIN else None
         files = TemplateFiles({}, {}) if self._builtin else _files(template)
-        self.texts = files.templates
+        self.texts = _tagged(files.templates) if tags else files.templates
         self.special_tokens = files.special_tokens | token_texts(special_tokens or {})
         self._marks = {"bos_token": bos_token, "eos_token": eos_token}
         given = {name: text for name, text in self._marks.items() if text}
@@ -225,6 +228,24 @@ def _time_of(now: str) -> Callable[[str], str]:
 
 def _in_form(messages: list[Message], form: str) -> list[Message]:
     return [with_arguments(one, number, form) for number, one in enumerate(messages)]
+
+
+def _tagged(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return templates with the tag ``generation``.
+
+    Raises:
+        DefinitionError: One has none, and is none of those that are known.
+    """
+    tagged: dict[str, str] = {}
+    for name, text in texts.items():
+        found = text if ChatTemplate(text).marked else with_tags(text)
+        if found is None:
+            msg = f"mask='patched' has no tags for the template {name!r}: it knows some published "
+            raise DefinitionError(
+                f"{msg}templates by their text; use mask='markers', or split_turns=True"
+            )
+        tagged[name] = found
+    return tagged
 
 
 def _files(template: str | Mapping[str, str]) -> TemplateFiles:

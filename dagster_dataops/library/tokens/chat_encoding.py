@@ -36,6 +36,9 @@ class EncodeChat(tokens):
 
     - ``"generation"``: the template has the tag ``{% generation %}``, as have those of this package
       and those for training. In a macro, for example, the tag counts, too.
+    - ``"patched"``: as ``"generation"``, for published templates of Qwen3, Qwen3.5, GLM-4.5 and
+      Nemotron 3 Nano, which get the tag here. They are known by their texts; the text that they
+      write is the same. The whole answer is trained, also ``<think>`` and ``</think>``.
     - ``"prefix"``: from the text before a turn with ``add_generation_prompt`` to the text with the
       turn. Both must be how the whole text begins. Many templates drop reasoning of earlier turns,
       so that they are not: then the record is an error that says so.
@@ -107,7 +110,7 @@ class EncodeChat(tokens):
         text_key: str | None = None,
         spans_key: str | None = None,
         train: Literal["assistant", "last", "all"] = "assistant",
-        mask: Literal["auto", "generation", "prefix", "final", "markers"] = "auto",
+        mask: Literal["auto", "generation", "patched", "prefix", "final", "markers"] = "auto",
         start_marker: str | None = None,
         end_marker: str | None = None,
         split_turns: bool = False,
@@ -144,11 +147,13 @@ class EncodeChat(tokens):
             now=now,
             strict=undefined == "strict",
             arguments=arguments,
+            tags=mask == "patched",
         )
         if train == "all" and not (train_reasoning and train_calls):
             msg = "train='all' trains every token, so also reasoning and calls; leave out "
             raise DefinitionError(f"{msg}train_reasoning and train_calls")
         method = _split_method(mask, on_overflow) if split_turns else mask
+        method = "generation" if method == "patched" else method
         if method == "auto" and train == "all":
             method = "whole"
         self._finder = TurnFinder(self._renderer, method, start_marker, end_marker)

@@ -1,5 +1,6 @@
 import pickle
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from dagster_dataops import Drop, data
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer
 from dagster_dataops.library.analysis.unicode_normalization import valid_text
+from dagster_dataops.library.chat import tagged_templates
 from tests.execution.helpers import node, run, write_input
 from tests.library.adversarial import HOSTILE, SCRIPTS
 
@@ -552,3 +554,17 @@ def test_all_modes_agree(tmp_path: Path, mode: str) -> None:
     tokens = sum(len(one["input_ids"]) for one in expected)
     trained = sum(label != -100 for one in expected for label in one["labels"])
     assert report.manifest.counts == {"tokens": tokens, "trained_tokens": trained}
+
+
+def test_a_known_template_gets_tags(monkeypatch) -> None:
+    start = PLAIN.index("{{ m.content }}")
+    tag = "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}</>"
+    tag += "{% endgeneration %}{% else %}"
+    edits = ((start, start, tag), (PLAIN.index("</>") + 3, PLAIN.index("</>") + 3, "{% endif %}"))
+    known = {sha256(PLAIN.encode()).hexdigest(): edits}
+    with pytest.raises(DefinitionError, match="has no tags for the template 'default'"):
+        encoded(template=PLAIN, mask="patched")
+    monkeypatch.setattr(tagged_templates, "_EDITS", known)
+    for text in (PLAIN, PLAIN + "\n", TAGGED):
+        shown = encoded(template=text, mask="patched")
+        assert shown == "<user>Hi</><assistant>[[Hö</>]]<user>So?</><assistant>[[No.</>]]"
