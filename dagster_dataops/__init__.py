@@ -4,18 +4,18 @@ The names that are used most, by subject. ``help(build_definitions)`` describes 
 ``data.dedup`` lists a group of operators. docs/reference describes all names, by the same subjects.
 ``dagster_dataops.loading``, ``crude`` and ``llm`` have all names of loaders, crude data and models.
 
-Operators         data_register, data, OperatorContext, To, Drop, Operational, Record
+Operators         data_register, data, OperatorContext, To, Drop, Record
 Pipelines         pipeline, chain, combine
 Results           load_result, JsonlDataset, load_artefact, report, trace
 Configuration     config, RayCluster, register_workplace
 Dagster           build_definitions, dataops_assets, DataOpsResource, DataOpsIOManager,
                   DataOpsTranslator, NewFiles, PipelineSchedule,
                   OperatorPipelineComponent
-Checks            checks, ErrorRateCheck
+Checks            checks
 Language models   LLMOperator, ModelClient, LLMResource, dry_run, llm
 Streams           read_jsonl, read_sequence, DataPipeline, Selector
 Readers           readers, text
-Files in records  File, FileReference, files
+Files in records  File, FileReference
 Loaders           DataLoader2, loading
 Crude data        crude, metadataset
 Errors and tests  DataOpsError, errors, testing

@@ -11,7 +11,6 @@ __all__ = [
     "DataOpsTranslator",
     "DataPipeline",
     "Drop",
-    "ErrorRateCheck",
     "File",
     "FileReference",
     "JsonlDataset",
@@ -19,7 +18,6 @@ __all__ = [
     "LLMResource",
     "ModelClient",
     "NewFiles",
-    "Operational",
     "OperatorContext",
     "OperatorPipelineComponent",
     "PipelineSchedule",
@@ -38,7 +36,6 @@ __all__ = [
     "dataops_assets",
     "dry_run",
     "errors",
-    "files",
     "llm",
     "load_artefact",
     "load_result",
@@ -199,6 +196,12 @@ from dagster_dataops.training.cooking.cookers import cooker as cooker
 from dagster_dataops.training.cooking.cookers import SkipSample as SkipSample
 from dagster_dataops.training.cooking.samples import basic_sample_keys as basic_sample_keys
 from dagster_dataops.training.cooking.samples import edataclass as edataclass
+from dagster_dataops.training.cooking.file_references import (
+    with_file_contents as with_file_contents,
+)
+from dagster_dataops.training.cooking.file_references import (
+    with_file_references as with_file_references,
+)
 from dagster_dataops.training.cooking.samples import Sample as Sample
 from dagster_dataops.training.cooking.samples import CrudeSample as CrudeSample
 from dagster_dataops.training.cooking.samples import TextSample as TextSample

@@ -120,6 +120,31 @@ def test_a_file_that_is_replaced_before_a_run_goes_on_is_read_anew(folder):
     assert texts[2] == "other 2"
 
 
+def test_a_kill_between_does_not_bring_back_what_was_made_of_the_old_file(folder):
+    def stop():
+        raise KeyboardInterrupt
+
+    DO[7] = stop
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, "single")
+    (folder / "5.txt").write_text("other 5")
+    DO[3] = stop
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, "single")
+    texts, called = run(folder, "single")
+    assert texts[5] == "other 5"
+    assert called == list(range(3, 10))
+
+
+def test_a_retry_of_failed_records_keeps_the_others(folder):
+    (folder / "4.txt").unlink()
+    assert len(run(folder, "single")[0]) == 9
+    (folder / "4.txt").write_text("again 4")
+    with config.temporary(data_process_resume="failed_records"):
+        texts, called = run(folder, "single")
+    assert (texts[4], called) == ("again 4", [4])
+
+
 def test_a_record_whose_file_is_another_one_than_it_names_fails(folder):
     rows = [{"n": n, "file": FileReference(f"{folder}/{n}.txt").with_facts()} for n in range(3)]
     (folder / "1.txt").write_text("another text")

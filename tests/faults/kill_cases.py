@@ -1,8 +1,10 @@
 """The table of kill cases: runs of every kind, what they must publish and what else must hold."""
 
 import json
+import re
 import struct
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,6 +100,63 @@ if __name__ == "__main__":
         assert found.counts == {"tokens": total, "cost": total / 8}
         assert found.drops == {"three": 40}
         assert found.failed == self.failed
+
+
+class MadeFiles(Kill):
+    """Files that the operator makes: what is journaled or published names whole files only."""
+
+    code = """
+from dagster_dataops import File
+
+def drawn(record):
+    log("called", record["n"])
+    record["own"] = File(str(record["n"]).encode() * 5000, "text/plain")
+    record["shared"] = [File(bytes([record["n"] % 3]) * 70_000, "image/x")]
+    return record
+
+@data_register("data.drawn")
+def draw(record: dict):
+    time.sleep(0.002)
+    return drawn(record)
+
+@data_register("data.drawn")
+async def draw_async(record: dict):
+    await asyncio.sleep(0.002)
+    return drawn(record)
+
+if __name__ == "__main__":
+    mode = sys.argv[1]
+    run({"async": draw_async}.get(mode, draw)(_concurrency_mode=mode, _max_workers=4))
+"""
+    kills, wait = cases(2, campaign=100), (0, 0.25)
+
+    def records(self) -> Rows:
+        return numbered(300)
+
+    def expected(self) -> bytes:
+        wanted = []
+        for row in self.rows:
+            own = _reference(str(row["n"]).encode() * 5000, "text/plain")
+            shared = _reference(bytes([row["n"] % 3]) * 70_000, "image/x")
+            wanted.append({**row, "own": own, "shared": [shared]})
+        return lines(wanted)
+
+    def check_attempt(self) -> None:
+        folder = self.node.path
+        for path in (*folder.glob("*_results.jsonl"), *folder.glob("checkpoints/*/segment-*")):
+            for shelf, name in _MADE.findall(path.read_bytes()):
+                made = (folder / "files" / shelf.decode() / name.decode()).read_bytes()
+                assert sha256(made).hexdigest().encode() == shelf + name
+
+
+_MADE: Final = re.compile(rb'"files/([0-9a-f]{2})/([0-9a-f]{62})"')
+
+
+def _reference(data: bytes, media_type: str) -> dict[str, Any]:
+    digest = sha256(data).hexdigest()
+    file = f"files/{digest[:2]}/{digest[2:]}"
+    facts = {"size": len(data), "digest": f"sha256:{digest}", "media_type": media_type}
+    return {"file": file, **facts}
 
 
 class Chains(Kill):
@@ -709,6 +768,7 @@ def trained_on(kind: str, folder: Path) -> Iterator[int]:
 
 TABLE: Final[tuple[type[Kill], ...]] = (
     Counts,
+    MadeFiles,
     Chains,
     Packs,
     Outputs,

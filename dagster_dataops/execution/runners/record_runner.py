@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
@@ -57,7 +58,8 @@ class RecordRunner(Runner):
         sink = CheckpointSink(attempt, work, checkpoint)
         if attempt.start.kind is StartKind.RETRY_FAILED and checkpoint.table.failed:
             reopen(checkpoint, self._dataset, retries=True)
-        _reject_replaced(checkpoint)
+        if attempt.start.kind is not StartKind.RETRY_FAILED:
+            _reopen_replaced(checkpoint)
         note = self._journal_known(attempt.start, checkpoint)
         if note:
             checkpoint.count_resumed()
@@ -95,14 +97,22 @@ class RecordRunner(Runner):
         return replace(drafts, summary=RecordSummary.of(checkpoint.table, dataset, parts))
 
 
-def _reject_replaced(checkpoint: Checkpoint) -> None:
-    """Make the records again that were made of files of which one was replaced since."""
-    notes = checkpoint.table.notes
-    starts = [start for start, one in notes.items() if READ_FILES in one.counts]
-    if starts and first_replaced(checkpoint.folder):
-        checkpoint.reject(starts)
-        checkpoint.count_resumed()
-        forget(checkpoint.folder)
+def _reopen_replaced(checkpoint: Checkpoint) -> None:
+    """Reopen the records that were made of files of which one was replaced since, durably.
+
+    A retry of failed records keeps all others as they are.
+    """
+    table = checkpoint.table
+    count = table.counts.get(READ_FILES, 0)
+    if not count or checkpoint.content.retries or not first_replaced(checkpoint.folder):
+        return
+    marks = {start: one.counts.get(READ_FILES, 0) for start, one in table.notes.items()}
+    starts = [start for start, mark in marks.items() if mark]
+    if sum(marks.values()) < count:  # spans that were divided have lost theirs
+        starts = list(table.column("start"))
+    checkpoint.reopen(ReopenedEntry(starts, retries=False), None)
+    checkpoint.sync()
+    forget(checkpoint.folder)
 
 
 def _noted(start: StartDecision, note: str) -> StartDecision:

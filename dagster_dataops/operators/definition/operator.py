@@ -431,8 +431,15 @@ def begun(operator: Operator, started: str) -> None:
 
 
 def keeping_files(operator: Operator, keeper: FileKeeper | None) -> Operator:
-    """Return the operator as part of a run that stores the files that it makes."""
-    return _changed(copy.copy(operator), keeper=keeper)
+    """Return the operator as part of a run that stores the files that it makes.
+
+    Its options are digested once for all runs: a function among them may change what it holds.
+    """
+    _ = operator.__dataops__.options_digest
+    kept = copy.copy(operator)
+    kept.__dataops__ = copy.copy(operator.__dataops__)  # with what it remembers
+    object.__setattr__(kept.__dataops__, "keeper", keeper)
+    return kept
 
 
 def exporting(operator: Operator, output: Path | None) -> Operator:
