@@ -24,6 +24,7 @@ Record: TypeAlias = dict[str, JsonValue]
 
 SOURCES: Final = "__sources__"  # key of the files that a sample was made of
 RESTORE_KEY: Final = "__restore_key__"  # key of what makes a sample again
+NOT_TRAINED: Final = -100  # label of a token that is not trained, as all trainers have it
 
 _dumps: Final = orjson.dumps
 DUMP_OPTIONS: Final = (

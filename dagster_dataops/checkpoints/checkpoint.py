@@ -51,6 +51,7 @@ class CheckpointContent:
         result: Digest of the published result that the journal belongs to; empty if there is none.
         digests: Whether outcomes of single records can be found by their digests.
         format: The format of the journal; empty if it is missing or unknown.
+        started: When the first attempt began, as ISO 8601; empty if it is not known.
         segments_of: Return the segments of the checkpoint in a folder.
     """
 
@@ -63,6 +64,7 @@ class CheckpointContent:
     result: str = ""
     digests: bool = False
     format: str = ""
+    started: str = ""
     segments_of: Callable[[Path], Segments] = Segments
 
     @property
@@ -107,6 +109,7 @@ class CheckpointContent:
             self.kept_from = [dict(run) for run in attempt.get("kept_from", ())]
             self.retries = attempt.get("retries") is True
             self.result = str(attempt.get("result", ""))
+            self.started = str(attempt.get("started", ""))
             add_counts(self.table.counts, attempt.get("counts", {}))
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
@@ -131,6 +134,7 @@ class CheckpointContent:
             "kept_from": self.kept_from,
             "retries": self.retries,
             "result": result,
+            "started": self.started,
         }
 
     def kept_runs(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
@@ -35,10 +36,12 @@ from dagster_dataops.execution.unchanged_result import note_if_unchanged
 from dagster_dataops.foundation.places.bucket import local_path
 from dagster_dataops.operators.definition.operator import (
     Operator,
+    begun,
     in_run,
     keeping_files,
     with_present_files,
 )
+from dagster_dataops.operators.definition.shown_options import chosen_options, hidden_in
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
 from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
@@ -130,6 +133,9 @@ class OperatorExecutor:
             if attempt.start.published is not None:
                 return _report(attempt, _take_over(attempt, attempt.start.published))
             check_presence(attempt)
+            content = attempt.start.content
+            content.started = content.started or datetime.now().astimezone().isoformat()
+            begun(operator, content.started)
             drafts = runner.run(attempt)
             manifest = _manifest(attempt, drafts, runner)
             note_if_unchanged(attempt, manifest)
@@ -265,7 +271,15 @@ def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:
         kind=spec.kind.name,
         new_records=spec.new_records,
         traced=attempt.settings.trace,
+        options=_options(attempt.operator),
     )
+
+
+def _options(operator: Operator) -> dict[str, Any]:
+    """Return the chosen options of an operator for display, without secrets."""
+    hide = operator.__dataops__.secrets.hide
+    chosen = chosen_options(operator.__dataops__)
+    return {name: hidden_in(one.value, hide) for name, one in chosen.items()}
 
 
 def _without_secrets(facts: dict[str, Any], operator: Operator) -> dict[str, Any]:

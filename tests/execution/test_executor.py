@@ -1,8 +1,10 @@
 import os
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from dagster_dataops import StopRun
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import InputError, RecordError, RunStoppedError
 from tests.execution.helpers import (
@@ -206,3 +208,26 @@ def test_an_input_rewritten_with_its_old_size_and_time_is_never_resumed(tmp_path
     report = run(counted(), dataset, node(tmp_path), resume=ResumePolicy.AUTO)
     assert report.dataset.read() == [{"n": 3}, {"n": 4}]
     assert "the input has changed" in report.notes[0]
+
+
+@data_register("data.executor_tests")
+def dated(record, *, context, gate=""):
+    if record["n"] == 5 and not Path(gate).exists():
+        raise StopRun("closed")
+    return {**record, "started": context.started}
+
+
+@pytest.mark.parametrize("mode", ["single", "thread", "process"])
+def test_an_attempt_that_resumes_knows_when_the_first_one_began(tmp_path: Path, mode: str) -> None:
+    operator = dated(gate=str(tmp_path / "gate"), _concurrency_mode=mode, _max_workers=1)
+    dataset = write_input(tmp_path / "input.jsonl", [{"n": number} for number in range(8)])
+    with pytest.raises(RunStoppedError):
+        run(operator, dataset, node(tmp_path), run="first")
+    (tmp_path / "gate").touch()
+    report = run(operator, dataset, node(tmp_path), run="second", resume=ResumePolicy.AUTO)
+    other = run(operator, dataset, node(tmp_path, "other"))
+
+    times = [{one["started"] for one in result.dataset} for result in (report, other)]
+    assert report.rows_resumed, report.notes
+    assert [len(one) for one in times] == [1, 1]
+    assert datetime.fromisoformat(times[0].pop()) < datetime.fromisoformat(times[1].pop())

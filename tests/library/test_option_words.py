@@ -141,7 +141,7 @@ WORDS: Final = (
         "continue_final_message now template_name",
         TEXT + " flag any",
     ),
-    _word("what is trained", "train mask train_reasoning", "choice flag"),
+    _word("what is trained", "train mask train_reasoning train_calls", "choice flag"),
     _word("markers of turns", "(start|end)_marker", "str"),
     _word("other texts", "prefix suffix split value bos_token eos_token", "str any"),
     _word(

@@ -1,6 +1,7 @@
 """Results of declared checks over the published files of an asset, and the partitions to check."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import dagster as dg
@@ -13,8 +14,10 @@ from dagster_dataops.assets.inputs.path_pattern import PathPattern, SourceFile
 from dagster_dataops.assets.inputs.source_files import exists, source_file
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
+from dagster_dataops.checkpoints.folder.check_outcomes import CheckOutcome, note_outcomes
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, load_result, published
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import StorageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,12 @@ def declared_results(
     findings: list[list[Finding]] = [[] for _ in checks]
     for partition in partitions_to_check(context, asset, dataops):
         dataset, manifest = _file_of(asset, dataops, partition)
-        for place, found in zip(findings, _findings(checks, dataset, manifest), strict=True):
+        found_here = _findings(checks, dataset, manifest)
+        for place, found in zip(findings, found_here, strict=True):
             place.append(replace(found, partition=partition))
+        if asset.path is None and manifest is not None:
+            folder = dataops.folder(asset.key.path, partition)
+            _note(folder, manifest, zip(checks, found_here, strict=True))
     for check, found_in in zip(checks, findings, strict=True):
         key = dg.AssetCheckKey(asset.key, check.name)
         yield check_result(key, check.severity, found_in)
@@ -106,6 +113,19 @@ def _findings(
     inspectors = [check.inspector() for check in checks]
     inspected = inspect(dataset, manifest, inspectors)
     return [inspector(inspected) for inspector in inspectors]
+
+
+def _note(
+    folder: NodeFolder, manifest: Manifest, found: Iterable[tuple[DeclaredCheck, Finding]]
+) -> None:
+    """Keep the outcomes beside the result, for the card of a dataset that is made of it."""
+    if folder.bucket is not None:
+        return
+    outcomes = {
+        check.name: CheckOutcome(check.severity.value, finding.passed) for check, finding in found
+    }
+    with suppress(StorageError):  # the folder may be read-only, and the check is as good without
+        note_outcomes(folder.result, manifest.fingerprint, outcomes)
 
 
 def _file_of(

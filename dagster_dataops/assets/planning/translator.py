@@ -1,11 +1,8 @@
 """DataOpsTranslator: maps operator nodes to asset specs, and checks; runs their steps."""
 
-import inspect
-import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import dagster as dg
 
@@ -27,14 +24,10 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import (
     unknown_constants,
     unknown_options,
 )
+from dagster_dataops.operators.definition.shown_options import chosen_options, shown_value
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.kinds.kind_table import RECORD
-from dagster_dataops.operators.options.artefact_options import ArtefactReference
-from dagster_dataops.operators.secrets.secret_options import redacted
 from dagster_dataops.pipelines.graph.operator_node import OperatorNode
-
-_MAX_ITEMS: Final = 20
-_MAX_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,19 +225,12 @@ def options_table(invocation: Invocation) -> str:
 
     Options without a default are always chosen. The table is empty if everything is the default.
     """
-    defaults = {option.name: option for option in invocation.spec.options}
-    rows: list[tuple[object, ...]] = []
-    for name, value in shown_options(invocation).items():
-        option = defaults.get(name)
-        if option is None or option.required:
-            rows.append((name, _quoted(value), ""))
-            continue
-        given, default = invocation.options[name], option.default
-        shown = value if default is given else _shown(name, default)
-        if shown != value:
-            rows.append((name, _quoted(value), _quoted(shown)))
+    rows: list[tuple[object, ...]] = [
+        (name, _quoted(one.value), "" if one.required else _quoted(one.default))
+        for name, one in chosen_options(invocation).items()
+    ]
     settings = {f"_{name}": value for name, value in _chosen(invocation)}
-    rows += [(name, _quoted(_shown(name, value)), "") for name, value in settings.items()]
+    rows += [(name, _quoted(shown_value(name, value)), "") for name, value in settings.items()]
     if any(default != "" for _, _, default in rows):
         return table(["option", "value", "default"], rows)
     return table(["option", "value"], [row[:2] for row in rows]) if rows else ""
@@ -266,41 +252,3 @@ def _chosen(invocation: Invocation) -> list[tuple[str, object]]:
 def _quoted(value: object) -> object:
     """Return a value for a table cell; the empty string is quoted."""
     return '""' if value == "" else value
-
-
-def shown_options(invocation: Invocation) -> dict[str, object]:
-    """Return the options for display: without secrets, objects by their class."""
-    return {name: _shown(name, value) for name, value in invocation.options.items()}
-
-
-def _shown(name: str, value: object) -> object:
-    """Return a value for display; objects by class, because their text may contain secrets."""
-    return _cut(redacted(name, value))
-
-
-def _cut(value: object) -> object:
-    if isinstance(value, (list, tuple)):
-        items = [_cut(item) for item in value[:_MAX_ITEMS]]
-        more = len(value) - len(items)
-        return [*items, f"and {more:,} more"] if more else items
-    if isinstance(value, Mapping):
-        return {str(key): _cut(value[key]) for key in list(value)[:_MAX_ITEMS]}
-    if isinstance(value, ArtefactReference):
-        return f"artefact of node {value.node}"
-    return _plain(value)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    if isinstance(value, (str, os.PathLike)):
-        text = os.fsdecode(value) if isinstance(value, os.PathLike) else str.__str__(value)
-        return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."
-    if inspect.isroutine(value) or isinstance(value, type):
-        module = getattr(value, "__module__", None)  # methods of built-in types have none
-        name = getattr(value, "__qualname__", "")  # partial objects, routines of 3.14, have none
-        if name:
-            return f"{module or 'builtins'}.{name}"
-    return f"{type(value).__module__}.{type(value).__qualname__} object"

@@ -244,6 +244,8 @@ class Manifest:
         leaves: Of a stream that mixes datasets: for each its ``name``, ``path`` and ``cooker``, the
             share of the samples that is wanted as ``wanted``, ``None`` if no share is, and the
             number of ``samples`` that were read.
+        options: The options of the operator whose value is not the default, by name, for display:
+            without secrets, cut. A source function has none.
     """
 
     done: bool = True
@@ -279,6 +281,7 @@ class Manifest:
     traced: bool = False
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def made_text(self) -> str:

@@ -50,7 +50,7 @@ SYSTEM, DEVELOPER, USER, ASSISTANT, TOOL = ROLES = (
 )
 REASONING: Final = "reasoning_content"
 BETWEEN_THOUGHTS: Final = "\n\n"  # between several texts of reasoning in one turn
-_REASONING_NAMES: Final = (REASONING, "reasoning", "thinking")  # the first that is there counts
+REASONING_NAMES: Final = (REASONING, "thinking", "reasoning")  # the first that is there counts
 OLD_RESULT: Final = "function"  # the role of results in OpenAI's first form of calls
 # The roles that may follow a role; "" is the start.
 _NEXT: Final[Mapping[str, tuple[str, ...]]] = {
@@ -62,7 +62,7 @@ _NEXT: Final[Mapping[str, tuple[str, ...]]] = {
     TOOL: (TOOL, ASSISTANT, USER),
 }
 _PLAIN: Final = frozenset({"role", "content"})
-_IN_PLACE_OF_CONTENT: Final = frozenset({"tool_calls", "audio", *_REASONING_NAMES})
+_IN_PLACE_OF_CONTENT: Final = frozenset({"tool_calls", "audio", *REASONING_NAMES})
 _ROLE_OF_KEY: Final = {  # the keys that messages of one role alone have
     "tool_calls": ASSISTANT,
     REASONING: ASSISTANT,
@@ -215,7 +215,7 @@ def _move_old_call(message: Message, place: str) -> None:
 
 def _move_reasoning(message: Message) -> None:
     """Write the first reasoning text as ``reasoning_content``; equal copies go."""
-    names = [name for name in _REASONING_NAMES if isinstance(message.get(name), str)]
+    names = [name for name in REASONING_NAMES if isinstance(message.get(name), str)]
     if names:
         text = message[names[0]]
         for name in names:

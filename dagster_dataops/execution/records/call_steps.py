@@ -69,6 +69,8 @@ class CallSteps:
         self._tally = tally
         self._batch = operator.__dataops__.spec.batch
         self._keeper = operator.__dataops__.keeper
+        # An operator of the library may leave large values of a record as they are written.
+        self._decode: Callable[[bytes], Record] = getattr(operator, "__dataops_decode__", decode)
         self._called = self._divided if self._batch else self._alone
 
     def of(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
@@ -145,7 +147,7 @@ class CallSteps:
         records: list[Record] = []
         for line in lines:
             try:
-                records.append(decode(line.text))
+                records.append(self._decode(line.text))
             except ValueError:
                 outcomes[line.start] = failure_of_line(line.text), USUAL
             else:

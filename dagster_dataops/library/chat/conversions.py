@@ -204,29 +204,42 @@ class ToShareGPT(_Conversion, chat):
     the ids ``call_1``, ``call_2``; other ids are counted as lost. Errors are as there.
 
     It cannot hold: a turn with text and calls, other parts than text, several texts in one turn,
-    reasoning, ``is_error``, audio, ``developer``. Trainers differ in what they accept: those that
-    demand strict turns skip a conversation with several results in a row.
+    reasoning, ``is_error``, audio, ``developer``. Trainers differ in what they accept, and
+    LLaMA-Factory skips a conversation with two results in a row, as parallel calls have. With
+    ``separator``, such as a newline, they are one turn, and not told apart again.
 
     Args:
         on_loss: Whether what cannot be held is an ``error`` of the record, or is left out and
             counted (``drop``).
         split_system: Whether the first message of the system becomes the column ``system`` instead
             of a turn. One that is a column already stays there.
+        separator: Text between the results of parallel calls, which become one turn;
+            ``None`` for a turn of each.
     """
 
     _form = "ShareGPT"
-    added_later = frozenset({"on_loss", "split_system"})
+    added_later = frozenset({"on_loss", "split_system", "separator"})
 
     def __init__(
-        self, on_loss: OnLoss = "error", *, split_system: bool = False, **kwargs: Any
+        self,
+        on_loss: OnLoss = "error",
+        *,
+        split_system: bool = False,
+        separator: str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(on_loss, **kwargs)
-        self._split_system = split_system
+        self._split_system, self._separator = split_system, separator
 
     @override
     def _converted(self, record: Record, losses: Losses) -> Record:
         converted = to_messages(record, losses=losses)
-        return write_sharegpt(converted, losses, split_system=self._split_system)
+        return write_sharegpt(
+            converted,
+            losses,
+            split_system=self._split_system,
+            separator=self._separator,
+        )
 
 
 class ToAlpaca(_Conversion, chat):

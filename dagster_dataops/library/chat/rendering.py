@@ -33,10 +33,13 @@ class Render(chat):
     They know ``messages``, ``tools`` and ``documents`` of the record, ``add_generation_prompt``,
     the special tokens of the files, ``chat_template_kwargs`` of the record, ``template_kwargs``,
     and, as ``record``, the record. What a template raises is an error of the record, with the line.
-    A template that calls ``strftime_now`` needs ``now``.
+    A template that calls ``strftime_now`` needs ``now``. ``now="run"`` is the same in all attempts
+    of a run; another run has another time, also for the records that it adds to a result.
 
-    Templates differ in the form of the arguments of calls. ``arguments="auto"`` takes ``object`` or
-    ``text``, whichever the template shows, ``"keep"`` the form that they have, as transformers.
+    Templates differ in the form of the arguments of calls that they take. ``arguments="keep"``
+    leaves them as they are, as transformers does. Then some templates fail, and others encode a
+    text once more, which is counted in the table ``lost`` as ``encoded_twice``. ``"auto"`` gives
+    them the form that the template shows: ``object`` or ``text``.
 
     A call that is not in the text, or the text of a part, is an error of the record unless
     ``on_loss="drop"``. What a template leaves out is counted in the table ``lost``: it may leave
@@ -63,7 +66,8 @@ class Render(chat):
         special_tokens: Texts of special tokens by name, such as ``pad_token``.
         tools: Tools of records that have none.
         documents: Documents of records that have none.
-        now: The time of ``strftime_now``, such as ``2026-01-02T03:04:05``.
+        now: The time of ``strftime_now``, such as ``2026-01-02T03:04:05``, or ``run`` for the start
+            of the first attempt of the run.
         arguments: Form of the arguments of calls in a Jinja template.
         undefined: Whether an unknown name prints nothing, as in transformers (``lenient``), or is
             an error of the record (``strict``).
@@ -100,7 +104,7 @@ class Render(chat):
         tools: Sequence[Any] | None = None,
         documents: Sequence[Any] | None = None,
         now: str | None = None,
-        arguments: Literal["auto", "object", "text", "keep"] = "auto",
+        arguments: Literal["auto", "object", "text", "keep"] = "keep",
         undefined: Literal["lenient", "strict"] = "lenient",
         on_loss: OnLoss = "error",
         **kwargs: Any,
@@ -130,6 +134,7 @@ class Render(chat):
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
+        self._renderer.begin(context.started)
 
     def forward(self, record: Record) -> Record:
         conversation = self._renderer.with_messages(record)

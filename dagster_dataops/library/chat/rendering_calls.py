@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from dagster_dataops.datasets.chats.chat_record import Message
+from dagster_dataops.datasets.chats.chat_record import REASONING_NAMES, Message
 from dagster_dataops.datasets.chats.json_fields import dict_entry, list_of_dicts
 from dagster_dataops.datasets.chats.tool_calls import Call, in_form
 from dagster_dataops.errors import UnfitRecordError
@@ -86,6 +86,7 @@ def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
 
     Kinds are ``tool_calls``, ``parts`` (texts in a list of parts), ``content`` and ``reasoning``. A
     content may be stripped, written as JSON, or shown without the reasoning before ``</think>``.
+    ``encoded_twice`` are arguments that are JSON text, and that the text shows as a text in JSON.
     """
     found = []
     reached = 0  # contents mostly follow each other, and a search from there ends at once
@@ -101,16 +102,20 @@ def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
 
 
 def _lost_of(message: Message, text: str) -> Iterator[tuple[str, str]]:
-    content, reasoning = message.get("content"), message.get("reasoning_content")
+    content = message.get("content")
     if isinstance(content, str) and not _in(content, text):
         yield "content", "content"
     elif isinstance(content, list) and not all(_in(one, text) for one in _texts(content)):
         yield "parts", "content"
-    if isinstance(reasoning, str) and not _in(reasoning, text):
-        yield "reasoning", "reasoning_content"
+    # Templates know the first one alone.
+    name = next((one for one in REASONING_NAMES if isinstance(message.get(one), str)), None)
+    if name is not None and not _in(message[name], text):
+        yield "reasoning", name
     for place, call in _calls(message):
         if not _shows_call(call, text):
             yield "tool_calls", place
+        elif _encodes_twice(call, text):
+            yield "encoded_twice", place
 
 
 def _calls(message: Message) -> Iterator[tuple[str, Any]]:
@@ -130,7 +135,7 @@ def _in(content: str, text: str) -> bool:
     stripped = content.strip()
     if stripped in text or stripped.rpartition("</think>")[2].strip() in text:
         return True
-    if any(json.dumps(stripped, ensure_ascii=ascii_)[1:-1] in text for ascii_ in (False, True)):
+    if any(one in text for one in _encoded(stripped)):
         return True
     return all(line.strip() in text for line in stripped.splitlines())
 
@@ -141,11 +146,25 @@ def _shows_call(call: Any, text: str) -> bool:
         return False
     arguments = function.get("arguments")
     if isinstance(arguments, str):
+        if _in(arguments, text):
+            return True
         try:
             arguments = json.loads(arguments)
         except ValueError:
-            return _in(arguments, text)
+            return False
     return all(_in(one, text) for one in _leaves(arguments))
+
+
+def _encodes_twice(call: Any, text: str) -> bool:
+    arguments = call.get("function", call).get("arguments")
+    if not isinstance(arguments, str) or arguments.strip() in text:
+        return False
+    return any(one in text for one in _encoded(arguments.strip()))
+
+
+def _encoded(text: str) -> list[str]:
+    """Return a text as it is written in JSON, without the quotes."""
+    return [json.dumps(text, ensure_ascii=ascii_)[1:-1] for ascii_ in (False, True)]
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -1,10 +1,17 @@
 """ChatRenderer: the texts of the conversations of records, by one chat template."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.datasets.chats.chat_record import MESSAGES, ChatRules, Message
+from dagster_dataops.datasets.chats.chat_record import (
+    MESSAGES,
+    REASONING,
+    REASONING_NAMES,
+    ChatRules,
+    Message,
+)
 from dagster_dataops.datasets.chats.json_fields import dict_entry, json_list, list_of_dicts
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import format_of, to_messages
@@ -16,15 +23,15 @@ from dagster_dataops.library.chat.rendering_files import (
     token_texts,
 )
 from dagster_dataops.library.chat.rendering_jinja import ChatTemplate, Rendered, clock
+from dagster_dataops.library.chat.tagged_templates import with_tags
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.records import Record
 
-# The names of the reasoning of a message; the first is the one that templates read.
-_REASONING: Final = ("reasoning_content", "thinking", "reasoning")
-_REASONING_KEYS: Final = frozenset(_REASONING)
+_REASONING_KEYS: Final = frozenset(REASONING_NAMES)
 _CONTINUED: Final = "CONTINUE_FINAL_MESSAGE_TAG "
 _AS_THEY_ARE: Final = frozenset({"messages", "openai"})  # the template has rules of its own
 _ANY_ORDER: Final = ChatRules(order="any", unanswered="keep", flatten_text=False)
+RUN: Final = "run"
 _FORMS: Final = ("auto", "object", "text", "keep")
 
 
@@ -42,15 +49,17 @@ class ChatRenderer:
         eos_token: As in ``special_tokens``.
         tools: Tools of records that have none.
         documents: Documents of records that have none.
-        now: The time of ``strftime_now``.
+        now: The time of ``strftime_now``, or ``run``.
         strict: Whether an unknown name is an error of the record.
         arguments: The form of the arguments of calls: ``object``, ``text``, ``keep``, or ``auto``
             for the one that the template shows.
+        tags: Whether published templates get the tag ``generation``.
 
     Attributes:
         texts: The Jinja texts by name; none for a template of this package.
         special_tokens: The texts of special tokens by name.
         arguments: The form of arguments by the name of the template.
+        defaults: Tools and documents of records that have none; ``None`` for none.
 
     Raises:
         DefinitionError: An option does not fit, or a template is malformed.
@@ -69,12 +78,13 @@ class ChatRenderer:
         documents: Sequence[Any] | None = None,
         now: str | None = None,
         strict: bool = False,
-        arguments: str = "auto",
+        arguments: str = "keep",
+        tags: bool = False,
     ) -> None:
         check_choice("arguments", arguments, _FORMS)
         self._builtin = template if isinstance(template, str) and template in BUILTIN else None
         files = TemplateFiles({}, {}) if self._builtin else _files(template)
-        self.texts = files.templates
+        self.texts = _tagged(files.templates) if tags else files.templates
         self.special_tokens = files.special_tokens | token_texts(special_tokens or {})
         self._marks = {"bos_token": bos_token, "eos_token": eos_token}
         given = {name: text for name, text in self._marks.items() if text}
@@ -82,18 +92,24 @@ class ChatRenderer:
         usual = {} if self.special_tokens else {"bos_token": "", "eos_token": ""}
         self._kwargs = dict(template_kwargs or {})
         self._names: dict[str, Any] = {**usual, **self.special_tokens, **given}
-        self._defaults = {"tools": tools, "documents": documents}
+        self.defaults = {"tools": tools, "documents": documents}
+        self._of_run = now == RUN
         if now is not None:
-            self._names["strftime_now"] = clock(now)
+            self._names["strftime_now"] = _time_of(now)
         self._templates = _chosen(self.texts, template_name, strict=strict)
         for one in self._templates.values():
             if now is None and one.calls("strftime_now"):
-                msg = "the template calls strftime_now: give now='2026-01-02T03:04:05', or another"
-                raise DefinitionError(f"{msg} time, so that each run writes the same text")
+                msg = "the template calls strftime_now: give now='2026-01-02T03:04:05', or another "
+                raise DefinitionError(f"{msg}time, so that each run writes the same text, or 'run'")
         self.arguments = {
             name: shown_form(one, self._names | self._kwargs) if arguments == "auto" else arguments
             for name, one in self._templates.items()
         }
+
+    def begin(self, started: str) -> None:
+        """Take the start of a run as the time, if ``now`` is ``run``; empty if it is not known."""
+        if self._of_run and started:
+            self._names["strftime_now"] = clock(started)
 
     @property
     def endings(self) -> frozenset[str]:
@@ -119,8 +135,24 @@ class ChatRenderer:
         messages = _dicts(record, MESSAGES)
         if not messages:
             raise UnfitRecordError(f"{MESSAGES} has no turns")
-        shown = [with_arguments(one, number, form) for number, one in enumerate(messages)]
-        return {**record, MESSAGES: shown}
+        return {**record, MESSAGES: _in_form(messages, form)}
+
+    def content(self, record: Record, key: str) -> Any:
+        """Return what a template shows of a record.
+
+        Args:
+            record: The record.
+            key: A column; ``tools`` and ``documents`` may be those of the options.
+
+        Returns:
+            The value of the column; ``None`` if there is none.
+
+        Raises:
+            UnfitRecordError: Tools or documents are no list of objects.
+        """
+        if record.get(key) is None:
+            return self.defaults.get(key)
+        return _dicts(record, key) if key in self.defaults else record[key]
 
     def render(
         self,
@@ -160,11 +192,25 @@ class ChatRenderer:
             **_further(record),
             **self._kwargs,
             "messages": messages,
-            "tools": self._listed(record, "tools"),
-            "documents": self._listed(record, "documents"),
+            "tools": self.content(record, "tools"),
+            "documents": self.content(record, "documents"),
             "add_generation_prompt": prompt,
         }
-        return self._template(record).render(names)
+        try:
+            return self._template(record).render(names)
+        except UnfitRecordError as error:
+            raise UnfitRecordError(f"{error}{self._remedy(record, messages)}") from None
+
+    def _remedy(self, record: Record, messages: list[Message]) -> str:
+        """Return what helps if a template failed because of the form of arguments."""
+        name = self._name_for(record)
+        calls = any(one.get("tool_calls") for one in messages)
+        if not calls or self.arguments[name] != "keep":
+            return ""
+        form = shown_form(self._templates[name], self._names | self._kwargs)
+        if form == "keep" or messages == _in_form(messages, form):
+            return ""
+        return f"; it takes the arguments of calls as {form}: set arguments='auto'"
 
     def _template(self, record: Record) -> ChatTemplate:
         return self._templates[self._name_for(record)]
@@ -173,11 +219,33 @@ class ChatRenderer:
         """Return the name of the template for a record."""
         if len(self._templates) == 1:
             return next(iter(self._templates))
-        return "tool_use" if self._listed(record, "tools") is not None else "default"
+        return "tool_use" if self.content(record, "tools") is not None else "default"
 
-    def _listed(self, record: Record, key: str) -> Any:
-        """Return the tools or documents of a record; ``None`` if it has none."""
-        return self._defaults[key] if record.get(key) is None else _dicts(record, key)
+
+def _time_of(now: str) -> Callable[[str], str]:
+    return clock(datetime.now().astimezone().isoformat() if now == RUN else now)
+
+
+def _in_form(messages: list[Message], form: str) -> list[Message]:
+    return [with_arguments(one, number, form) for number, one in enumerate(messages)]
+
+
+def _tagged(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return templates with the tag ``generation``.
+
+    Raises:
+        DefinitionError: One has none, and is none of those that are known.
+    """
+    tagged: dict[str, str] = {}
+    for name, text in texts.items():
+        found = text if ChatTemplate(text).marked else with_tags(text)
+        if found is None:
+            msg = f"mask='patched' has no tags for the template {name!r}: it knows some published "
+            raise DefinitionError(
+                f"{msg}templates by their text; use mask='markers', or split_turns=True"
+            )
+        tagged[name] = found
+    return tagged
 
 
 def _files(template: str | Mapping[str, str]) -> TemplateFiles:
@@ -245,9 +313,9 @@ def _as_template_sees(message: Message) -> Message:
     if None not in message.values() and _REASONING_KEYS.isdisjoint(message):
         return message.copy()
     shown = {key: value for key, value in message.items() if value is not None}
-    for name in _REASONING:
+    for name in REASONING_NAMES:
         if name in shown:
-            return {"thinking": shown[name], **shown, "reasoning_content": shown[name]}
+            return {"thinking": shown[name], **shown, REASONING: shown[name]}
     return shown
 
 
@@ -259,8 +327,8 @@ def _continued(messages: list[Message], key: str, source: str) -> tuple[list[Mes
     """
     place = f"{MESSAGES}[{len(messages) - 1}].{key}"
     value: Any = messages[-1].get(key)
-    copies = [one for one in _REASONING if messages[-1].get(one) == value]
-    keys = copies if key in _REASONING else [key]
+    copies = [one for one in REASONING_NAMES if messages[-1].get(one) == value]
+    keys = copies if key in REASONING_NAMES else [key]
     if not any(one in source for one in keys):
         raise UnfitRecordError(f"{place} cannot be continued: the template does not use {key!r}")
     if isinstance(value, str):

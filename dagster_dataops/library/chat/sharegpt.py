@@ -5,6 +5,7 @@ A call of tools is a turn ``function_call`` whose value is the JSON text of ``{"
 """
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, Final
 
 from dagster_dataops.datasets.chats.call_links import make_ids, new_ids
@@ -120,13 +121,21 @@ def _call(found: object, place: str) -> Call:
     return {**name, "type": FUNCTION, FUNCTION: function}
 
 
-def write_sharegpt(record: dict[str, Any], losses: Losses, *, split_system: bool = False) -> Record:
+def write_sharegpt(
+    record: dict[str, Any],
+    losses: Losses,
+    *,
+    split_system: bool = False,
+    separator: str | None = None,
+) -> Record:
     """Return a chat record in normal form as a record with ``conversations``.
 
     Args:
         record: The record.
         losses: What turns cannot hold.
         split_system: Whether the first message of the system becomes the column ``system``.
+        separator: Text between results in a row, which become one turn; ``None`` for a turn
+            of each.
 
     Raises:
         UnfitRecordError: A turn cannot hold a message, or a message has a key that turns use.
@@ -146,7 +155,25 @@ def write_sharegpt(record: dict[str, Any], losses: Losses, *, split_system: bool
         rest[TOOLS] = _tools_text(rest[TOOLS], losses)
     _check_links(messages, losses)
     turns = [_turn(one, f"{MESSAGES}[{i}]", losses) for i, one in enumerate(messages) if i >= start]
+    if separator is not None:
+        turns = list(_joined_results(turns, separator, losses))
     return {**rest, CONVERSATIONS: turns}
+
+
+def _joined_results(
+    turns: list[dict[str, Any]], separator: str, losses: Losses
+) -> Iterator[dict[str, Any]]:
+    """Yield the turns, with results in a row as one turn."""
+    for name, group in groupby(turns, key=lambda turn: turn["from"]):
+        same = list(group)
+        if _ROLE_OF[name] != TOOL or len(same) == 1:
+            yield from same
+            continue
+        values = [turn.pop("value") for turn in same]
+        losses.note("borders_of_results")
+        for turn in same:
+            losses.lose_others(turn, {"from"}, CONVERSATIONS)
+        yield {"from": name, "value": separator.join(values)}
 
 
 def _is_prompt(message: Message, system: object) -> bool:

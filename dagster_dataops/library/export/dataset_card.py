@@ -1,15 +1,19 @@
 """The card of a dataset: its YAML, and a section with the steps that made it."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import orjson
+
 from dagster_dataops import __version__
+from dagster_dataops.checkpoints.folder.check_outcomes import CheckOutcome, outcomes_of
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.datasets.remote_input import input_location
-from dagster_dataops.errors import DataOpsError
+from dagster_dataops.errors import DataOpsError, DefinitionError
 from dagster_dataops.foundation.places.bucket import Location, local_path
 from dagster_dataops.readers.huggingface.hub_conventions import split_files
 
@@ -32,6 +36,7 @@ _SHARD: Final = re.compile(r"data/(\w+)-\d{5}-of-\d{5}\.parquet")
 _ROWS: Final = re.compile(r"<!-- dataops:begin (\w+) -->\n(?:.*\n){2}([\d,]+) records")
 """Splits of the sections of a card, and their numbers of records."""
 _SHOWN: Final = 8  # characters of a digest
+_ABSOLUTE: Final = re.compile(r"@?(/|~/|[A-Za-z]:[\\/]|\\\\\w)")  # how a path begins
 
 
 class Step(NamedTuple):
@@ -41,11 +46,13 @@ class Step(NamedTuple):
         name: Name of the node, or of the file.
         manifest: Facts about its result; ``None`` for a file.
         source: What identifies the file; empty for a node.
+        checks: The known outcomes of the checks of its result, by name.
     """
 
     name: str
     manifest: Manifest | None
     source: str = ""
+    checks: Mapping[str, CheckOutcome] = MappingProxyType({})
 
 
 class Card(NamedTuple):
@@ -71,6 +78,9 @@ class Card(NamedTuple):
         Args:
             before: The present text; empty if there is none.
             paths: The files of the dataset before the push.
+
+        Raises:
+            DefinitionError: The card would hide the files of the push.
         """
         from huggingface_hub import DatasetCard
 
@@ -92,6 +102,13 @@ class Card(NamedTuple):
             splits = {shard[1] for path in paths if (shard := _SHARD.fullmatch(path))}
             configs = [{"config_name": "default", "data_files": list(map(_entry, splits))}]
         default = _default(configs)
+        if str(default.get("data_dir") or ".").strip("./"):
+            name, folder = default.get("config_name", "default"), default["data_dir"]
+            msg = f"the card of the dataset has data_dir {folder!r} in its configuration {name!r}, "
+            raise DefinitionError(
+                f"{msg}which hides the files of the push below data/; remove data_dir from the "
+                "card, and write it into the paths of data_files"
+            )
         entries = split_files(default.get("data_files"))
         others = [entry for entry in entries if entry.get("split") != self.split]
         files = [*others, _entry(self.split)]
@@ -130,6 +147,8 @@ class Card(NamedTuple):
             yield "|---|---|---|---|---|---|---|---|"
         for name, manifest in nodes:
             yield _row(name, manifest)
+        yield from _options_of(nodes)
+        yield from _checks_of(steps)
         reasons = [(name, manifest.drops) for name, manifest in nodes if manifest.drops]
         if reasons:
             yield ""
@@ -158,9 +177,10 @@ def _rows_of(text: str, configs: list[dict[str, Any]]) -> int | None:
 
 def _default(configs: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the configuration that is read by default; add it if it is missing."""
-    for config in configs:
-        if config.get("config_name") == "default":
-            return config
+    marked = [config for config in configs if config.get("default")]
+    named = [config for config in configs if config.get("config_name", "default") == "default"]
+    for config in [*marked, *named]:
+        return config
     configs.append({"config_name": "default"})
     return configs[-1]
 
@@ -178,6 +198,42 @@ def _row(name: str, manifest: Manifest) -> str:
     numbers = [manifest.rows_in, manifest.rows_out, dropped, manifest.failed]
     cells = [name, manifest.operator or "source", *(f"{one:,}" for one in numbers), *digests]
     return f"| {' | '.join(map(_plain, cells))} |"
+
+
+def _options_of(nodes: Sequence[tuple[str, Manifest]]) -> Iterator[str]:
+    """Yield the lines of the options of nodes; none if all are defaults."""
+    rows = [
+        (name, option, _shown_value(value))
+        for name, manifest in nodes
+        for option, value in manifest.options.items()
+    ]
+    if rows:
+        yield from ("", "Options that are not the default:", "")
+        yield from ("| step | option | value |", "|---|---|---|")
+    for row in rows:
+        yield f"| {' | '.join(map(_plain, row))} |"
+
+
+def _shown_value(value: Any) -> str:
+    """Return the value of an option; of an absolute path only the last name, which is public."""
+    if isinstance(value, str):
+        return re.split(r"[\\/]", value)[-1] or value if _ABSOLUTE.match(value) else value
+    if isinstance(value, list):
+        return ", ".join(map(_shown_value, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{_shown_value(key)}: {_shown_value(one)}" for key, one in value.items())
+    return orjson.dumps(value).decode()
+
+
+def _checks_of(steps: Sequence[Step]) -> Iterator[str]:
+    """Yield the lines of the checks of results; none if no outcome is known."""
+    rows = [(step.name, name, check) for step in steps for name, check in step.checks.items()]
+    if rows:
+        yield from ("", "Checks of the results:", "")
+        yield from ("| step | check | severity | outcome |", "|---|---|---|---|")
+    for step_name, name, check in rows:
+        cells = (step_name, name, check.severity, "passed" if check.passed else "failed")
+        yield f"| {' | '.join(map(_plain, cells))} |"
 
 
 def _plain(text: str) -> str:
@@ -216,7 +272,8 @@ def _add(location: Location, source: str, found: dict[str, Step]) -> None:
         identity = str(one.get("fingerprint") or f"{int(one.get('size_bytes') or 0):,} bytes")
         _add(input_location(one), identity, found)
     name = Path(key).name.removesuffix(RESULT)
-    found[key] = found.pop(key)._replace(name=name, manifest=manifest)
+    checks = outcomes_of(Path(key), manifest.fingerprint)
+    found[key] = found.pop(key)._replace(name=name, manifest=manifest, checks=checks)
 
 
 def _manifest_of(location: Location) -> Manifest | None:

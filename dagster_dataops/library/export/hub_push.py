@@ -10,7 +10,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, Hf
 from huggingface_hub.errors import LocalTokenNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
-from dagster_dataops.errors import StorageError
+from dagster_dataops.errors import DataOpsError, StorageError
 from dagster_dataops.foundation.concurrency.retrying import Backoff
 from dagster_dataops.readers.huggingface.hub_errors import DENIED, is_transient, shown, status_of
 
@@ -66,12 +66,15 @@ class HubDataset:
 
         Raises:
             StorageError: The Hub refuses, or cannot be reached.
+            DefinitionError: The dataset card would hide the files.
         """
         number = 0
         while True:
             number += 1
             try:
                 return self._pushed(change)
+            except DataOpsError:
+                raise
             except Exception as error:  # of huggingface_hub, and of the libraries below it
                 if number == _TRIES or not is_transient(error):
                     raise self._refused(error) from error
@@ -81,6 +84,8 @@ class HubDataset:
         self._api.create_repo(self._repo, repo_type=_TYPE, private=self._private, exist_ok=True)
         head = str(self._api.repo_info(self._repo, **self._where).sha)
         known = self._known(head)
+        before = self._readme(head) if README in known else ""
+        after = change.readme(before, known)
         operations: list[Any] = [
             CommitOperationAdd(path, str(file))
             for path, file in change.files.items()
@@ -90,8 +95,6 @@ class HubDataset:
             self._api.preupload_lfs_files(self._repo, [addition], **self._where)
         gone = [path for path in known if change.replaced(path) and path not in change.files]
         operations += [CommitOperationDelete(path) for path in sorted(gone)]
-        before = self._readme(head) if README in known else ""
-        after = change.readme(before, known)
         if after != before:
             operations.append(CommitOperationAdd(README, after.encode()))
         if not operations:

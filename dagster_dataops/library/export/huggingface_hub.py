@@ -38,8 +38,10 @@ class HuggingFaceHub(export):
     result.
 
     The card has the split, its size, ``license`` and ``languages`` as YAML, and the steps that made
-    the records: operators with numbers of records, digests of options and code, drops by reason,
-    and the sources. The rest of an existing card stays as it is. Needs the extra ``hub``.
+    the records: operators with numbers of records, options (never secrets, and of absolute paths
+    the last name), digests of options and code, drops by reason, the sources, and the checks that
+    have run over these results. The rest of an existing card stays as it is. A card whose
+    configuration has a ``data_dir`` would hide the files, and is refused. Needs the extra ``hub``.
 
     Args:
         folder: Folder that is written, relative to the root of the results unless absolute.

@@ -23,11 +23,10 @@ from dagster_dataops.library.export.number_arrays import (
 )
 from dagster_dataops.library.export.tables import PathLike, export
 from dagster_dataops.operators.options.ranges import PositiveInt
-from dagster_dataops.records import Record
+from dagster_dataops.records import NOT_TRAINED, Record
 
 _MAGIC: Final = b"MMIDIDX\0\0"
 _VERSION: Final = 1
-_UNTRAINED: Final = -100
 _TYPE_CODES: Final = {"uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint16": 8}
 _COPIED: Final = 1 << 17  # numbers of an index at once
 _BUFFER_BYTES: Final = 1 << 20
@@ -174,7 +173,7 @@ class Megatron(export):
         size = f"{len(labels):,} labels" if isinstance(labels, list) else "no list"
         try:
             if isinstance(labels, list) and len(labels) == count:
-                return bytes(map(_UNTRAINED.__ne__, labels))
+                return bytes(map(NOT_TRAINED.__ne__, labels))
         except TypeError:
             size = "values that are no integers"
         found = f"it holds {size}, and {self._column!r} has {count:,} ids"

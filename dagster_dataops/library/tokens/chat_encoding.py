@@ -3,20 +3,22 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from dagster_dataops.datasets.chats.chat_record import ROLES, ChatRules, chat_record
+from dagster_dataops.datasets.chats.chat_record import MESSAGES, ROLES, ChatRules, chat_record
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.analysis.tokenizers.tokenization import Encoded, EncodedBytes
 from dagster_dataops.library.chat.rendering import check_lost, keep_texts
-from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
+from dagster_dataops.library.chat.rendering_jinja import Rendered
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
-from dagster_dataops.library.tokens.special_tokens import SpecialTokenCheck, chat_tokenizer
+from dagster_dataops.library.tokens.special_contents import SpecialContents
+from dagster_dataops.library.tokens.special_tokens import chat_tokenizer
 from dagster_dataops.library.tokens.token_counts import tokens
-from dagster_dataops.library.tokens.trained_text import NOT_TRAINED, marked_text
-from dagster_dataops.library.tokens.training_spans import MESSAGES, TurnFinder, assistant_turns
+from dagster_dataops.library.tokens.trained_places import TrainedPlaces, token_spans
+from dagster_dataops.library.tokens.trained_text import marked_text
+from dagster_dataops.library.tokens.training_spans import TurnFinder, assistant_turns
 from dagster_dataops.operators.options.file_content import FileContent
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop, OperatorContext
-from dagster_dataops.records import Record
+from dagster_dataops.records import NOT_TRAINED, Record
 
 
 class EncodeChat(tokens):
@@ -34,6 +36,9 @@ class EncodeChat(tokens):
 
     - ``"generation"``: the template has the tag ``{% generation %}``, as have those of this package
       and those for training. In a macro, for example, the tag counts, too.
+    - ``"patched"``: as ``"generation"``, for published templates of Qwen3, Qwen3.5, GLM-4.5 and
+      Nemotron 3 Nano, which get the tag here. They are known by their texts; the text that they
+      write is the same. The whole answer is trained, also ``<think>`` and ``</think>``.
     - ``"prefix"``: from the text before a turn with ``add_generation_prompt`` to the text with the
       turn. Both must be how the whole text begins. Many templates drop reasoning of earlier turns,
       so that they are not: then the record is an error that says so.
@@ -47,11 +52,14 @@ class EncodeChat(tokens):
 
     ``train="assistant"`` trains all turns of the assistant but those with ``weight`` 0, ``"last"``
     the last of them, ``"all"`` every token: then ``mask="auto"`` takes any template.
-    ``train_reasoning=False`` leaves out the text of ``reasoning_content``. A record without a
+    ``train_reasoning=False`` leaves out the reasoning: the text of ``reasoning_content``, and of a
+    content what is before ``</think>``. ``train_calls=False`` leaves out the calls of tools: all
+    that is between the texts of a turn with calls, and the end of the turn. A record without a
     trained token is an error.
 
-    A special token in a content would become one: an error of the record, unless
-    ``special_in_content="allow"``, as in transformers. Longer records than ``max_tokens`` are an
+    A special token in a content would become one: by ``special_in_content`` this is an error of the
+    record, is avoided (``"text"``: its name is encoded as any text), or happens (``"allow"``), as
+    in transformers. Longer records than ``max_tokens`` are an
     error, dropped (``"drop"``), cut on the right (``"cut"``), or lose whole turns at the end
     (``"turns"``, not with ``split_turns``), by ``on_overflow``.
 
@@ -74,7 +82,8 @@ class EncodeChat(tokens):
         end_marker: End of each turn of the assistant, for ``markers``.
         split_turns: Whether each turn of the assistant becomes a record.
         train_reasoning: Whether reasoning is trained.
-        special_in_content: Whether special tokens in contents are an error.
+        train_calls: Whether calls of tools are trained.
+        special_in_content: What becomes of special tokens in contents.
         special_ids: Ids of special tokens by name, for a vocabulary without them.
         max_tokens: Most tokens of a record; ``None`` for no limit.
         on_overflow: What is done with a record of more tokens.
@@ -101,12 +110,13 @@ class EncodeChat(tokens):
         text_key: str | None = None,
         spans_key: str | None = None,
         train: Literal["assistant", "last", "all"] = "assistant",
-        mask: Literal["auto", "generation", "prefix", "final", "markers"] = "auto",
+        mask: Literal["auto", "generation", "patched", "prefix", "final", "markers"] = "auto",
         start_marker: str | None = None,
         end_marker: str | None = None,
         split_turns: bool = False,
         train_reasoning: bool = True,
-        special_in_content: Literal["error", "allow"] = "error",
+        train_calls: bool = True,
+        special_in_content: Literal["error", "text", "allow"] = "error",
         special_ids: Mapping[str, int] | None = None,
         max_tokens: PositiveInt | None = None,
         on_overflow: Literal["error", "drop", "cut", "turns"] = "error",
@@ -118,7 +128,7 @@ class EncodeChat(tokens):
         tools: Sequence[Any] | None = None,
         documents: Sequence[Any] | None = None,
         now: str | None = None,
-        arguments: Literal["auto", "object", "text", "keep"] = "auto",
+        arguments: Literal["auto", "object", "text", "keep"] = "keep",
         undefined: Literal["lenient", "strict"] = "lenient",
         on_loss: Literal["error", "drop"] = "error",
         **kwargs: Any,
@@ -137,33 +147,39 @@ class EncodeChat(tokens):
             now=now,
             strict=undefined == "strict",
             arguments=arguments,
+            tags=mask == "patched",
         )
-        if train == "all" and not train_reasoning:
-            msg = "train='all' trains every token, so also reasoning; leave out train_reasoning"
-            raise DefinitionError(msg)
+        if train == "all" and not (train_reasoning and train_calls):
+            msg = "train='all' trains every token, so also reasoning and calls; leave out "
+            raise DefinitionError(f"{msg}train_reasoning and train_calls")
         method = _split_method(mask, on_overflow) if split_turns else mask
+        method = "generation" if method == "patched" else method
         if method == "auto" and train == "all":
             method = "whole"
         self._finder = TurnFinder(self._renderer, method, start_marker, end_marker)
-        self._labeller = _Labeller(train, reasoning=train_reasoning)
+        self._trained = TrainedPlaces(
+            self._renderer, train, reasoning=train_reasoning, calls=train_calls
+        )
         self._keys = ids_key, labels_key, text_key, spans_key
         self._most, self._on_overflow = max_tokens, on_overflow
         self._splits, self._refuses_loss = split_turns, on_loss == "error"
-        self._allows_special = special_in_content == "allow"
-        self._refuse_special = SpecialTokenCheck(self._tokenizer)
+        self._special = special_in_content
+        self._special_contents = SpecialContents(self._tokenizer, self._renderer)
+        if special_in_content == "error":
+            _check_option(self._special_contents, self._renderer)
         self._context: OperatorContext | None = None
         keep_texts(self, self._renderer)
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
+        self._renderer.begin(context.started)
 
     def forward(self, record: Record) -> Any:
         conversation = self._renderer.with_messages(record)
         if not all(map(_is_plain, conversation[MESSAGES])):
             conversation = chat_record(conversation, _RULES)
-        if not self._allows_special:
-            for key in (MESSAGES, "tools", "documents"):
-                self._refuse_special(key, conversation.get(key))
+        if self._special == "error":
+            self._special_contents.check(conversation)
         if not self._splits:
             return self._encoded(record, conversation)
         encoded = [self._encoded(record, one) for one in _split(conversation)]
@@ -187,7 +203,10 @@ class EncodeChat(tokens):
         messages: Any = conversation[MESSAGES]
         refused = _NEVER_LOST if self._refuses_loss else frozenset()
         check_lost(messages, turns.text, self._context, refused)
-        encoded = self._tokenizer.encode_with_offsets(turns.text)
+        if self._special == "text":
+            encoded = self._special_contents.encode(conversation, turns.text)
+        else:
+            encoded = self._tokenizer.encode_with_offsets(turns.text)
         if self._most is not None and len(encoded.ids) > self._most:
             return self._shortened(record, conversation, turns, encoded)
         return self._written(record, conversation, turns, encoded)
@@ -216,7 +235,7 @@ class EncodeChat(tokens):
         self, record: Record, conversation: Record, turns: Rendered, encoded: Encoded | EncodedBytes
     ) -> Record:
         ids = encoded.ids if self._most is None else encoded.ids[: self._most]
-        spans = _token_spans(self._labeller.spans(turns, conversation), encoded, self._most)
+        spans = token_spans(self._trained.spans(turns, conversation), encoded, self._most)
         trained = sum(end - start for start, end in spans)
         if not trained:
             raise UnfitRecordError(_NOTHING)
@@ -235,6 +254,18 @@ _NOTHING: Final = "no token is trained: the assistant wrote nothing, its weight 
 # The template has its own rules for the order of turns, and has seen the arguments as they are.
 _RULES: Final = ChatRules(arguments="keep", order="any", unanswered="keep", flatten_text=False)
 _ALONE: Final = frozenset({"role", "content"})
+
+
+def _check_option(contents: SpecialContents, renderer: ChatRenderer) -> None:
+    """Check that tools and documents that are options hold no special token.
+
+    Raises:
+        DefinitionError: They do.
+    """
+    try:
+        contents.check(renderer.defaults)
+    except UnfitRecordError as error:
+        raise DefinitionError(str(error)) from None
 
 
 def _is_plain(message: dict[str, Any]) -> bool:
@@ -264,68 +295,3 @@ def _split(conversation: Record) -> Iterator[Record]:
     for number in assistant_turns(conversation):
         if messages[number].get("weight") != 0:
             yield {**conversation, MESSAGES: messages[: number + 1]}
-
-
-class _Labeller:
-    """Chooses the parts of a text that are trained.
-
-    Args:
-        train: ``assistant``, ``last`` or ``all``.
-        reasoning: Whether reasoning is trained.
-    """
-
-    def __init__(self, train: str, *, reasoning: bool) -> None:
-        self._train, self._reasoning = train, reasoning
-
-    def spans(self, turns: Rendered, conversation: Record) -> list[tuple[int, int]]:
-        """Return the spans that are trained, as start and end in characters, in order.
-
-        Raises:
-            UnfitRecordError: They depend on the turns, and the parts do not have their turns.
-        """
-        if self._train == "all":
-            return [(0, len(turns.text))]
-        messages: Any = conversation[MESSAGES]
-        plain = all(message.get("weight") != 0 for message in messages)
-        if plain and self._train == "assistant" and self._reasoning:
-            return [(part.start, part.end) for part in turns.parts]
-        if any(part.message is None for part in turns.parts):
-            msg = "the template does not tell which turn of the assistant is which, so weights, "
-            raise UnfitRecordError(f"{msg}train='last' and train_reasoning=False cannot be used")
-        trained = [one for one in turns.parts if messages[one.message].get("weight") != 0]
-        last = trained[-1].message if trained else None
-        chosen = [one for one in trained if self._train != "last" or one.message == last]
-        return [span for one in chosen for span in self._without_reasoning(turns, one, messages)]
-
-    def _without_reasoning(
-        self, turns: Rendered, part: Part, messages: list[dict[str, Any]]
-    ) -> list[tuple[int, int]]:
-        reasoning = messages[part.message or 0].get("reasoning_content")
-        text = reasoning.strip() if isinstance(reasoning, str) else ""
-        at = turns.text.find(text, part.start, part.end) if text and not self._reasoning else -1
-        if at < 0:
-            return [(part.start, part.end)]
-        return [(part.start, at), (at + len(text), part.end)]
-
-
-def _token_spans(
-    spans: list[tuple[int, int]], encoded: Encoded | EncodedBytes, most: int | None
-) -> list[list[int]]:
-    """Return the spans of the tokens with a character in a span, as start and end in tokens.
-
-    Args:
-        spans: Spans of characters, in order.
-        encoded: The tokens.
-        most: How many of the tokens are kept; ``None`` for all.
-    """
-    found: list[list[int]] = []
-    for start, end in spans:
-        if start == end:
-            continue
-        first, behind = encoded.covering(start, end)
-        if found and found[-1][1] >= first:
-            first = found.pop()[0]
-        found.append([first, behind])
-    if most is not None:
-        found = [[first, min(behind, most)] for first, behind in found if first < most]
-    return [span for span in found if span[0] < span[1]]

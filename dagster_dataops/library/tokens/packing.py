@@ -10,12 +10,12 @@ import orjson
 
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.tokens.pack_plans import best_fit, pieces_of, wrapped_lengths
+from dagster_dataops.library.tokens.raw_integers import RawIntegers, decoder, joined
 from dagster_dataops.library.tokens.token_counts import tokens
-from dagster_dataops.library.tokens.trained_text import NOT_TRAINED
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.packed_window import PackedWindow
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
-from dagster_dataops.records import Record
+from dagster_dataops.records import NOT_TRAINED, Record, decode
 
 Lists: TypeAlias = tuple[list[Any], ...]  # one list for each column, all of one length
 
@@ -121,6 +121,7 @@ class Pack(tokens):
         self._masked = self._labels if mask_first and strategy == "best_fit" else []
         self._context: OperatorContext | None = None
         self._check_options()
+        self._decoded = decode if strategy == "wrapped" else decoder(self._read)
 
     def _check_options(self) -> None:
         """Check options that depend on each other.
@@ -148,7 +149,20 @@ class Pack(tokens):
     def open(self, context: OperatorContext) -> None:
         self._context = context
 
+    def __dataops_decode__(self, line: bytes) -> Record:
+        """Return the record in a line; integers stay as they are written, if they can."""
+        return self._decoded(line)
+
     def forward_window(self, records: list[Record]) -> list[Record]:
+        rows: list[Any] = [[record.get(column) for column in self._read] for record in records]
+        if all(type(value) is RawIntegers for row in rows for value in row):
+            if self._fits(rows):
+                return self._raw_window(rows)
+            records = [
+                dict(zip(self._read, [one.parsed() for one in row], strict=True)) for row in rows
+            ]
+        elif any(type(value) is RawIntegers for row in rows for value in row):
+            records = [_parsed(record) for record in records]
         try:
             return self._window(records, self._lists)
         except _NoIntegersError:
@@ -176,6 +190,43 @@ class Pack(tokens):
         window += self._packs(sequences)
         self._count(sequences, len(window), cut)
         return window
+
+    def _fits(self, rows: list[list[RawIntegers]]) -> bool:
+        """Return whether the columns of each record have one length, not that of several packs."""
+        most = self._length - len(self._end)
+        return all(
+            first.length <= most and all(one.length == first.length for one in others)
+            for first, *others in rows
+        )
+
+    def _raw_window(self, rows: list[list[RawIntegers]]) -> PackedWindow:
+        """Return the packs of a window of documents that are not parsed, each within a pack."""
+        if self._end:
+            rows = [[ids.followed_by(self._end)] for (ids,) in rows]
+        window = PackedWindow()
+        window.failed = {}
+        window.unused = {place for place, row in enumerate(rows) if not row[0].length}
+        sequences = [row for row in rows if row[0].length]
+        lengths = [row[0].length for row in sequences]
+        window += [
+            self._raw_pack([sequences[place] for place in places]) for places in self._plan(lengths)
+        ]
+        self._count_packs(sum(lengths), len(window), 0)
+        return window
+
+    def _raw_pack(self, members: list[list[RawIntegers]]) -> Record:
+        """Return the record of a pack."""
+        lengths = [member[0].length for member in members]
+        columns = [list(column) for column in zip(*members, strict=True)]
+        for label in self._masked:
+            first, *others = columns[label]
+            columns[label] = [first, *(one.without_first_label() for one in others)]
+        missing = 0 if self._pad is None else self._length - sum(lengths)
+        values = [
+            joined(column).followed_by([self._filler(at)] * missing).fragment()
+            for at, column in enumerate(columns)
+        ]
+        return dict(zip(self._written, values, strict=True)) | self._places(lengths, missing)
 
     def _wrapped(self, documents: list[Lists]) -> list[Record]:
         """Return the joined documents, cut every ``max_tokens``."""
@@ -215,16 +266,18 @@ class Pack(tokens):
     def _packs(self, sequences: list[Lists]) -> list[Record]:
         """Return the packs of sequences, none of which is longer than a pack."""
         lengths = [len(sequence[0]) for sequence in sequences]
-        if self._strategy == "best_fit":
-            plan: Iterable[list[int]] = best_fit(lengths, self._length)
-        else:
-            plan = ([place] for place in range(len(sequences)))
         packs = []
-        for places in plan:
+        for places in self._plan(lengths):
             members = [sequences[place] for place in places]
             joined = [_joined(column) for column in zip(*members, strict=True)]
             packs.append(self._pack(joined, [lengths[place] for place in places]))
         return packs
+
+    def _plan(self, lengths: list[int]) -> Iterable[list[int]]:
+        """Return for each pack the indices of its sequences, which have these lengths."""
+        if self._strategy == "best_fit":
+            return best_fit(lengths, self._length)
+        return ([place] for place in range(len(lengths)))
 
     def _pack(self, columns: list[list[Any]], lengths: list[int]) -> Record:
         """Return the record of a pack.
@@ -247,10 +300,10 @@ class Pack(tokens):
             column.extend([self._filler(at)] * missing)
         return dict(zip(self._written, columns, strict=True)) | self._places(lengths, missing)
 
-    def _filler(self, at: int) -> int | None:
+    def _filler(self, at: int) -> int:
         """Return the value that fills the column of a number."""
         if not at:
-            return self._pad
+            return self._pad or 0
         return NOT_TRAINED if at in self._labels else 0
 
     def _places(self, lengths: list[int], missing: int) -> Record:
@@ -298,15 +351,24 @@ class Pack(tokens):
         return lists
 
     def _count(self, sequences: list[Lists], packs: int, cut: int) -> None:
+        self._count_packs(sum(len(sequence[0]) for sequence in sequences), packs, cut)
+
+    def _count_packs(self, packed: int, packs: int, cut: int) -> None:
         if self._context is None:
             return
-        packed = sum(len(sequence[0]) for sequence in sequences)
         self._context.count(
             packs=packs,
             packed_tokens=packed,
             unused_tokens=packs * self._length - packed,
             cut_tokens=cut,
         )
+
+
+def _parsed(record: dict[str, Any]) -> Any:
+    return {
+        name: value.parsed() if isinstance(value, RawIntegers) else value
+        for name, value in record.items()
+    }
 
 
 class _NoIntegersError(Exception):

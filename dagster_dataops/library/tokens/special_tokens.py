@@ -1,4 +1,4 @@
-"""Special tokens: add them to a tokenizer, and refuse contents that hold their names."""
+"""Special tokens: add them to a tokenizer, and find their names in texts."""
 
 import re
 from collections.abc import Mapping
@@ -6,8 +6,13 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DefinitionError, UnfitRecordError
-from dagster_dataops.library.analysis.tokenizers.tokenization import FILE_ENDING, Encoded, Tokenizer
+from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.analysis.tokenizers.tokenization import (
+    FILE_ENDING,
+    Encoded,
+    EncodedBytes,
+    Tokenizer,
+)
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer as tokenizer_of
 
 
@@ -70,7 +75,7 @@ class _WithSpecialTokens(Tokenizer):
         super().__init__(plain.name)
         self._plain, self._ids = plain, ids
         self._names = {number: name for name, number in ids.items()}
-        self._found = _pattern(ids)
+        self._found = name_pattern(ids)
 
     @override
     def __reduce__(self) -> Any:
@@ -98,10 +103,13 @@ class _WithSpecialTokens(Tokenizer):
             elif piece:
                 part = self._plain.encode_with_offsets(piece)
                 ids.extend(part.ids)
-                places = map(part.place, range(len(part.ids)))
-                offsets.extend((reached + start, reached + end) for start, end in places)
+                offsets.extend((reached + start, reached + end) for start, end in part.places())
             reached = end
         return Encoded(ids, offsets.__getitem__)
+
+    @override
+    def encode_plain(self, text: str) -> Encoded | EncodedBytes:
+        return self._plain.encode_plain(text)
 
     @override
     def decode(self, ids: list[int]) -> str:
@@ -121,37 +129,7 @@ class _WithSpecialTokens(Tokenizer):
         return [encoded.place(number)[0] for number in range(len(encoded.ids))]
 
 
-def _pattern(texts: Mapping[str, int]) -> re.Pattern[str]:
+def name_pattern(texts: Mapping[str, int]) -> re.Pattern[str]:
     """Return the pattern of texts, the longest first, as a group."""
     ordered = sorted(texts, key=len, reverse=True)
     return re.compile(f"({'|'.join(map(re.escape, ordered))})")
-
-
-class SpecialTokenCheck:
-    """Refuses JSON values in which a text holds the name of a special token of a tokenizer."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        names = {name: number for name, number in tokenizer.special.items() if name.strip()}
-        self._found = _pattern(names) if names else None
-
-    def __call__(self, place: str, value: Any) -> None:
-        """Check a value.
-
-        Args:
-            place: Its path, for errors.
-            value: A JSON value.
-
-        Raises:
-            UnfitRecordError: A text in it holds the name of a special token.
-        """
-        if type(value) is str:
-            if self._found is not None and (match := self._found.search(value)) is not None:
-                msg = f"{place} holds the special token {match[0]!r}, which would become one; "
-                raise UnfitRecordError(f"{msg}remove it, or set special_in_content='allow'")
-        elif type(value) is dict:
-            for key, one in value.items():
-                self(place, key)
-                self(f"{place}.{key}", one)
-        elif type(value) is list:
-            for number, one in enumerate(value):
-                self(f"{place}[{number}]", one)

@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Final
 
 from dagster_dataops.library.analysis.tokenizers.tokenization import Tokenizer
-
-NOT_TRAINED: Final = -100
-"""The label of a token that is not trained, as PyTorch and all trainers have it."""
+from dagster_dataops.records import NOT_TRAINED
 
 
 def marked_text(tokenizer: Tokenizer, ids: Sequence[int], labels: Sequence[int]) -> str:

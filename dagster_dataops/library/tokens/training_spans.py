@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
+from dagster_dataops.datasets.chats.chat_record import ASSISTANT, MESSAGES
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.chat.rendering_jinja import Part, Rendered
 from dagster_dataops.library.chat.rendering_record import ChatRenderer
 
-MESSAGES: Final = "messages"
 _OTHERS: Final = (
     "use a template with {% generation %}, split_turns=True, mask='final' for the last turn alone, "
     "or mask='markers' with start_marker and end_marker"
@@ -115,7 +115,7 @@ class TurnFinder:
     def _by_final(self, record: dict[str, Any]) -> Rendered:
         messages = _messages(record)
         last = len(messages) - 1
-        if messages[last]["role"] != "assistant":
+        if messages[last]["role"] != ASSISTANT:
             raise UnfitRecordError(f"{MESSAGES}[{last}] is not of the assistant; nothing to train")
         whole = self._renderer.render(record).text
         return Rendered(whole, [Part(self._start(record, last, whole), len(whole), last)])
@@ -177,7 +177,7 @@ class TurnFinder:
 def assistant_turns(record: dict[str, Any]) -> Iterator[int]:
     """Yield the index of each message of the assistant."""
     for number, message in enumerate(_messages(record)):
-        if message["role"] == "assistant":
+        if message["role"] == ASSISTANT:
             yield number
 
 

@@ -422,6 +422,14 @@ def in_run(operator: Operator, link: RunLink) -> Operator:
     return _changed(copy.copy(operator), link=link, server=server, adopts=adopts)
 
 
+def begun(operator: Operator, started: str) -> None:
+    """Tell an operator that is part of a run when the first attempt of the run began."""
+    link = operator.__dataops__.link
+    if link is not None:
+        facts = link.facts._replace(started=started)
+        _changed(operator, link=link._replace(facts=facts))
+
+
 def keeping_files(operator: Operator, keeper: FileKeeper | None) -> Operator:
     """Return the operator as part of a run that stores the files that it makes.
 

@@ -227,6 +227,7 @@ class RunFacts(NamedTuple):
         input: Path of the input.
         retries_failed: Whether only failed records of an earlier result are processed.
         agent: The number of this agent, from 0, and the number of all agents of the run.
+        started: When the first attempt of the run began.
     """
 
     folder: str
@@ -236,6 +237,7 @@ class RunFacts(NamedTuple):
     input: str
     retries_failed: bool = False
     agent: tuple[int, int] = (0, 1)
+    started: str = ""
 
 
 class RunLink(NamedTuple):
@@ -272,6 +274,8 @@ class OperatorContext:
         retries_failed: Whether only failed records of an earlier result are processed.
         agent: The number of the agent of a cluster that processes the record, from 0, and the
             number of all agents; ``(0, 1)`` without a cluster.
+        started: When the first attempt of the run began, as ISO 8601 with the offset of its time
+            zone. An attempt that resumes another one has the same.
     """
 
     def __init__(
@@ -291,6 +295,7 @@ class OperatorContext:
         self.seed = xxhash.xxh3_64_intdigest(facts.node.encode()) >> 1
         self.retries_failed = facts.retries_failed
         self.agent = facts.agent
+        self.started = facts.started
         self._index_of = index_of
 
     @property

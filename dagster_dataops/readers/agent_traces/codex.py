@@ -105,7 +105,8 @@ class _Reading:
         self._add_call(item, item.get("name"), item.get("arguments"))
 
     def _custom_call(self, item: dict[str, Any]) -> None:
-        self._add_call(item, item.get("name"), {"input": item.get("input")})
+        given = {"input": item["input"]} if "input" in item else item.get("arguments")
+        self._add_call(item, item.get("name"), given)
 
     def _shell_call(self, item: dict[str, Any]) -> None:
         self._add_call(item, "local_shell", item.get("action"))
@@ -141,7 +142,8 @@ class _Reading:
         parts: list[dict[str, Any]] = []
         for one in content:
             kind = block_type(one)
-            if kind in _TEXTS and isinstance(one.get("text"), str):
+            has_text = isinstance(one, dict) and isinstance(one.get("text"), str)
+            if has_text and (kind is None or kind in _TEXTS):
                 parts.append({"type": "text", "text": one["text"]})
             elif kind == "input_image" and isinstance(one.get("image_url"), str):
                 parts.append({"type": "image_url", "image_url": {"url": one["image_url"]}})

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from dagster_dataops.readers.agent_traces import claude_code, codex
+from dagster_dataops.readers.agent_traces import claude_code, codex, gemini_cli
 from dagster_dataops.readers.agent_traces.claude_code import claude_code_sessions
 from dagster_dataops.readers.agent_traces.codex import codex_sessions
+from dagster_dataops.readers.agent_traces.gemini_cli import gemini_cli_sessions
 from dagster_dataops.readers.agent_traces.message_sessions import (
     DROID,
     HERMES,
@@ -22,6 +23,7 @@ HARNESSES: Final[Mapping[str, Callable[..., Iterator[Session]]]] = {
     PI: pi_sessions,
     DROID: droid_sessions,
     HERMES: hermes_sessions,
+    gemini_cli.HARNESS: gemini_cli_sessions,
 }
 
 
@@ -34,6 +36,7 @@ def _harness_of_line(line: Mapping[str, Any]) -> str | None:
     kind, message = str(line.get("type")), line.get("message")
     has_message = isinstance(message, dict) and "role" in message
     signs = {
+        gemini_cli.HARNESS: {"sessionId", "projectHash"} <= line.keys(),
         HERMES: isinstance(line.get("messages"), list) and {"id", "source"} <= line.keys(),
         codex.HARNESS: (isinstance(line.get("payload"), dict) and "type" in line)
         or (kind == "message" and "role" in line and isinstance(line.get("content"), list)),

@@ -63,6 +63,8 @@ class SessionCursor(FileCursor):
         """Return the lines, and whether the last one is not complete: a session may be running."""
         with self.location.opened() as opened:
             content = opened.read_all()
+        if (whole := _whole_object(content)) is not None:
+            return [whole], False
         numbered = list(enumerate(content.split(b"\n"), 1))
         lines: list[Line] = []
         for number, line in numbered:
@@ -76,6 +78,17 @@ class SessionCursor(FileCursor):
                 place = f"{self.location.path}, line {number}"
                 raise StreamSourceError(place, _without_content(error)) from None
         return lines, False
+
+
+def _whole_object(content: bytes) -> Line | None:
+    """Return the object of a file that holds one on several lines; ``None`` for another file."""
+    first, _, rest = content.strip().partition(b"\n")
+    if first.strip() != b"{" or not rest:
+        return None
+    try:
+        return decode(content)
+    except ValueError:
+        return None
 
 
 def _without_content(error: ValueError) -> str:
@@ -115,8 +128,9 @@ def read_agent_traces(  # noqa: PLR0913 - the options of files
     message are one text: of the assistant with an empty line between them, else on lines.
 
     The files are those of Claude Code (``~/.claude/projects``), Codex (``~/.codex/sessions``), Pi
-    (``~/.pi/agent/sessions``), Droid (``~/.factory/sessions``) and exports of Hermes, one session
-    in each line. Of a session with several branches, that of the last line is read. A session that
+    (``~/.pi/agent/sessions``), Droid (``~/.factory/sessions``), Gemini CLI (``~/.gemini/tmp``, also
+    its older ``*.json`` with ``pattern="*.json*"``) and exports of Hermes, one session in each
+    line. Of a session with several branches, that of the last line is read. A session that
     grows gives another record when it is read again; the others stay the same, so that
     ``_reuse_outcomes`` keeps their results. Files without messages give no record.
 
@@ -126,8 +140,8 @@ def read_agent_traces(  # noqa: PLR0913 - the options of files
 
     Args:
         path: A folder, a list of files or a pattern, also as URLs; see `read_jsonl`.
-        harness: ``claude_code``, ``codex``, ``pi``, ``droid`` or ``hermes``; by default it is
-            recognized by the first lines.
+        harness: ``claude_code``, ``codex``, ``pi``, ``droid``, ``hermes`` or ``gemini_cli``; by
+            default it is recognized by the first lines.
         sidechains: Whether the messages of other agents of Claude Code, in a file of the session or
             in one of its own, are left out (``drop``), or become ``records``, with
             ``metadata.sidechain``.

@@ -1,6 +1,6 @@
 """The columns of Arrow tables, and the conversion of their rows to records."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -40,6 +40,7 @@ class RecordColumns:
         missing: Texts that become ``None`` in columns of texts; ``nan``, ``inf`` and ``-inf``, in
             any case, stand for these numbers, too.
         parse_json: Whether values of Arrow's JSON type become what they say; else they stay texts.
+        conversions: Conversions of columns that differ from those of their types.
 
     Raises:
         StreamSourceError: A column is missing, occurs twice, or cannot be converted to JSON.
@@ -53,8 +54,9 @@ class RecordColumns:
         missing: Collection[str] = (),
         *,
         parse_json: bool = False,
+        conversions: Mapping[str, Conversion] | None = None,
     ) -> None:
-        self._path = path
+        self._path, self._given = path, conversions or {}
         self._conversion_of = partial(conversion_of, parse_json=parse_json)
         self._missing = frozenset(missing)
         self._missing_numbers = frozenset(one.lower() for one in missing)
@@ -68,7 +70,8 @@ class RecordColumns:
 
     def _column(self, field: pa.Field) -> _Column:
         try:
-            return _Column(field, self._conversion_of(field.type), may_hold_floats(field.type))
+            conversion = self._given.get(field.name) or self._conversion_of(field.type)
+            return _Column(field, conversion, may_hold_floats(field.type))
         except TypeError as error:
             reason = (
                 f"column {field.name!r} is {field.type}, and {error} cannot be converted to JSON; "

@@ -19,6 +19,7 @@ from dagster_dataops.readers.arrow.arrow_columns import RecordColumns
 from dagster_dataops.readers.arrow.arrow_files import ParquetCursor, ParquetFiles
 from dagster_dataops.readers.huggingface.hub_conventions import split_files
 from dagster_dataops.readers.huggingface.hub_errors import DENIED, shown, status_of
+from dagster_dataops.readers.huggingface.media_columns import media_columns
 from dagster_dataops.streams.files.file_stages import FileCursor
 from dagster_dataops.streams.files.listing import natural_key
 from dagster_dataops.streams.files.locations import Location
@@ -62,6 +63,11 @@ class HubSplit:
     revision: str
     split: str
     config: str | None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The address of the dataset."""
+        return (f"hf://datasets/{self.repo}",)
 
     def locations(self) -> list[Location]:
         """Return the files, in natural order.
@@ -207,13 +213,18 @@ def _listed(names: Iterable[str]) -> str:
 
 
 class _HubCursor(ParquetCursor):
-    """Read row groups, and parse the texts of columns of JSON."""
+    """Read row groups; parse the texts of columns of JSON, and make files of images and such."""
 
     @override
     def columns(self, schema: pa.Schema) -> RecordColumns:
         stage = self.stage
         return RecordColumns(
-            self.location.path, schema, stage.columns, stage.missing, parse_json=True
+            self.location.path,
+            schema,
+            stage.columns,
+            stage.missing,
+            parse_json=True,
+            conversions=media_columns(schema),
         )
 
 

@@ -38,8 +38,10 @@ def read_huggingface(
     or filtered datasets.
 
     Values are converted to JSON as in `read_parquet`, but texts of the feature ``Json`` are parsed,
-    as in ``dataset[0]``. Images and audio are not decoded: they come
-    as stored, ``{"bytes": …, "path": …}`` with base64.
+    as in ``dataset[0]``. Images, audio, videos and other files of a dataset become a `File`, also
+    in lists: a run stores it by its content, and its record holds the reference. Of a value with a
+    path alone the record holds the reference to that path. ``export.HuggingFace`` and
+    ``export.HuggingFaceHub`` write them with ``features={"image": "image"}``.
 
     Args:
         dataset: A ``datasets.Dataset``, for example one split from ``load_dataset``; the folder of

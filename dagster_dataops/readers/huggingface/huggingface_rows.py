@@ -14,6 +14,7 @@ from typing_extensions import override
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.readers.arrow.arrow_columns import UNREADABLE, RecordColumns
+from dagster_dataops.readers.huggingface.media_columns import media_columns
 from dagster_dataops.streams.core.stage import BlockwiseCursor, SourceStage
 
 _ROWS: Final = 1000  # converted to records at once
@@ -81,7 +82,14 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
             table = dataset[self.first_index : self.first_index + _ROWS]
             if columns is None:
                 schema, chosen = table.schema, self.columns
-                columns = RecordColumns(self.place, schema, chosen, self.missing, parse_json=True)
+                columns = RecordColumns(
+                    self.place,
+                    schema,
+                    chosen,
+                    self.missing,
+                    parse_json=True,
+                    conversions=media_columns(dataset.features.arrow_schema),
+                )
             first = self.first_index
             for begin, records in columns.good_rows(
                 table, partial(self._row, first), self.counter.settle

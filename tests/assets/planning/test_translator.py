@@ -14,7 +14,8 @@ from dagster_dataops import DataOpsTranslator, assets, data, data_register, pipe
 from dagster_dataops.assets.launchpad.config_schema import config_field
 from dagster_dataops.assets.metadata.code_references import code_references, source_place
 from dagster_dataops.assets.planning.descriptions import described
-from dagster_dataops.assets.planning.translator import options_table, shown_options
+from dagster_dataops.assets.planning.translator import options_table
+from dagster_dataops.operators.definition.shown_options import shown_options
 from dagster_dataops.operators.secrets.secret_names import is_secret
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
 from tests.registries import OperatorRegistry

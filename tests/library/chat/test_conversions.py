@@ -1,11 +1,13 @@
 import copy
 import json
+from typing import Any
 
 import pytest
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from tests.each import each
+from tests.execution.helpers import run_over
 from tests.library.adversarial import HOSTILE, SCRIPTS
 
 USER = {"role": "user", "content": "a"}
@@ -230,3 +232,33 @@ def test_a_request_comes_back_as_it_was(case) -> None:
     messages = data.chat.ToMessages().forward(copy.deepcopy(request))
     converted = getattr(data.chat, name)().forward(copy.deepcopy(messages))
     assert converted == request
+
+
+def test_results_of_parallel_calls_may_be_one_turn(tmp_path) -> None:
+    def calls(count: int) -> dict[str, Any]:
+        listed = [{"name": f"f{number}", "arguments": {}} for number in range(count)]
+        return {"from": "function_call", "value": json.dumps(listed)}
+
+    def result(text: str, **more: Any) -> dict[str, Any]:
+        return {"from": "observation", "value": text, **more}
+
+    turns = [
+        {"from": "human", "value": "a"},
+        calls(2), result("1"), result("2"), {"from": "gpt", "value": "b"},
+        {"from": "human", "value": "c"}, calls(1), result("3"), {"from": "gpt", "value": "c"},
+    ]  # fmt: skip
+    operator = data.chat.ToShareGPT(separator="\n")
+    report = run_over(tmp_path, operator, [{"conversations": turns}])
+
+    (written,) = report.dataset
+    texts = [one["value"] for one in written["conversations"] if one["from"] == "observation"]
+    assert texts == ["1\n2", "3"]
+    assert [one["from"] for one in written["conversations"][:5]] == [
+        "human", "function_call", "observation", "gpt", "human",
+    ]  # fmt: skip
+    assert report.manifest.counts == {"lost/borders_of_results": 1}
+    kept = data.chat.ToShareGPT().forward({"conversations": turns})["conversations"]
+    assert [one["value"] for one in kept if one["from"] == "observation"] == ["1", "2", "3"]
+    turns[2] = result("1", name="f0")
+    with pytest.raises(UnfitRecordError, match="cannot hold name"):
+        operator.forward({"conversations": turns})

@@ -21,6 +21,7 @@ import pytest
 
 from dagster_dataops import data
 from dagster_dataops.errors import DataOpsError
+from dagster_dataops.library.chat.tagged_templates import with_tags
 from tests.each import each
 
 FILE = Path(__file__).with_name("published_templates.jsonl")
@@ -62,3 +63,37 @@ def test_there_are_cases_of_errors_and_of_texts() -> None:
 
     assert len({case["template"] for case in texts}) > 60
     assert len(CASES) - len(texts) > 40
+
+
+@each("name", ["qwen3", "qwen3_5_think", "qwen3_5_nothink", "glm4moe", "nemotron_3_nano"])
+def test_a_template_with_tags_writes_the_same_texts(
+    name: str, templates: Mapping[str, str]
+) -> None:
+    text = templates[name]
+    tagged = with_tags(text + "\n")
+    assert tagged is not None
+    exact = {"on_loss": "drop", "now": "2026-01-02T03:04:05"}
+    render, again = data.chat.Render(text, **exact), data.chat.Render(tagged, **exact)
+    encode = data.tokens.EncodeChat("bytes", text, mask="patched", text_key="text", **exact)
+    shown = 0
+    for case in CASES:
+        record = {"messages": case["messages"]}
+        try:
+            expected = render.forward(record)["text"]
+        except DataOpsError:
+            with pytest.raises(DataOpsError):
+                again.forward(record)
+            continue
+        assert again.forward(record)["text"] == expected
+        try:
+            written = encode.forward(record)
+        except DataOpsError:  # nothing of the assistant
+            continue
+        assert written["text"] == expected
+        said = [one for one in case["messages"] if one["role"] == "assistant"]
+        last = [one for one in said if one.get("weight") != 0][-1]
+        if isinstance(content := last.get("content"), str) and content.strip():
+            trained = encode.marked_text(written).rpartition("[[")[2].partition("]]")[0]
+            assert content.rpartition("</think>")[2].strip() in trained
+            shown += 1
+    assert shown > 3

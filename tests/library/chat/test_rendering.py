@@ -1,3 +1,4 @@
+import json
 import pickle
 
 import pytest
@@ -6,6 +7,7 @@ from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from tests.execution.helpers import node, run, write_input
 from tests.library.adversarial import HOSTILE, SCRIPTS
+from tests.nodes import ResumePolicy
 
 MARKS = {"bos_token": "<s>", "eos_token": "</s>"}
 RECORD = {
@@ -167,14 +169,48 @@ def test_arguments_have_the_form_that_the_template_shows(how: str, form: str) ->
         "tool_calls": [CALL | {"function": {"name": "tide", "arguments": '{"port": "X"}'}}]
     }
     as_text = {"messages": [CALLING["messages"][0], texts, *CALLING["messages"][2:]]}
-    assert data.chat.Render(template)._renderer.arguments == {"default": form}
-    assert rendered(CALLING, template=template) == rendered(as_text, template=template)
-    assert '{"port": "X"}' in rendered(as_text, template=template)
-    for record, kept in ((CALLING, {"port": "X"}), (as_text, '{"port": "X"}')):
-        text = rendered(
-            record, template=SHOWING.replace("SHOWN", "is string"), arguments="keep", on_loss="drop"
-        )
-        assert f"tide{isinstance(kept, str)};" in text
+    auto = {"template": template, "arguments": "auto"}
+    assert data.chat.Render(**auto)._renderer.arguments == {"default": form}
+    assert rendered(CALLING, **auto) == rendered(as_text, **auto)
+    assert '{"port": "X"}' in rendered(as_text, **auto)
+    for record, is_text in ((CALLING, False), (as_text, True)):
+        text = rendered(record, template=SHOWING.replace("SHOWN", "is string"), on_loss="drop")
+        assert f"tide{is_text};" in text
+
+
+@pytest.mark.parametrize(
+    ("how", "arguments", "form"),
+    [(" + ''", {"port": "X"}, "text"), (".items()", '{"port": "X"}', "object")],
+)
+def test_a_template_that_fails_on_the_form_of_arguments_says_so(how, arguments, form) -> None:
+    template = SHOWING.replace(" SHOWN", how)
+    call = {"function": {"name": "tide", "arguments": arguments}}
+    turn = {"role": "assistant", "content": "", "tool_calls": [call]}
+    record = {"messages": [CALLING["messages"][0], turn]}
+    found = f"the arguments of calls as {form}: set arguments='auto'"
+    with pytest.raises(UnfitRecordError, match=found):
+        rendered(record, template=template)
+    assert "X" in rendered(record, template=template, arguments="auto")
+    plain = {"messages": [CALLING["messages"][0]]}
+    with pytest.raises(UnfitRecordError, match="refused the conversation at line 1: no$"):
+        rendered(plain, template=template + "{{ raise_exception('no') }}")
+
+
+@pytest.mark.parametrize("value", ["X", 'a "b" c', "Öé\n", "\\"])
+def test_arguments_that_are_encoded_twice_are_shown_and_counted(tmp_path, value: str) -> None:
+    arguments = json.dumps({"port": value})
+    call = {"id": "c1", "function": {"name": "tide", "arguments": arguments}}
+    turn = {"role": "assistant", "content": "", "tool_calls": [call]}
+    record = {"messages": [CALLING["messages"][0], turn]}
+    template = SHOWING.replace("SHOWN", "| tojson")
+
+    dataset = write_input(tmp_path / "input.jsonl", [record] * 2)
+    report = run(data.chat.Render(template), dataset, node(tmp_path))
+
+    assert report.manifest.counts == {"lost/encoded_twice": 2}
+    assert json.dumps(arguments, ensure_ascii=False) in next(iter(report.dataset))["text"]
+    once = run(data.chat.Render(template, arguments="auto"), dataset, node(tmp_path / "auto"))
+    assert not once.manifest.counts
 
 
 def test_arguments_that_are_no_object_are_an_error() -> None:
@@ -183,7 +219,7 @@ def test_arguments_that_are_no_object_are_an_error() -> None:
         turn = {"role": "assistant", "content": "", "tool_calls": [call]}
         record = {"messages": [CALLING["messages"][0], turn]}
         with pytest.raises(UnfitRecordError, match=rf"function\.arguments.*{found}"):
-            rendered(record, template=SHOWING.replace("SHOWN", "| tojson"))
+            rendered(record, template=SHOWING.replace("SHOWN", "| tojson"), arguments="auto")
 
 
 def test_options_that_exclude_each_other() -> None:
@@ -207,3 +243,31 @@ def test_options_that_exclude_each_other() -> None:
 def test_the_time_is_fixed() -> None:
     template = "{{ strftime_now('%d %B %Y %H') }}"
     assert rendered(template=template, now="2026-01-02T03:04:05") == "02 January 2026 03"
+
+
+@pytest.mark.parametrize("mode", ["single", "process"])
+@pytest.mark.parametrize("encodes", [False, True])
+def test_the_time_of_a_run_is_that_of_its_first_attempt(tmp_path, mode: str, encodes: bool) -> None:
+    template = (
+        "{{ strftime_now('%Y-%m-%d %H:%M:%S.%f%z') }}{% generation %}{{ messages[-1].content }}"
+        "{% endgeneration %}{% if fails is defined %}{{ raise_exception('no') }}{% endif %}"
+    )
+    options = {"now": "run", "on_loss": "drop", "_concurrency_mode": mode}
+    if encodes:
+        operator = data.tokens.EncodeChat("bytes", template, text_key="text", **options)
+    else:
+        operator = data.chat.Render(template, **options)
+    records = [{**RECORD, "chat_template_kwargs": {"fails": 1} if n % 2 else {}} for n in range(6)]
+    assert len(operator.forward(records[0])["text"]) == len("2026-01-02 03:04:05.000000+0000Ho")
+
+    first = run(operator, write_input(tmp_path / "a.jsonl", records), node(tmp_path), run="first")
+    folder = node(tmp_path)
+    again = run(
+        operator, write_input(tmp_path / "a.jsonl", records), folder,
+        run="second", resume=ResumePolicy.FAILED_RECORDS,
+    )  # fmt: skip
+    other = run(operator, write_input(tmp_path / "a.jsonl", records), node(tmp_path, "other"))
+
+    texts = [{one["text"] for one in report.dataset} for report in (first, again, other)]
+    assert [len(one) for one in texts] == [1, 1, 1]
+    assert texts[0] == texts[1] != texts[2]

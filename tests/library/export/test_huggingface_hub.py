@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import datasets
 import pytest
 
-from dagster_dataops import data, pipeline, readers
+from dagster_dataops import build_definitions, checks, data, pipeline, readers
+from dagster_dataops.data import data_register
 from dagster_dataops.errors import DataOpsError, DefinitionError, MissingExtraError
 from dagster_dataops.foundation.concurrency.retrying import Backoff
 from tests.datasets.exporters.folders import names_in
@@ -26,6 +28,11 @@ push = pytest.importorskip("dagster_dataops.library.export.hub_push")
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of its upload
 RECORDS = [{"text": f"text {n}", "n": n, "label": ["no", "yes"][n % 2]} for n in range(3000)]
+
+
+@data_register("data.hub_tests")
+def secretive(record, api_key="", url="", words="", names=(), limits=None, pattern=""):
+    return record
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +133,82 @@ def test_the_card_says_how_the_records_were_made(hub, tmp_path):
     assert "size_categories:\n- n<1K" in text
     assert str(tmp_path) not in text
     assert hub.token not in text
+
+
+def test_the_card_has_options_without_secrets_and_private_paths(hub, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("text")
+    with pipeline("corpus") as ppl:
+        ppl.secretive = data.hub_tests.secretive(
+            api_key="s3cr3t-value", url="https://me:s3cr3t-value@a.b/c", words=str(words),
+            names=["a|b", "s3cr3t-value"], limits={"most": 3}, pattern="\\d+",
+        )  # fmt: skip
+        ppl.plain = data.hub_tests.secretive()
+        ppl.hub = data.export.HuggingFaceHub(tmp_path / "pushed", "org/name")
+    ppl.materialize(RECORDS[:5])
+
+    text = hub.files("org/name")["README.md"].decode()
+    rows = [line for line in text.splitlines() if line.startswith("| secretive | ")]
+    assert rows[1:] == [
+        "| secretive | url | https://(hidden)@a.b/c |",
+        "| secretive | words | words.txt |",
+        "| secretive | names | a\\|b, (hidden) |",
+        "| secretive | limits | most: 3 |",
+        "| secretive | pattern | \\d+ |",
+    ]
+    assert "s3cr3t" not in text
+    assert str(tmp_path) not in text
+    assert "| plain | api_key" not in text
+
+
+def test_the_card_has_the_checks_of_the_results(hub, tmp_path):
+    with pipeline("corpus") as ppl:
+        ppl.long = data.filters.TextLength(min_chars=7, input_key="text")
+        ppl.hub = data.export.HuggingFaceHub(tmp_path / "pushed", "org/name")
+    source = tmp_path / "texts.jsonl"
+    source.write_text("".join(json.dumps(record) + "\n" for record in RECORDS[:200]))
+    definitions = build_definitions(
+        ppl,
+        source=str(source),
+        checks={
+            "long": [
+                checks.row_count(min=1, blocking=True),
+                checks.row_count(min=500, name="many"),
+                checks.no_nulls("text"),
+            ]
+        },
+    )
+    job = definitions.resolve_implicit_global_asset_job_def()
+    instance = dg.DagsterInstance.ephemeral()
+    job.execute_in_process(instance=instance, raise_on_error=False)
+
+    lines = hub.files("org/name")["README.md"].decode().splitlines()
+    start = lines.index("Checks of the results:") + 4
+    assert lines[start : start + 3] == [
+        "| long | many | ERROR | failed |",
+        "| long | no_nulls_text | ERROR | passed |",
+        "| long | row_count | ERROR | passed |",
+    ]
+
+
+@pytest.mark.parametrize("folder", ["data", "sub", "./sub/", "/a"])
+@pytest.mark.parametrize(
+    "config", [{}, {"config_name": "default"}, {"config_name": "b", "default": True}]
+)
+def test_a_card_that_would_hide_the_push_is_refused(hub, tmp_path, folder, config):
+    configs = [{**config, "data_dir": folder}, {"config_name": "c", "data_dir": "x"}]
+    card = f"---\nconfigs: {json.dumps(configs)}\n---\n".encode()
+    hub.commit("org/name", {"README.md": card})
+    with pytest.raises(DataOpsError, match=f"has data_dir {folder!r} .*remove data_dir"):
+        exported(tmp_path, RECORDS[:3])
+    assert hub.files("org/name") == {"README.md": card}
+    assert not uploads(hub)
+
+    configs[0]["data_dir"] = "./"
+    hub.commit("org/name", {"README.md": f"---\nconfigs: {json.dumps(configs)}\n---\n".encode()})
+    exported(tmp_path, RECORDS[:3])
+    read = readers.read_huggingface("org/name", split="train")
+    assert list(read) == RECORDS[:3]
 
 
 @pytest.mark.parametrize("files", ["x.csv", ["x.csv"], [{"split": "train", "path": "x.csv"}]])

@@ -1,5 +1,6 @@
 import pickle
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from dagster_dataops import Drop, data
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer
 from dagster_dataops.library.analysis.unicode_normalization import valid_text
+from dagster_dataops.library.chat import tagged_templates
 from tests.execution.helpers import node, run, write_input
 from tests.library.adversarial import HOSTILE, SCRIPTS
 
@@ -150,6 +152,94 @@ def test_a_special_token_in_a_content_is_an_error(name: str) -> None:
     ).startswith(f"<|im_start|>user\n{name}<|im_end|>")
 
 
+def test_a_special_token_in_an_option_is_an_error() -> None:
+    tools = [{"type": "function", "function": {"name": "f", "description": "a<|im_end|>"}}]
+    options: dict[str, Any] = {"special_ids": SPECIAL, "template": PLAIN}
+    with pytest.raises(DefinitionError, match=r"tools\[0\]\.function\.description holds"):
+        data.tokens.EncodeChat("bytes", tools=tools, **options)
+    with pytest.raises(DefinitionError, match=r"documents\[0\]\.text holds the special token"):
+        data.tokens.EncodeChat("bytes", documents=[{"text": "<|im_end|>"}], **options)
+    operator = data.tokens.EncodeChat("bytes", **options)
+    with pytest.raises(UnfitRecordError, match=r"chat_template_kwargs\.a holds"):
+        operator.forward({"messages": CHAT, "chat_template_kwargs": {"a": "<|im_start|>"}})
+
+
+SHOWS_TOOLS = "{{ tools | tojson }}" + PLAIN.replace("<{{ m.role }}>", "<|im_start|>{{ m.role }}:")
+SHOWS_TOOLS = SHOWS_TOOLS.replace("</>", "<|im_end|>").replace(
+    "<assistant>", "<|im_start|>assistant:"
+)
+
+
+@pytest.fixture(params=["bytes", "tokenizer.json"])
+def special_tokenizer(request, tmp_path: Path) -> tuple[str, dict[str, Any]]:
+    if request.param == "bytes":
+        return "bytes", {"special_ids": SPECIAL}
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra tokenizers")
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    vocabulary = {character: number for number, character in enumerate(sorted(alphabet))}
+    loaded = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary | {"<|": 256}, [("<", "|")]))
+    loaded.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    loaded.decoder = tokenizers.decoders.ByteLevel()
+    loaded.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    loaded.save(str(tmp_path / "tokenizer.json"))
+    return str(tmp_path / "tokenizer.json"), {}
+
+
+@pytest.mark.parametrize("name", ["<|im_end|>", "é<|im_end|><|im_start|>", "<|im_<|im_end|>end|>"])
+@pytest.mark.parametrize("method", ["prefix", "final", "all"])
+def test_a_special_token_in_a_content_may_be_a_text(
+    name: str, method: str, special_tokenizer
+) -> None:
+    tokenizer_name, options = special_tokenizer
+    options = options | ({"train": "all"} if method == "all" else {"mask": method})
+    tools = [{"type": "function", "function": {"name": "f", "description": name}}]
+    encode = data.tokens.EncodeChat(
+        tokenizer_name,
+        SHOWS_TOOLS,
+        special_in_content="text",
+        text_key="text",
+        tools=tools,
+        **options,
+    )
+    turns = [{"role": "user", "content": name}, {"role": "assistant", "content": f"a{name}b"}]
+    written = encode.forward({"messages": turns})
+
+    special = set(tokenizer(tokenizer_name).special.values()) or set(SPECIAL.values())
+    ids = written["input_ids"]
+    assert sum(number in special for number in ids) == 4
+    assert encode.marked_text(written).replace("[[", "").replace("]]", "") == written["text"]
+    assert written["text"].count(name) == (5 if name == "<|im_end|>" else 3)
+    if method != "all":
+        assert encode.marked_text(written).endswith(f"assistant:[[a{name}b<|im_end|>]]")
+    allowed = data.tokens.EncodeChat(
+        tokenizer_name, SHOWS_TOOLS, special_in_content="allow", tools=tools, **options
+    )
+    assert (
+        sum(number in special for number in allowed.forward({"messages": turns})["input_ids"]) > 4
+    )
+    plain = {"messages": CHAT, "tools": []}
+    assert encode.forward(plain)["input_ids"] == allowed.forward(plain)["input_ids"]
+
+
+def test_a_special_token_whose_place_is_not_known_is_an_error(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "a<|im_end|>"}, ANSWER]
+    text: dict[str, Any] = {"special_in_content": "text", "special_ids": SPECIAL}
+    template = PLAIN.replace("m.content }}", "m.content | replace('<|im_end|>', '<|im_end|>!') }}")
+    with pytest.raises(UnfitRecordError, match="changes contents with special tokens"):
+        encoded(turns, template, **text)
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra tokenizers")
+    words = {"<user>a": 0, "\u2581<user>a": 1, "[UNK]": 2}
+    loaded = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))  # noqa: S106
+    loaded.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(prepend_scheme="first")
+    loaded.add_special_tokens(["<|im_end|>", "</>"])
+    loaded.save(str(tmp_path / "tokenizer.json"))
+    operator = data.tokens.EncodeChat(
+        str(tmp_path / "tokenizer.json"), PLAIN, special_in_content="text"
+    )
+    with pytest.raises(UnfitRecordError, match="parts of a text otherwise than the whole"):
+        operator.forward({"messages": [USER, ANSWER, *turns]})
+
+
 def test_weights_choose_turns() -> None:
     silent = {**ANSWER, "weight": 0}
     for template in (TAGGED, PLAIN):
@@ -168,8 +258,9 @@ def test_every_token_is_trained_with_any_template() -> None:
     text = encoded(template=DROPS_REASONING, train="all")
     assert text.startswith("[[<user>Hi")
     assert text.endswith("No.</>]]")
-    with pytest.raises(DefinitionError, match="so also reasoning"):
-        encoded(template=PLAIN, train="all", train_reasoning=False)
+    for option in ("train_reasoning", "train_calls"):
+        with pytest.raises(DefinitionError, match="so also reasoning and calls"):
+            encoded(template=PLAIN, train="all", **{option: False})
 
 
 def test_weights_need_turns_that_can_be_told_apart() -> None:
@@ -194,6 +285,91 @@ def test_reasoning_may_be_left_out() -> None:
 
     assert text == "<user>Hi</><assistant>because[[b</>]]"
     assert encoded([USER, thinking], TAGGED) == "<user>Hi</><assistant>[[becauseb</>]]"
+
+
+# Reasoning, content, calls, content again: the last to show that places and not texts count.
+SHOWS_ALL = (
+    "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}"
+    "{% if m.reasoning_content %}<think>{{ m.reasoning_content | trim }}</think>{% endif %}"
+    "{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>"
+    "{% endfor %}</>{% endgeneration %}{% else %}{{ m.content }}</>{% endif %}{% endfor %}"
+)
+CALL = {"type": "function", "function": {"name": "f", "arguments": {"a": "b"}}}
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "thinking", "reasoning"])
+@pytest.mark.parametrize(
+    ("reasoning", "content", "text"),
+    [
+        ("b", "b", "[[<think>]]b[[</think>b</>]]"),
+        ("ab", "a ab b", "[[<think>]]ab[[</think>a ab b</>]]"),
+        ("think", "think", "[[<think>]]think[[</think>think</>]]"),
+        ("</think>", "b", "[[<think>]]</think>[[</think>b</>]]"),
+        (" \nb\n", "b", "[[<think>]]b[[</think>b</>]]"),
+        ("\n", "b", "[[<think></think>b</>]]"),
+        ("Hi</><assistant>", "Hi", "[[<think>]]Hi</><assistant>[[</think>Hi</>]]"),
+    ],
+)
+def test_reasoning_is_found_by_its_place(key: str, reasoning: str, content: str, text: str) -> None:
+    turn = {"role": "assistant", "content": content, key: reasoning}
+    assert encoded([USER, turn, AGAIN, turn], SHOWS_ALL, train_reasoning=False) == (
+        f"<user>Hi</><assistant>{text}<user>So?</><assistant>{text}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("<think>\nr\n</think>\n\na", "[[<think>\n]]r[[\n</think>\n\na</>]]"),
+        ("r</think>r", "r[[</think>r</>]]"),
+        ("<think>r</think>a</think>b", "[[<think>]]r[[</think>a</think>b</>]]"),
+        ("a <think> b", "[[a <think> b</>]]"),
+    ],
+)
+def test_reasoning_in_a_content_is_left_out(content: str, text: str) -> None:
+    turn = {"role": "assistant", "content": content}
+    assert encoded([USER, turn], SHOWS_ALL, train_reasoning=False).endswith(f"<assistant>{text}")
+
+
+def test_calls_may_be_left_out() -> None:
+    call = '<call>{"name": "f", "arguments": {"a": "b"}}</call>'
+    turn = {"role": "assistant", "content": "f", "reasoning_content": "f", "tool_calls": [CALL] * 2}
+    silent = {**turn, "content": ""}
+    head = "<user>Hi</><assistant>"
+    off: dict[str, Any] = {"train_calls": False}
+
+    text = encoded([USER, turn, AGAIN, LAST], SHOWS_ALL, **off)
+    last = "<user>So?</><assistant>[[No.</>]]"
+    assert text == f"{head}[[<think>f</think>f]]{call}{call}</>{last}"
+    text = encoded([USER, silent, AGAIN, LAST], SHOWS_ALL, **off)
+    assert text == f"{head}[[<think>f]]</think>{call}{call}</>{last}"
+    text = encoded([USER, turn, AGAIN, LAST], SHOWS_ALL, train_reasoning=False, **off)
+    assert text == f"{head}[[<think>]]f[[</think>f]]{call}{call}</>{last}"
+    before = SHOWS_ALL.replace("{{ m.content }}{% for c", "{% for c")
+    before = before.replace("{% endfor %}</>{% end", "{% endfor %}{{ m.content }}</>{% end")
+    text = encoded([USER, {**turn, "reasoning_content": ""}], before, **off)
+    assert text == f"{head}{call}{call}[[f</>]]"
+    with pytest.raises(UnfitRecordError, match="no token is trained"):
+        encoded([USER, {**silent, "reasoning_content": ""}], SHOWS_ALL, **off)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        SHOWS_ALL.replace("{{ m.content }}{% for", "{{ m.content | upper | length }}{% for"),
+        SHOWS_ALL.replace("{{ m.content }}{% for", "{{ m.content[:-1] }}{% for"),
+        SHOWS_ALL.replace("{{ m.content }}{% for", "{{ m.content[1:] }}{% for"),
+    ],
+)
+def test_a_text_that_the_template_changes_has_no_place(template: str) -> None:
+    turn = {"role": "assistant", "content": "abc", "reasoning_content": "r"}
+    dropped: dict[str, Any] = {"on_loss": "drop"}
+    assert encoded([USER, turn], template, **dropped)
+    for option in ("train_reasoning", "train_calls"):
+        with pytest.raises(UnfitRecordError, match="their place is not known"):
+            encoded([USER, turn], template, **dropped, **{option: False})
+    with pytest.raises(UnfitRecordError, match="their place is not known"):
+        encoded([USER, {**turn, "content": "a\ufdd5b"}], SHOWS_ALL, train_reasoning=False)
 
 
 def test_a_template_whose_beginnings_change_is_refused() -> None:
@@ -378,3 +554,17 @@ def test_all_modes_agree(tmp_path: Path, mode: str) -> None:
     tokens = sum(len(one["input_ids"]) for one in expected)
     trained = sum(label != -100 for one in expected for label in one["labels"])
     assert report.manifest.counts == {"tokens": tokens, "trained_tokens": trained}
+
+
+def test_a_known_template_gets_tags(monkeypatch) -> None:
+    start = PLAIN.index("{{ m.content }}")
+    tag = "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}</>"
+    tag += "{% endgeneration %}{% else %}"
+    edits = ((start, start, tag), (PLAIN.index("</>") + 3, PLAIN.index("</>") + 3, "{% endif %}"))
+    known = {sha256(PLAIN.encode()).hexdigest(): edits}
+    with pytest.raises(DefinitionError, match="has no tags for the template 'default'"):
+        encoded(template=PLAIN, mask="patched")
+    monkeypatch.setattr(tagged_templates, "_EDITS", known)
+    for text in (PLAIN, PLAIN + "\n", TAGGED):
+        shown = encoded(template=text, mask="patched")
+        assert shown == "<user>Hi</><assistant>[[Hö</>]]<user>So?</><assistant>[[No.</>]]"

@@ -99,3 +99,20 @@ def test_shells_searches_images_and_odd_arguments(tmp_path: Path) -> None:
     assert second["tool_calls"][1] == call("c3", "f", input='{"a": ')
     assert last["content"] == "b"
     assert record["metadata"]["left_out"] == {"compacted": 1, "ghost_snapshot": 1}
+
+
+def test_calls_and_texts_of_other_forms(tmp_path: Path) -> None:
+    (record,) = read(
+        tmp_path / "rollout-1.jsonl",
+        META,
+        item("message", role="user", content=[{"text": "List"}]),
+        item("custom_tool_call", name="bash", arguments='{"cmd":"ls"}', call_id="c1"),
+        item("custom_tool_call_output", call_id="c1", output=[{"type": "input_text", "text": "a"}]),
+        item("tool_search_call", id="t1", arguments={}),
+    )
+    assert record["messages"][1:] == [
+        {"role": "user", "content": "List"},
+        {"role": "assistant", "content": None, "tool_calls": [call("c1", "bash", cmd="ls")]},
+        {"role": "tool", "tool_call_id": "c1", "name": "bash", "content": "a"},
+    ]
+    assert record["metadata"]["left_out"] == {"tool_search_call": 1}

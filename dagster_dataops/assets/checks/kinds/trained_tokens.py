@@ -14,12 +14,11 @@ from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.assets.metadata.training_metadata import samples
 from dagster_dataops.errors import ConfigurationError, DefinitionError, MissingExtraError
 from dagster_dataops.foundation.quantities import counted, percentage
-from dagster_dataops.records import Record
+from dagster_dataops.records import NOT_TRAINED, Record
 
 if TYPE_CHECKING:
     from dagster_dataops.library.analysis.tokenizers.tokenization import Tokenizer
 
-_NOT_TRAINED: Final = -100
 _STEPS: Final = 1000  # shares of records are counted in steps of 1/1000
 _RATIO: Final = {"type": "number", "minimum": 0, "maximum": 1}
 
@@ -135,7 +134,7 @@ class _Labels(RecordInspector):
             self._count(ids, labels)
 
     def _count(self, ids: list[Any], labels: list[Any]) -> None:
-        trained = len(labels) - labels.count(_NOT_TRAINED)
+        trained = len(labels) - labels.count(NOT_TRAINED)
         self._tokens += len(ids)
         self._trained += trained
         self._longest = max(self._longest, len(ids))
@@ -203,10 +202,10 @@ def _fault(ids: Any, labels: Any, keys: tuple[str, str]) -> tuple[str, Any] | No
             return f"{key} is no list of integers", value
     if len(ids) != len(labels):
         return f"{len(ids)} ids, {len(labels)} labels", ""
-    if all(label == _NOT_TRAINED for label in labels):
+    if all(label == NOT_TRAINED for label in labels):
         return "no token is trained", ids
     pairs = enumerate(zip(ids, labels, strict=True))
-    wrong = next((at for at, (one, label) in pairs if label not in {one, _NOT_TRAINED}), None)
+    wrong = next((at for at, (one, label) in pairs if label not in {one, NOT_TRAINED}), None)
     if wrong is None:
         return None
-    return f"label {wrong} is neither the id nor {_NOT_TRAINED}", labels[wrong]
+    return f"label {wrong} is neither the id nor {NOT_TRAINED}", labels[wrong]

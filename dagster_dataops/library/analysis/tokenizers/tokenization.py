@@ -52,6 +52,10 @@ class Encoded(NamedTuple):
         first = bisect_right(numbers, start, key=lambda number: place(number)[1])
         return first, bisect_left(numbers, end, first, key=lambda number: place(number)[0])
 
+    def places(self) -> list[tuple[int, int]]:
+        """Return start and end, in characters, of each token."""
+        return list(map(self.place, range(len(self.ids))))
+
 
 class EncodedBytes(NamedTuple):
     """The tokens of a text, each of which is a sequence of its bytes.
@@ -81,6 +85,12 @@ class EncodedBytes(NamedTuple):
             end = start + length
         first = bisect_right(self.ends, start)
         return first, min(bisect_left(self.ends, end, first) + 1, len(self.ids))
+
+    def places(self) -> list[tuple[int, int]]:
+        """Return start and end, in characters, of each token."""
+        starts = [0, *self.ends][:-1]
+        lengths = [end - start for start, end in zip(starts, self.ends, strict=True)]
+        return _character_offsets(self.text, lengths)
 
 
 class Tokenizer(ABC):
@@ -112,6 +122,14 @@ class Tokenizer(ABC):
         Raises:
             DefinitionError: The tokenizer has no ids.
         """
+
+    def encode_plain(self, text: str) -> Encoded | EncodedBytes:
+        """Return what `encode_with_offsets` does, with names of special tokens as plain text.
+
+        Raises:
+            DefinitionError: The tokenizer has no ids.
+        """
+        return self.encode_with_offsets(text)
 
     @abstractmethod
     def decode(self, ids: list[int]) -> str:
@@ -275,6 +293,18 @@ class _FromFile(Tokenizer):
                 return EncodedBytes(ids, valid, ends)
         encoded = self._untrimmed.encode(valid, add_special_tokens=False)
         return Encoded(encoded.ids, encoded.token_to_chars)
+
+    @override
+    def encode_plain(self, text: str) -> Encoded:
+        encoded = self._without_special.encode(valid_text(text), add_special_tokens=False)
+        return Encoded(encoded.ids, encoded.token_to_chars)
+
+    @cached_property
+    def _without_special(self) -> Any:
+        """The tokenizer, which encodes the names of special tokens as text."""
+        copy = type(self._untrimmed).from_str(self._untrimmed.to_str())
+        copy.encode_special_tokens = True
+        return copy
 
     @cached_property
     def _token_bytes(self) -> TokenBytes | None:
