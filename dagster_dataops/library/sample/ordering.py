@@ -1,6 +1,6 @@
 """``sample.Sort`` and ``sample.GroupBy``: put records into another order."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -54,8 +54,12 @@ class Sort(sample):
         with TemporaryDirectory(prefix="dataops-sort-") as folder:
             by_key = ExternalSort(Path(folder), self._max_bytes)
             for record in records:
-                by_key.add(sort_key(self._columns, record, reverse=self._reverse), encode(record))
+                by_key.add(self._key_of(record), encode(record))
             yield from map(decode_own, by_key.data())
+
+    def _key_of(self, record: Record) -> bytes:
+        values = [sort_value(column, record) for column in self._columns]
+        return b"".join([ordered_key(value, reverse=self._reverse) for value in values])
 
 
 class GroupBy(sample):
@@ -112,17 +116,14 @@ class GroupBy(sample):
         return {**found, self._output_key: records}
 
 
-def sort_key(columns: Sequence[FieldKey], record: Record, *, reverse: bool) -> bytes:
-    """Return the sort key of the values in some columns; missing values come last.
+def sort_value(column: FieldKey, record: Record) -> str | float | None:
+    """Return the value in a column to sort by; ``None`` if it is missing.
 
     Raises:
-        TypeError: A value is neither a number nor a text.
+        TypeError: It is neither a number nor a text.
     """
-    keys = []
-    for column in columns:
-        try:
-            keys.append(ordered_key(column.value(record), reverse=reverse))
-        except TypeError as error:
-            msg = f"{column.name!r} has {error}"
-            raise TypeError(msg) from None
-    return b"".join(keys)
+    value = column.value(record)
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    msg = f"{column.name!r} has a {type(value).__name__}: {value!r:.60}; sort by numbers or texts"
+    raise TypeError(msg)

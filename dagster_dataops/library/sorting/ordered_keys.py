@@ -1,7 +1,7 @@
 """Keys as bytes that are ordered as the values are: numbers, then texts, then missing values."""
 
 import struct
-from typing import Any, Final
+from typing import Final
 
 _POSITIVE: Final = struct.Struct(">BdH")
 _NEGATIVE: Final = struct.Struct(">Bd")
@@ -14,29 +14,23 @@ _MIDDLE: Final = 1 << 15
 _INVERTED: Final = bytes(range(255, -1, -1))
 
 
-def ordered_key(value: Any, *, reverse: bool) -> bytes:
+def ordered_key(value: str | float | None, *, reverse: bool) -> bytes:
     """Return the bytes of a number or a text; ``None`` and NaN come last.
 
-    Numbers are compared exactly, also integers with floats; texts by code points. No key is the
-    beginning of another one, so keys of several columns are joined.
+    Numbers are compared exactly, also integers of 64 bits with floats; texts by code points. No key
+    is the beginning of another one, so keys of several columns are joined.
 
     Args:
         value: The value.
         reverse: Whether the largest value comes first, and texts before numbers.
-
-    Raises:
-        TypeError: It is neither a number nor a text.
     """
     if isinstance(value, str):
         text = value.encode(errors="surrogatepass").replace(b"\0", b"\0\xff")
         key = b"".join((_IS_TEXT, text, _TEXT_END))
     elif value is None or value != value:  # noqa: PLR0124 - NaN
         return _MISSING
-    elif isinstance(value, (int, float)):
-        key = _number_key(value)
     else:
-        msg = f"a {type(value).__name__}: {value!r:.60}; sort by numbers or texts"
-        raise TypeError(msg)
+        key = _number_key(value)
     return key.translate(_INVERTED) if reverse else key
 
 
