@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from dagster_dataops.library.sample.ordering import sort_value
 from dagster_dataops.library.sample.splitting import RecordHash, sample
 from dagster_dataops.library.sorting.canonical_form import canonical
 from dagster_dataops.library.sorting.ordered_keys import ordered_key
-from dagster_dataops.library.sorting.ranking import Ranking, first_of_groups
+from dagster_dataops.library.sorting.ranking import Ranking, first_of_groups, first_of_values
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.records import Record
 
@@ -24,6 +23,9 @@ class _Groups:
 
     def __init__(self, key: Keys | None) -> None:
         self._columns = [] if key is None else list(map(FieldKey, key_list("group_key", key)))
+
+    def __bool__(self) -> bool:
+        return bool(self._columns)
 
     def of(self, record: Record) -> str:
         if not self._columns:
@@ -89,16 +91,21 @@ class TopK(sample):
         self._column, self._groups, self._reverse = FieldKey(sort_key), _Groups(group_key), reverse
         self._max_bytes = max_memory_mb << 20
 
-    def sketch(self, record: Record) -> list[Any]:
-        return [sort_value(self._column, record), self._groups.of(record)]
+    def sketch(self, record: Record) -> Any:
+        value = sort_value(self._column, record)
+        return [value, self._groups.of(record)] if self._groups else value
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
-        key = partial(ordered_key, reverse=self._reverse)
-        ranked = ((bytes.fromhex(group), key(value)) for value, group in sketches)
-        if self._number.count is not None:
-            return first_of_groups(ranked, self._number.count, scratch, self._max_bytes)
-        ranking = Ranking(ranked, scratch, self._max_bytes)
-        return ranking.first(lambda _, size: self._number.of(size))
+        reverse, count, limit = self._reverse, self._number.count, self._max_bytes
+        if count is not None and not self._groups:
+            return first_of_values(sketches, count, scratch, limit, reverse=reverse)
+        pairs = sketches if self._groups else ((value, "") for value in sketches)
+        ranked = (
+            (bytes.fromhex(group), ordered_key(value, reverse=reverse)) for value, group in pairs
+        )
+        if count is not None:
+            return first_of_groups(ranked, count, scratch, limit)
+        return Ranking(ranked, scratch, limit).first(lambda _, size: self._number.of(size))
 
 
 class Reservoir(sample):

@@ -5,7 +5,7 @@ from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import orjson
 import xxhash
@@ -116,6 +116,9 @@ class GroupBy(sample):
         return {**found, self._output_key: records}
 
 
+_SORTED: Final = frozenset({str, int, float, bool, type(None)})
+
+
 def sort_value(column: FieldKey, record: Record) -> str | float | None:
     """Return the value in a column to sort by; ``None`` if it is missing.
 
@@ -123,7 +126,7 @@ def sort_value(column: FieldKey, record: Record) -> str | float | None:
         TypeError: It is neither a number nor a text.
     """
     value = column.value(record)
-    if value is None or isinstance(value, (str, int, float)):
-        return value
+    if type(value) in _SORTED:
+        return value  # type: ignore[no-any-return]
     msg = f"{column.name!r} has a {type(value).__name__}: {value!r:.60}; sort by numbers or texts"
     raise TypeError(msg)

@@ -5,6 +5,7 @@ from typing import Final
 
 _POSITIVE: Final = struct.Struct(">BdH")
 _NEGATIVE: Final = struct.Struct(">Bd")
+_MAGNITUDE: Final = struct.Struct(">d")
 _REST: Final = struct.Struct(">H")
 _IS_NEGATIVE, _IS_POSITIVE, _IS_TEXT = 1, 2, b"\x03"
 _MISSING: Final = b"\xff"
@@ -32,6 +33,24 @@ def ordered_key(value: str | float | None, *, reverse: bool) -> bytes:
     else:
         key = _number_key(value)
     return key.translate(_INVERTED) if reverse else key
+
+
+def value_of(key: bytes, *, reverse: bool) -> str | float | None:
+    """Return the number or text of a key of `ordered_key`, where bytes may follow.
+
+    ``None`` stands also for numbers beyond 2^53, whose keys may be those of several integers.
+    """
+    key = key.translate(_INVERTED) if reverse else key
+    if key.startswith(_IS_TEXT):
+        text = key[1 : key.index(_TEXT_END)].replace(b"\0\xff", b"\0")
+        return text.decode(errors="surrogatepass")
+    if key[0] not in {_IS_NEGATIVE, _IS_POSITIVE}:
+        return None
+    magnitude = key[1:9].translate(_INVERTED) if key[0] == _IS_NEGATIVE else key[1:9]
+    (near,) = _MAGNITUDE.unpack(magnitude)
+    if near > _EXACT:
+        return None
+    return float(-near if key[0] == _IS_NEGATIVE else near)
 
 
 def _number_key(value: float) -> bytes:

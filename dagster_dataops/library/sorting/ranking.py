@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from dagster_dataops.library.sorting.external_sort import Entry, ExternalSort
+from dagster_dataops.library.sorting.ordered_keys import ordered_key, value_of
 from dagster_dataops.library.sorting.spill_lists import BitArray
 
 Ranked: TypeAlias = tuple[bytes, bytes]
@@ -14,6 +15,11 @@ Ranked: TypeAlias = tuple[bytes, bytes]
 No key is the beginning of another one. Equal keys are in input order.
 """
 
+Value: TypeAlias = str | float | None
+
+_NUMBERS: Final = frozenset({int, float})
+_TEXTS: Final = frozenset({str})
+_BLOCK_VALUES: Final = 4096
 _POSITION_BYTES: Final = 8
 _OBJECT_BYTES: Final = 64  # of an entry in memory, besides its content
 _GROUP_BYTES: Final = 400  # of a group in memory, besides its entries
@@ -38,6 +44,42 @@ def first_of_groups(
         if heads.size > max_bytes // 2 and heads.cut() > max_bytes // 4:
             return _first_by_files(heads, numbered, end, scratch, max_bytes)
     return _marked(end, chain.from_iterable(heads.groups()))
+
+
+def first_of_values(
+    values: Iterator[Value], most: int, scratch: Path, max_bytes: int, *, reverse: bool
+) -> Iterator[bool]:
+    """Yield for each value whether it is one of the first ``most``; see `ordered_key`.
+
+    Most values are compared in blocks, as they are. Other arguments are those of `first_of_groups`.
+    """
+    heads, start = _Heads(most), 1
+    while block := list(islice(values, _BLOCK_VALUES)):
+        numbered = _hopeful(block, start, heads.limit(reverse=reverse), reverse=reverse)
+        heads.extend(
+            [
+                ordered_key(value, reverse=reverse) + at.to_bytes(_POSITION_BYTES)
+                for at, value in numbered
+            ]
+        )
+        start += len(block)
+        if heads.size > max_bytes // 2 and heads.cut() > max_bytes // 4:
+            rest = ((b"", ordered_key(value, reverse=reverse)) for value in values)
+            return _first_by_files(heads, rest, start - 1, scratch, max_bytes)
+    return _marked(start - 1, chain.from_iterable(heads.groups()))
+
+
+def _hopeful(
+    block: list[Value], start: int, limit: Value, *, reverse: bool
+) -> Iterable[tuple[int, Value]]:
+    """Yield position and value of those that may come before the limit."""
+    numbered = enumerate(block, start)
+    alike = _TEXTS if isinstance(limit, str) else _NUMBERS
+    if limit is None or not alike.issuperset(map(type, block)):
+        return numbered
+    if reverse:
+        return [one for one in numbered if one[1] > limit]  # type: ignore[operator]
+    return [one for one in numbered if one[1] < limit]  # type: ignore[operator]
 
 
 def _first_by_files(
@@ -84,14 +126,20 @@ class _Heads:
 
     def add(self, group: bytes, entry: bytes) -> None:
         limit = self._limits.get(group)
-        if limit is not None and entry > limit:
-            return
+        if limit is None or entry < limit:
+            self._add(group, [entry])
+
+    def extend(self, entries: list[bytes]) -> None:
+        """Add entries of the group ``b""``."""
+        self._add(b"", entries)
+
+    def _add(self, group: bytes, added: list[bytes]) -> None:
         entries = self._groups.get(group)
         if entries is None:
             entries = self._groups[group] = []
             self.size += _GROUP_BYTES
-        entries.append(entry)
-        self.size += len(entry) + _OBJECT_BYTES
+        entries += added
+        self.size += sum(map(len, added)) + _OBJECT_BYTES * len(added)
         if len(entries) > 2 * self.most:
             self._cut(group, entries)
 
@@ -101,6 +149,11 @@ class _Heads:
         self.size -= sum(map(len, entries[self.most :]))
         self.size -= _OBJECT_BYTES * (len(entries) - self.most)
         del entries[self.most :]
+
+    def limit(self, *, reverse: bool) -> Value:
+        """Return the value that later ones have to pass if there is one group of `ordered_key`."""
+        entry = self._limits.get(b"")
+        return value_of(entry, reverse=reverse) if entry else None
 
     def cut(self) -> int:
         """Keep the first entries of each group alone; return the size after that."""
