@@ -19,13 +19,15 @@ from dagster_dataops.records import Record
 
 
 class _Groups:
-    """Returns the group of a record as a text: a hex digest of some columns; empty for one group."""
+    """Returns the group of a record as a text: a hex digest of some columns; empty for one group.
+
+    Attributes:
+        several: Whether there are columns.
+    """
 
     def __init__(self, key: Keys | None) -> None:
         self._columns = [] if key is None else list(map(FieldKey, key_list("group_key", key)))
-
-    def __bool__(self) -> bool:
-        return bool(self._columns)
+        self.several = bool(self._columns)
 
     def of(self, record: Record) -> str:
         if not self._columns:
@@ -93,13 +95,13 @@ class TopK(sample):
 
     def sketch(self, record: Record) -> Any:
         value = sort_value(self._column, record)
-        return [value, self._groups.of(record)] if self._groups else value
+        return [value, self._groups.of(record)] if self._groups.several else value
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
         reverse, count, limit = self._reverse, self._number.count, self._max_bytes
-        if count is not None and not self._groups:
+        if count is not None and not self._groups.several:
             return first_of_values(sketches, count, scratch, limit, reverse=reverse)
-        pairs = sketches if self._groups else ((value, "") for value in sketches)
+        pairs = sketches if self._groups.several else ((value, "") for value in sketches)
         ranked = (
             (bytes.fromhex(group), ordered_key(value, reverse=reverse)) for value, group in pairs
         )
