@@ -60,8 +60,7 @@ class ExternalSort:
         entry = b"".join((key, _NUMBER.pack(self._added), data, _KEY_LENGTH.pack(len(key))))
         self._entries.append(entry)
         size = len(entry)
-        if size > self._largest:
-            self._largest = size
+        self._largest = max(self._largest, size)
         self._bytes += size + _OBJECT_BYTES
         if self._bytes >= self._max_bytes:
             self._spill()
@@ -71,7 +70,8 @@ class ExternalSort:
         length_of, number_of = _KEY_LENGTH.unpack_from, _NUMBER.unpack_from
         for entry in self._sorted():
             (end,) = length_of(entry, len(entry) - 4)
-            yield Entry(entry[:end], *number_of(entry, end), entry[end + 8 : -4])
+            (number,) = number_of(entry, end)
+            yield Entry(entry[:end], number, entry[end + 8 : -4])
 
     def data(self) -> Iterator[bytes]:
         """Yield the data of the sorted entries."""
@@ -133,7 +133,7 @@ def _merged(runs: Iterable[Path]) -> Iterator[bytes]:
 
 
 def _merged_blocks(runs: Iterable[Iterator[list[bytes]]]) -> Iterator[list[bytes]]:
-    left = [(block, run) for run in runs if (block := next(run, None))]
+    left = [(block, run) for run in runs if (block := next(run, []))]
     while left:
         limit = min(block[-1] for block, _ in left)
         ready: list[bytes] = []
@@ -141,7 +141,7 @@ def _merged_blocks(runs: Iterable[Iterator[list[bytes]]]) -> Iterator[list[bytes
         for block, run in left:
             end = bisect_right(block, limit)
             ready += block[:end]
-            rest = block[end:] or next(run, None)
+            rest = block[end:] or next(run, [])
             if rest:
                 unfinished.append((rest, run))
         left = unfinished

@@ -28,7 +28,7 @@ def ordered_key(value: str | float | None, *, reverse: bool) -> bytes:
     if isinstance(value, str):
         text = value.encode(errors="surrogatepass").replace(b"\0", b"\0\xff")
         key = b"".join((_IS_TEXT, text, _TEXT_END))
-    elif value is None or value != value:  # noqa: PLR0124 - NaN
+    elif value is None or value != value:
         return _MISSING
     else:
         key = _number_key(value)

@@ -83,13 +83,14 @@ def _hopeful(
 
 
 def _first_by_files(
-    heads: "_Heads", records: Iterator[Ranked], end: int, scratch: Path, max_bytes: int
+    heads: "_Heads", records: Iterator[Ranked], before: int, scratch: Path, max_bytes: int
 ) -> Iterator[bool]:
-    """Return the choice of `first_of_groups`; ``end`` records are in ``heads``, which is emptied."""
+    """Return the choice of `first_of_groups`, after ``before`` records are in ``heads``."""
     length, entries = heads.group_length, ExternalSort(scratch, max_bytes // 2)
     for entry in heads.emptied():
         entries.add(entry, b"")
-    for end, (group, key) in enumerate(records, end + 1):
+    end = before
+    for end, (group, key) in enumerate(records, before + 1):
         entries.add(b"".join((group, key, end.to_bytes(_POSITION_BYTES))), b"")
     by_group = groupby((entry.key for entry in entries), lambda key: key[:length])
     return _marked(end, chain.from_iterable(islice(keys, heads.most) for _, keys in by_group))

@@ -26,7 +26,9 @@ def first(records: list[tuple[bytes, bytes]], most: Any) -> list[bool]:
 
 
 @given(
-    records=st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.binary(min_size=1, max_size=1))),
+    records=st.lists(
+        st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.binary(min_size=1, max_size=1))
+    ),
     most=st.integers(0, 5),
     max_bytes=LIMITS,
 )
