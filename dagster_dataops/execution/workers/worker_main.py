@@ -48,6 +48,7 @@ from dagster_dataops.execution.workers.standard_streams import (
     receive_streams,
 )
 from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_threads
+from dagster_dataops.foundation.concurrency.gpus import VISIBLE
 from dagster_dataops.foundation.places.bucket import location_of
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable, close_readable, state_of
@@ -73,6 +74,7 @@ class Assignment:
         checks_input: Whether spans carry a checksum of their input.
         heartbeat: Descriptor of the shared memory with the current record; -1 for none.
         bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
+        gpus: `CUDA_VISIBLE_DEVICES` of the worker; empty to leave it as it is.
     """
 
     input: str
@@ -82,6 +84,13 @@ class Assignment:
     checks_input: bool
     heartbeat: int = -1
     bucket: tuple[Any, ...] = ()
+    gpus: str = ""
+
+
+def see_gpus(assignment: Assignment) -> None:
+    """Let this process see the GPUs of a run alone; before the operator is loaded."""
+    if assignment.gpus:
+        os.environ[VISIBLE] = assignment.gpus
 
 
 def serve(
@@ -312,12 +321,14 @@ def _serve_next(
         connection.send_bytes(protocol.pack(Kind.STALE))
         return False
     importlib.invalidate_caches()  # there may be new files
+    fields = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
+    assignment = Assignment(**fields)
+    see_gpus(assignment)
     operator = _received(connection, payload)
     if operator is None:
         return False
     modules.take_note(began)
-    fields = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
-    stopped = serve(connection, Assignment(**fields), operator, termination)
+    stopped = serve(connection, assignment, operator, termination)
     modules.take_note(began)  # modules that were imported during the run
     return stopped and surroundings() == before
 

@@ -86,7 +86,7 @@ def _first_by_files(
     heads: "_Heads", records: Iterator[Ranked], before: int, scratch: Path, max_bytes: int
 ) -> Iterator[bool]:
     """Return the choice of `first_of_groups`, after ``before`` records are in ``heads``."""
-    length, entries = heads.group_length, ExternalSort(scratch, max_bytes // 2)
+    length, entries = heads.group_length, ExternalSort(scratch, max_bytes // 4)
     for entry in heads.emptied():
         entries.add(entry, b"")
     end = before
