@@ -163,6 +163,7 @@ class Checkpoint:
         table: The settled spans.
         resumed_records: Number of records that earlier runs settled.
         resumed_from: These runs.
+        synced: Whether settled records of this run may survive a power loss.
     """
 
     def __init__(
@@ -187,6 +188,7 @@ class Checkpoint:
         self._sync_fault: StorageError | None = None
         self._closed = False
         self._journal = open_journal(self.folder / "journal")
+        self.synced = not self._journal.on_disk
         self._flush_seconds = max(flush_seconds, self._journal.least_seconds)
         self._journal.attempt(content.attempt_entry())
         self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
@@ -278,6 +280,7 @@ class Checkpoint:
         with self._syncing:
             if self._closed:
                 return
+            self.synced = True
             dirty, self._dirty = self._dirty, set()
             self._journal.sync(segment_path(self.folder, number) for number in dirty)
             if self._journal.on_disk:

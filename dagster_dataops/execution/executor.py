@@ -106,6 +106,7 @@ class OperatorExecutor:
                 f"finished publishing the result of run {late.run}, which had been cut short"
             )
         found = existing(folder.checkpoints)
+        attempt.continues = bool(found)
         for text in notes_on(folder, [content for content in found if content.foreign]):
             attempt.note(text)
         found = [content for content in found if not content.foreign]
@@ -221,7 +222,8 @@ def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
         attempt.checkpoint.check_synced()  # the syncs ran while the result was composed
         attempt.checkpoint.close()
     attempt.lock.check()
-    return commit(attempt.folder, manifest, attempt.lock.publishing)
+    settled = attempt.continues or (attempt.checkpoint is not None and attempt.checkpoint.synced)
+    return commit(attempt.folder, manifest, attempt.lock.publishing, settled=settled)
 
 
 def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:

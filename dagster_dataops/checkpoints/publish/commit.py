@@ -6,6 +6,10 @@ place. After a later crash, the next run in the folder finishes the publication.
 synced between these steps: after a power loss, any name that was changed since the last sync may be
 old or new.
 
+Two syncs are left out where such names do no harm. A manifest tells whether the draft beside it is
+its result; so both names are synced at once if there is no other draft. And where a power loss can
+take nothing, neither an earlier result nor settled records, the names of drafts are not synced.
+
 A node with named outputs publishes the results of all of them: each has a manifest of its own, and
 the manifest of the node is the last.
 """
@@ -38,7 +42,13 @@ def _at_once(files: Mapping[Path, Path], manifest: bytes) -> AbstractContextMana
     return nullcontext()
 
 
-def commit(folder: NodeFolder, manifest: Manifest, publishing: Publishing = _at_once) -> Manifest:
+def commit(
+    folder: NodeFolder,
+    manifest: Manifest,
+    publishing: Publishing = _at_once,
+    *,
+    settled: bool = True,
+) -> Manifest:
     """Put the drafts in place and remove every checkpoint of the node.
 
     A complete draft of the manifest means that the other drafts are complete and durable, and that
@@ -48,6 +58,7 @@ def commit(folder: NodeFolder, manifest: Manifest, publishing: Publishing = _at_
         folder: Of the node.
         manifest: Of the drafts.
         publishing: As `Claim.publishing`.
+        settled: Whether checkpoints of the node may hold records that survive a power loss.
 
     Returns:
         The published manifest. If the file in place has the same bytes, it is kept, and the
@@ -56,8 +67,11 @@ def commit(folder: NodeFolder, manifest: Manifest, publishing: Publishing = _at_
     keep_other_versions(folder)
     with storage(folder.path, "publish the result"):
         manifest = _without_equal_drafts(folder, manifest)
-        _sync_folders(folder, manifest)  # the names of the drafts
-    write_draft(folder.manifest, manifest.to_bytes())
+        alone = _is_only_draft(manifest)
+        if not alone:
+            _sync_folders(folder, manifest)  # the names of the drafts
+        in_place = folder.manifest.exists() or folder.result.exists()
+    write_draft(folder.manifest, manifest.to_bytes(), sync_name=settled or in_place or not alone)
     with publishing(published_files(folder, manifest), manifest.to_bytes()):
         _finish(folder, manifest)
     return manifest
@@ -119,6 +133,17 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
             return replace(manifest, modified_ns=found[1].modified_ns)
         outputs[name] = {**outputs[name], "modified_ns": found[1].modified_ns}
     return replace(manifest, outputs=outputs)
+
+
+def _is_only_draft(manifest: Manifest) -> bool:
+    """Return whether the result is the only draft beside that of the manifest."""
+    return not (
+        manifest.failed
+        or manifest.mapped
+        or manifest.outputs
+        or manifest.artefact
+        or manifest.parted
+    )
 
 
 def _sync_folders(folder: NodeFolder, manifest: Manifest) -> None:

@@ -1,7 +1,7 @@
 """Which GPUs of this machine each worker process gets, in a run without a cluster."""
 
 import math
-from typing import Final
+from typing import Final, TypeGuard
 
 from dagster_dataops.errors import ClusterError
 from dagster_dataops.foundation.concurrency.gpus import LOOKED_FOR, visible_gpus
@@ -35,23 +35,27 @@ def gpus_of_workers(operator: str, settings: ResolvedSettings) -> tuple[str, ...
         raise ClusterError("(none)", reason)
     gpus = visible_gpus()
     if each < 1:
-        return tuple(gpu for gpu in gpus for _ in range(round(1 / each))) or _none(asks, each, gpus)
-    starts = range(0, len(gpus) - int(each) + 1, int(each))
-    return tuple(",".join(gpus[at : at + int(each)]) for at in starts) or _none(asks, each, gpus)
+        shares = [gpu for gpu in gpus for _ in range(round(1 / each))]
+    else:
+        count = round(each)
+        starts = range(0, len(gpus) - count + 1, count)
+        shares = [",".join(gpus[at : at + count]) for at in starts]
+    if not shares:
+        raise ClusterError("(none)", _too_few(asks, each, gpus))
+    return tuple(shares)
 
 
-def _is_share(value: object) -> bool:
+def _is_share(value: object) -> TypeGuard[float]:
     """Return whether a value is a whole number from 1 on, or 1/n."""
-    if type(value) not in {int, float} or not 0 < value < math.inf:  # type: ignore[operator]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
         return False
-    parts = value if value >= 1 else 1 / value  # type: ignore[operator]
-    return math.isclose(parts, round(parts))  # type: ignore[arg-type]
+    parts = value if value >= 1 else 1 / value
+    return math.isclose(parts, round(parts))
 
 
-def _none(asks: str, each: float, gpus: list[str]) -> tuple[str, ...]:
+def _too_few(asks: str, each: float, gpus: list[str]) -> str:
     found = f"{counted(len(gpus), 'GPUs')} ({', '.join(gpus)})" if gpus else "no GPU"
-    reason = (
+    return (
         f"{asks}, and a worker takes {each:g} while this machine shows {found}; looked for "
         f"{LOOKED_FOR}. Set CUDA_VISIBLE_DEVICES, remove _agents, or set config.cluster"
     )
-    raise ClusterError("(none)", reason)

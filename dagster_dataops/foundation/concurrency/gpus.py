@@ -26,7 +26,7 @@ def visible_gpus(devices: Path = _DEVICES) -> list[str]:
     if chosen is not None:
         return _until_invalid(chosen.split(","))
     with suppress(OSError, subprocess.SubprocessError):
-        listed = subprocess.run(
+        listed = subprocess.run(  # noqa: S603 - a fixed command
             _COMMAND, capture_output=True, check=True, text=True, timeout=_COMMAND_SECONDS
         )
         return listed.stdout.split()

@@ -46,7 +46,7 @@ def seen(folder: Path) -> Counter[str]:
         ("0,1", 0.5, ["0", "0", "1", "1"]),
     ],
 )
-def test_each_worker_sees_gpus_of_its_own(  # noqa: PLR0913 - one row of the table
+def test_each_worker_sees_gpus_of_its_own(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     spawned: bool,
@@ -100,7 +100,11 @@ def test_workers_with_gpus_serve_no_other_run(
 @pytest.mark.parametrize(
     ("visible", "agents", "message"),
     [
-        ("", {"num_gpus": 1}, r"has no cluster, and a worker takes 1 while .* shows no GPU; looked"),
+        (
+            "",
+            {"num_gpus": 1},
+            r"no cluster, and a worker takes 1 while .* shows no GPU; looked",
+        ),
         ("0", {"num_gpus": 2}, r"takes 2 while this machine shows 1 GPU \(0\); looked for CUDA_"),
         ("0", {"num_gpus": 0}, r"no cluster: set cluster= .* or config.cluster. Without a cluster"),
         ("0", {"num_gpus": 1.5}, r"can only be \{'num_gpus': n\}"),
