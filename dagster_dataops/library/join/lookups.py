@@ -60,9 +60,10 @@ class Lookup(JoinOperator, join):
     """Add the columns of a table to the records with its keys.
 
     Reads ``on``, and writes ``columns`` of the table. ``table`` is a list of records, the path of a
-    jsonl file, or an artefact of ``join.Table`` with the same key. The first two are held in
-    memory, up to ``max_memory_mb`` MB. The content of the file counts: if it
-    is replaced, the result is made again.
+    jsonl file, or an artefact of ``join.Table`` with the same key. Each process holds the first two
+    in memory, up to ``max_memory_mb`` MB: the size of the file and 24 bytes for each row. An
+    artefact is read from disk. The content of the file counts: if it is replaced, the result is
+    made again.
 
     ``on``, ``right_on`` (the key of the table), ``duplicates``, ``columns`` and ``suffix`` as in
     `Merge`, with the table as the right side. ``how="left"`` keeps every record, ``"inner"`` and
@@ -75,7 +76,7 @@ class Lookup(JoinOperator, join):
         table: Records, the path of a jsonl file, or an artefact of ``join.Table``.
         right_on: Key of the table; ``None`` for the same names.
         how: Which records stay: ``left``, ``inner``, ``semi`` or ``anti``.
-        max_memory_mb: Most MB of a table that is held in memory.
+        max_memory_mb: Most MB of a table that each process holds in memory.
     """
 
     def __init__(self, table: Given, *args: Any, **kwargs: Any) -> None:

@@ -28,19 +28,19 @@ class Merge(JoinOperator, join):
     record whose key is missing or ``null`` matches nothing.
 
     ``how="left"`` keeps every left record; ``"inner"`` those with a match; ``"outer"`` every left
-    record, then the right records without a match; ``"semi"`` left records with a match, and
-    ``"anti"`` those without, both unchanged. ``duplicates`` says what happens if several right
-    records have the key of a left one: ``"error"`` fails, ``"first"`` and ``"last"`` take one,
-    ``"all"`` makes a record of each.
+    record, then the right records without a match, in their order; ``"semi"`` left records with a
+    match, and ``"anti"`` those without, both unchanged. ``duplicates`` says what happens if several
+    right records have the key of a left one: ``"error"`` fails, ``"first"`` and ``"last"`` take
+    one, ``"all"`` makes a record of each.
 
     The result has the columns of the left record, and those of the right one in ``columns``, by
     default all but its key. With ``columns`` a left record without a match gets ``null`` there. A
     column that the left record has, too, gets ``suffix``. The result is in the order of the left
     input.
 
-    Joining runs in one process, from the start after a kill. The right input is held in memory up
-    to ``max_memory_mb`` MB; if it is larger, both inputs are sorted in files in the folder for
-    temporary files.
+    Joining runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB. A
+    right input that takes up to half of that is held in memory; with a larger one, both inputs are
+    sorted in files in the folder for temporary files.
 
     Args:
         how: Which records stay: ``left``, ``inner``, ``outer``, ``semi`` or ``anti``.
