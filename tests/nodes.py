@@ -9,6 +9,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
     NodeFolder,
     published,
     published_manifest,
+    result_by_range,
     write_result,
 )
 from dagster_dataops.checkpoints.folder_lock import FolderLock
@@ -23,11 +24,21 @@ from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.runners.given_stream import given_stream
 from dagster_dataops.foundation.concurrency.background import background, deleting
 from dagster_dataops.foundation.hashing.file_digests import content_digest
-from dagster_dataops.operators.definition.operator import reconfigured
-from dagster_dataops.operators.options.settings import ExecutionSettings
-from dagster_dataops.operators.outcomes.record_context import count_tables
+from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.operators.definition.operator import exporting, reconfigured
+from dagster_dataops.operators.options.artefact_options import ArtefactReference
+from dagster_dataops.operators.options.settings import (
+    SETTING_NAMES,
+    ExecutionSettings,
+    execution_settings,
+)
+from dagster_dataops.operators.outcomes.record_context import count_tables, plain_counts
+from dagster_dataops.pipelines.local_run import run_operator
 
 __all__ = [
+    "SETTING_NAMES",
+    "ArtefactReference",
     "CheckpointContent",
     "ExecutionSettings",
     "FolderLock",
@@ -38,6 +49,7 @@ __all__ = [
     "ProgressState",
     "Quiet",
     "ResumePolicy",
+    "Root",
     "RunContext",
     "background",
     "commit",
@@ -45,12 +57,18 @@ __all__ = [
     "count_tables",
     "deleting",
     "draft_of",
+    "execution_settings",
     "existing",
+    "exporting",
     "given_stream",
     "held",
+    "plain_counts",
     "published",
     "published_manifest",
     "reconfigured",
+    "result_by_range",
+    "run_operator",
+    "state_at",
     "write_records",
     "write_result",
 ]

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from dagster_dataops.configuration import config, root_setting
-from dagster_dataops.foundation.places import open_stores
+from dagster_dataops.foundation.places.open_stores import reading, use, writing
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
     ResultStore,
@@ -28,6 +28,8 @@ from dagster_dataops.foundation.places.result_store import (
     Version,
 )
 from dagster_dataops.foundation.places.root import Root
+
+__all__ = ["reading", "use", "writing"]
 
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "tester",
@@ -223,5 +225,5 @@ def machine(scratch: Path, store: ResultStore, prefix: str = "root") -> Root:
     with config.temporary(data_process_scratch=scratch):
         root = root_setting("root", f"memory://bucket/{prefix}")
     assert root.bucket is not None
-    open_stores.use(root.bucket, store)
+    use(root.bucket, store)
     return root

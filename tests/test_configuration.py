@@ -7,7 +7,7 @@ import pytest
 from dagster_dataops import DataOpsResource, JsonlDataset, data, load_result, read_sequence
 from dagster_dataops.configuration import Configuration, config
 from dagster_dataops.errors import ConfigurationError, InputError
-from dagster_dataops.foundation.places.root import Root
+from tests.nodes import Root
 
 
 @pytest.fixture

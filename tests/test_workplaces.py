@@ -15,7 +15,6 @@ import orjson
 import pytest
 
 from dagster_dataops import chain, config, data, data_register, register_workplace
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.errors import (
     ConfigurationError,
     DataOpsError,
@@ -39,6 +38,7 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import in_child
+from tests.nodes import ResumePolicy
 
 GROUP = "data.workplace_tests"
 

@@ -13,7 +13,6 @@ from dagster_dataops.assets.launchpad.config_schema import mode_type
 from dagster_dataops.assets.runtime.core_sharing import fair_settings
 from dagster_dataops.errors import DefsYamlError
 from dagster_dataops.operators.options import concurrency_modes
-from dagster_dataops.operators.options.settings import ExecutionSettings
 from tests.assets.component_project import WARNED_OF
 from tests.assets.helpers import (
     definitions_of,
@@ -23,6 +22,7 @@ from tests.assets.helpers import (
     spec_of,
     write_jsonl,
 )
+from tests.nodes import ExecutionSettings
 from tests.test_workplaces import InTheCaller
 
 pytestmark = WARNED_OF

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import To, config, data_register, load_artefact
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, load_result, published
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.folder.manifest import load_result
 from dagster_dataops.datasets.artefact import (
     Artefact,
     damage,
@@ -24,11 +23,11 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.exporters.exporter import ExportRecords
 from dagster_dataops.datasets.version_folders import REMOVED, discard, put_version
 from dagster_dataops.errors import InputError, ResultMissingError
-from dagster_dataops.foundation.concurrency.background import deleting
 from dagster_dataops.foundation.concurrency.file_lock import unused
 from dagster_dataops.foundation.places.parted_file import PartedFile
 from dagster_dataops.pipelines.tracing.tracer import trace
 from tests.execution.helpers import MODES, act, node, operator_for, plan, run, write_input
+from tests.nodes import NodeFolder, ResumePolicy, deleting, published
 from tests.object_stores import FakeStore, machine
 from tests.parted_results import is_single, parts_of, put_in_parts, store_in_parts
 

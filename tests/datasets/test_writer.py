@@ -12,7 +12,6 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.durable_files import (
     append_file,
     copy_durably,
@@ -23,8 +22,8 @@ from dagster_dataops.datasets.durable_files import (
     write_durably,
 )
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
-from dagster_dataops.datasets.writer import JsonlWriter, write_records
 from dagster_dataops.errors import InputError, StorageError
+from tests.nodes import JsonlWriter, NodeFolder, write_records
 
 RECORDS = st.lists(st.dictionaries(st.text(max_size=3), st.integers(-5, 5), max_size=2))
 

@@ -10,8 +10,8 @@ import pytest
 
 from dagster_dataops import JsonlDataset
 from dagster_dataops.execution import input_facts
-from dagster_dataops.foundation.places.opening import state_at
 from tests.execution.helpers import act, lines, node, plan, run, turn_around, write_input
+from tests.nodes import state_at
 
 _RECORDS = plan(["keep", "fail", "drop", "expand"] * 5)
 _OPERATORS = [lambda: act(_concurrency_mode="single"), turn_around]

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dagster_dataops import Lazy, data, data_register
-from dagster_dataops.training.filestores.folder_store import FolderStore
 from tests.execution.helpers import error_rows, node, run, run_over, write_input
 from tests.nodes import ResumePolicy
+from tests.training.file_stores import FolderStore
 
 data_register.new_group("packing_tests")
 Records = list[dict[str, Any]]

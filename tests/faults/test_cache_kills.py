@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from dagster_dataops import FileStoreCachePool
-from dagster_dataops.training.filestores.folder_store import FolderStore
 from tests.faults.cases import cases
+from tests.training.file_stores import FolderStore
 
 _LOGGER = logging.getLogger(__name__)
 PROCESSES = 8

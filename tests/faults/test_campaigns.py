@@ -2,6 +2,7 @@
 
 import logging
 import random
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,20 @@ from tests.faults.tar_campaign import archive, compare
 def test_every_moment_of_a_campaign_is_a_step_of_the_engine(name: str) -> None:
     place, function = place_of(name)
     assert callable(getattr(place, function))
+
+
+def test_every_program_that_the_script_of_campaigns_starts_exists() -> None:
+    root = Path(__file__).parents[2]
+    steps = re.findall(r"\$python (?:-m )?([\w./]+)", (root / ".ci" / "campaigns").read_text())
+    programs = [step for step in steps if step.startswith("tests")]
+
+    files = [
+        root / (step if step.endswith(".py") else f"{step.replace('.', '/')}.py")
+        for step in programs
+    ]
+
+    assert len(programs) > 10
+    assert [str(file) for file in files if not file.exists()] == []
 
 
 @pytest.mark.slow

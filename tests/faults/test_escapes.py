@@ -20,7 +20,6 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     StorageError,
 )
-from dagster_dataops.foundation.places.root import Root
 from tests.examples import at_most
 from tests.execution.helpers import (
     expected_results,
@@ -32,7 +31,7 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.journals import Checkpoint, RunFingerprint, fresh
-from tests.nodes import FolderLock, draft_of, existing, published, write_records
+from tests.nodes import FolderLock, Root, draft_of, existing, published, write_records
 from tests.registries import OperatorRegistry
 
 _SOURCES = sorted(Path(dagster_dataops.__file__).parent.rglob("*.py"))

@@ -13,7 +13,6 @@ from typing import Any, Final
 import pytest
 
 from dagster_dataops import DataLoader2, config, data, load_artefact, load_replies, load_result
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published
 from dagster_dataops.configuration import folder_at
 from dagster_dataops.datasets.exporters.delivery import Exported
 from dagster_dataops.errors import NewerVersionError, StreamStateError
@@ -21,6 +20,7 @@ from dagster_dataops.models.batches.batch_delivery import BatchState
 from tests.each import each
 from tests.frozen.conftest import HERE, VERSIONS
 from tests.models.running_server import RunningServer, running_server
+from tests.nodes import Manifest, NodeFolder, published
 from tests.object_stores import FakeStore, machine
 
 Thaw = Callable[..., Path]

@@ -10,11 +10,11 @@ import pytest
 
 from dagster_dataops import chain, data, data_register
 from dagster_dataops.errors import DefinitionError
-from dagster_dataops.library import GROUPS
 from dagster_dataops.library.analysis.tokenizers.tokenization import tokenizer
 from dagster_dataops.operators.options.file_content import is_marked
 from tests.each import each
 from tests.execution.helpers import TINY, cut_by, node, run, write_input
+from tests.library.all_operators import GROUPS
 from tests.nodes import ResumePolicy
 
 NAMES: Final = [

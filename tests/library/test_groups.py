@@ -3,7 +3,7 @@
 import pytest
 
 from dagster_dataops import data, data_register
-from dagster_dataops.library import GROUPS
+from tests.library.all_operators import GROUPS
 
 
 @pytest.mark.parametrize("group", sorted(GROUPS))

@@ -8,8 +8,8 @@ import pytest
 
 from dagster_dataops import Drop, data_register
 from dagster_dataops.errors import DataOpsError, MissingExtraError, NoTextError
-from dagster_dataops.library import GROUPS
 from tests.library.adversarial import HOSTILE, NO_TEXTS, SCRIPTS, survives
+from tests.library.all_operators import GROUPS
 
 # Options that an operator needs.
 OPTIONS: Mapping[str, dict[str, Any]] = {

@@ -14,10 +14,10 @@ from dagster_dataops.errors import (
     ExportError,
     MissingExtraError,
 )
-from dagster_dataops.library import GROUPS
 from tests.each import each
 from tests.execution.helpers import node, run, write_input
 from tests.library import test_hostile_texts
+from tests.library.all_operators import GROUPS
 from tests.library.test_hostile_texts import IN_RUNS
 
 # Options that an operator needs, besides those there.

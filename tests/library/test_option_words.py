@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 import pytest
 
 from dagster_dataops import data_register
-from dagster_dataops.library import GROUPS
 from docs import operator_catalogue as catalogue
 from tests.each import each
+from tests.library.all_operators import GROUPS
 
 TEXT: Final = "str choice path texts mapping"
 

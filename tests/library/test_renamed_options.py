@@ -12,9 +12,9 @@ import pytest
 
 from dagster_dataops import data_register
 from dagster_dataops.errors import DefinitionError, MissingExtraError, OperatorOptionError
-from dagster_dataops.library import GROUPS
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from tests.each import each
+from tests.library.all_operators import GROUPS
 
 CASES: Final = json.loads(
     Path(__file__).with_suffix(".json").with_stem("renamed_options").read_text()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import Drop
-from dagster_dataops.operators.pickling import receive, ship
 from tests.library.test_hostile_texts import calls_of, made, operators
+from tests.sent_operators import receive, ship
 
 TEXT = "The river rises early in spring. People walk along its banks, and look for 7 stones."
 _RECEIVE = (

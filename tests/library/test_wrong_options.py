@@ -8,10 +8,10 @@ import pytest
 
 from dagster_dataops import data, data_register
 from dagster_dataops.errors import DefinitionError, OperatorOptionError
-from dagster_dataops.library import GROUPS
 from dagster_dataops.operators.options.annotations import plain_type
-from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from tests.each import each
+from tests.library.all_operators import GROUPS
+from tests.nodes import ArtefactReference
 
 NAMES = [f"{group}.{name}" for group in sorted(GROUPS) for name in data_register.operators(group)]
 NUMBERS = (int, float, int | None, float | None)

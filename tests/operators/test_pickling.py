@@ -10,7 +10,7 @@ import pytest
 from dagster_dataops import data_register
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.operators.bound_methods import record_function
-from dagster_dataops.operators.pickling import receive, ship
+from tests.sent_operators import receive, ship
 
 
 @data_register("data.shipped", _max_workers=3)

@@ -19,7 +19,7 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     ResultMissingError,
 )
-from dagster_dataops.execution.executor import OperatorExecutor
+from tests.nodes import OperatorExecutor
 
 group = data_register.new_group("artefact_nodes_tests")
 RECORDS = [{"text": "a b"}, {"text": "b c"}]

@@ -11,15 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops import Pipeline, chain, config, data, pipeline
-from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import (
     ChainDefinitionError,
     OperatorOptionError,
     PipelineDefinitionError,
 )
 from dagster_dataops.operators.chains.chain import Chain
-from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from tests.examples import at_most
+from tests.nodes import ArtefactReference, Manifest
 from tests.operators.chain_parts import ACTIONS, Records, act, funnel_of
 
 MODES = ["single", "thread", "process", "async"]

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import JsonlDataset, config, data, data_register, pipeline
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.errors import (
     FolderLockedError,
     InputError,
@@ -23,11 +22,10 @@ from dagster_dataops.errors import (
     RecordError,
     RetryRefusedError,
 )
-from dagster_dataops.foundation.concurrency.background import deleting
-from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.pipelines import local_run
 from dagster_dataops.pipelines.node_state import node_states
 from tests.faults.crashing import wait_until
+from tests.nodes import NodeFolder, Root, deleting
 
 GROUP = "calls_from_python"
 MODES = ["single", "thread", "process"]

@@ -22,9 +22,9 @@ from dagster_dataops.errors import (
     PipelineDefinitionError,
     StreamStateError,
 )
-from dagster_dataops.pipelines.local_run import run_operator
 from dagster_dataops.testing import assert_resumes_anywhere
 from dagster_dataops.text import read_text
+from tests.nodes import run_operator
 from tests.registries import OperatorRegistry
 
 registry = OperatorRegistry(run_operator)

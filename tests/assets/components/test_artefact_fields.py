@@ -11,9 +11,9 @@ from dagster_dataops import (
     load_artefact,
 )
 from dagster_dataops.errors import DefsYamlError
-from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from tests.assets.component_project import WARNED_OF, Project
 from tests.assets.helpers import execute, result_of, spec_of
+from tests.nodes import ArtefactReference
 
 pytestmark = WARNED_OF
 

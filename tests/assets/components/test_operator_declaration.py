@@ -9,9 +9,9 @@ from dagster_dataops import (
     OperatorPipelineComponent,
 )
 from dagster_dataops.errors import DefsYamlError
-from dagster_dataops.operators.options.settings import execution_settings
 from tests.assets.component_project import WARNED_OF
 from tests.assets.components.declared import NODE
+from tests.nodes import execution_settings
 
 pytestmark = WARNED_OF
 

@@ -11,7 +11,6 @@ from dagster_dataops import DataOpsResource, NewFiles, build_definitions, checks
 from dagster_dataops.assets.steps.source_assets import source_asset
 from dagster_dataops.configuration import input_object
 from dagster_dataops.errors import ConfigurationError, InputError
-from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ResultStore
 from dagster_dataops.records import encode
 from tests.assets.helpers import (
@@ -25,7 +24,7 @@ from tests.assets.helpers import (
     spec_of,
 )
 from tests.execution.helpers import second_thread
-from tests.object_stores import SECRETS, s3_server
+from tests.object_stores import SECRETS, s3_server, writing
 from tests.registries import OperatorRegistry
 
 URL = "s3://results/in/texts.jsonl"

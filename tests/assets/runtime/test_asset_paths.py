@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dagster_dataops import assets
 from dagster_dataops.assets.runtime.asset_paths import folder_of, safe_part
 from dagster_dataops.assets.runtime.step_assets import assets_in
-from dagster_dataops.foundation.places.root import Root
+from tests.nodes import Root
 
 RESULTS = Path("/results")
 ROOT = Root(RESULTS)

@@ -14,8 +14,8 @@ import dagster as dg
 import pytest
 
 from dagster_dataops.assets.runtime.core_sharing import fair_settings, running_step
-from dagster_dataops.operators.options.settings import ExecutionSettings
 from tests.assets.helpers import Records, definitions_of, execute, pipeline_of, read_jsonl
+from tests.nodes import ExecutionSettings
 from tests.registries import OperatorRegistry
 from tests.subprocesses import killed_at_exit
 

@@ -20,13 +20,12 @@ from dagster_dataops import (
     pipeline,
     trace,
 )
-from dagster_dataops.checkpoints.folder.manifest import Manifest, result_by_range, write_result
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import InputError
-from dagster_dataops.foundation.places.open_stores import use
 from tests.assets.helpers import execute, numbered, pipeline_of, read_jsonl, write_jsonl
 from tests.execution.helpers import node, operator_for, run, second_thread
-from tests.object_stores import SECRETS, FakeStore, s3_server
+from tests.nodes import Manifest, result_by_range, write_result
+from tests.object_stores import SECRETS, FakeStore, s3_server, use
 from tests.registries import OperatorRegistry
 
 ROOT = "memory://assets/results"

@@ -8,7 +8,6 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import Pipeline, assets, pipeline
-from dagster_dataops.foundation.concurrency.background import deleting
 from tests.assets.helpers import (
     asset_of,
     definitions_of,
@@ -21,6 +20,7 @@ from tests.assets.helpers import (
     result_of,
     write_jsonl,
 )
+from tests.nodes import deleting
 from tests.registries import OperatorRegistry
 
 

@@ -20,7 +20,6 @@ from dagster_dataops import (
     pipeline,
 )
 from dagster_dataops import assets as parts
-from dagster_dataops.checkpoints.publish import commit
 from tests.assets.helpers import (
     Records,
     checks_of,
@@ -36,6 +35,7 @@ from tests.assets.helpers import (
     write_jsonl,
 )
 from tests.faults.crashing import DyingAfter, in_child
+from tests.nodes import commit
 from tests.registries import OperatorRegistry
 
 TRAIN, TEST = (dg.AssetKey(["docs", "split", name]) for name in ("train", "test"))

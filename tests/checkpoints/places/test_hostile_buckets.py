@@ -16,11 +16,10 @@ from dagster_dataops.errors import (
     ResultMissingError,
     StorageError,
 )
-from dagster_dataops.foundation.places.root import Root
 from tests.each import each
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.foundation.places.test_places import ESCAPES
-from tests.nodes import Manifest, NodeFolder
+from tests.nodes import Manifest, NodeFolder, Root
 from tests.object_stores import FakeStore, machine
 from tests.parted_results import store_in_parts
 

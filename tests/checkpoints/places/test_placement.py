@@ -15,10 +15,9 @@ from dagster_dataops.checkpoints.places.placement import place_of, place_of_file
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import FolderLockedError, InputError
 from dagster_dataops.foundation.places import open_stores
-from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.library.export.dataset_card import steps_to
 from tests.execution.helpers import act, node, plan, run, write_input
-from tests.nodes import NodeFolder
+from tests.nodes import NodeFolder, Root
 from tests.object_stores import FakeStore, machine
 
 _RECORDS = plan(["keep"] * 20)

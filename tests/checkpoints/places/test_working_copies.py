@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import JsonlDataset, config, load_result
-from dagster_dataops.__main__ import main
 from dagster_dataops.checkpoints.places import working_copies
 from dagster_dataops.checkpoints.places.working_copies import clean
+from tests.command_line import main
 from tests.execution.helpers import act, node, plan, run, write_input
 from tests.nodes import NodeFolder
 from tests.object_stores import FakeStore, machine

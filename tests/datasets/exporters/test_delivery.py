@@ -12,9 +12,9 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.exporters import folder_swap
 from dagster_dataops.datasets.exporters.delivery import Delivery, Exported
 from dagster_dataops.datasets.exporters.exporter import ExportRecords, UnfitValueError
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import ExportError, StorageError
 from tests.datasets.exporters.folders import names_in
+from tests.nodes import write_records
 
 
 class Numbers:

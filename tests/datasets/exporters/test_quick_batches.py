@@ -15,9 +15,9 @@ from dagster_dataops.datasets.exporters.quick_batches import (
     quick_batches,
     reads_exactly,
 )
-from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError
 from tests.each import each
+from tests.nodes import write_records
 
 SCHEMA = pa.schema([("a", pa.float64())])
 

@@ -23,7 +23,6 @@ from dagster_dataops.errors import (
     RunStoppedError,
     StorageError,
 )
-from dagster_dataops.operators.definition.operator import exporting
 from tests.datasets.exporters.folders import names_in
 from tests.execution.helpers import error_rows, node, run, write_input
 from tests.faults.failing import failing
@@ -33,6 +32,7 @@ from tests.nodes import (
     OperatorExecutor,
     ResumePolicy,
     RunContext,
+    exporting,
     reconfigured,
 )
 

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops.foundation.concurrency import cores, fork_safety
-from dagster_dataops.foundation.concurrency.background import Background, background, native_ids
+from dagster_dataops.foundation.concurrency.background import Background, native_ids
 from dagster_dataops.foundation.concurrency.file_lock import lock_at_once, locked, unused
 from dagster_dataops.foundation.concurrency.fork_safety import may_fork, register_waiting_threads
 from dagster_dataops.foundation.concurrency.garbage import collected_rarely
@@ -39,6 +39,7 @@ from dagster_dataops.foundation.concurrency.waitable_thread import WaitableThrea
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from tests.faults.crashing import in_child, wait_until
 from tests.faults.forking import busy_threads
+from tests.nodes import background
 
 
 def test_calls_run_one_after_the_other_in_order() -> None:

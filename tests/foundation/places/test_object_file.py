@@ -13,7 +13,6 @@ import pytest
 from dagster_dataops import JsonlDataset, config, data, trace
 from dagster_dataops.assets.inputs.forms import loading_form
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.configuration import input_object
 from dagster_dataops.datasets.lines import Interval, content_interval, iterate_lines
 from dagster_dataops.errors import ExportError, InputError, StorageError
@@ -25,12 +24,12 @@ from dagster_dataops.execution.workers.protocol import Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
 from dagster_dataops.foundation.places.bucket import BucketFile
 from dagster_dataops.foundation.places.object_file import ObjectFile
-from dagster_dataops.foundation.places.open_stores import writing
-from dagster_dataops.foundation.places.opening import open_readable, opened, state_at
+from dagster_dataops.foundation.places.opening import open_readable, opened
 from dagster_dataops.foundation.places.range_source import expect, read_range, state_of
 from dagster_dataops.foundation.places.result_store import Status, Version
 from tests.execution.helpers import KINDS, MODES, calls_of, node, operator_for, run, second_thread
-from tests.object_stores import SECRETS, FakeStore, machine, s3_server, unreliable
+from tests.nodes import NodeFolder, state_at
+from tests.object_stores import SECRETS, FakeStore, machine, s3_server, unreliable, writing
 
 URL = "s3://results/in/docs.jsonl"
 LINES = [b'{"n":%d,"do":"replace","text":"%s"}\n' % (n, b"x" * (n % 500)) for n in range(40_000)]

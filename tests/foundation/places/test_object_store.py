@@ -16,9 +16,8 @@ from dagster_dataops.errors import ConfigurationError, InputError, StorageError,
 from dagster_dataops.foundation.places import object_store
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
-from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ConflictError
-from tests.object_stores import SECRETS, s3_server, unreliable
+from tests.object_stores import SECRETS, s3_server, unreliable, writing
 
 
 @pytest.fixture(scope="module")

@@ -29,15 +29,15 @@ from dagster_dataops.foundation.places.bucket import (
     published_file,
 )
 from dagster_dataops.foundation.places.confined_names import below, confined, is_plain
-from dagster_dataops.foundation.places.open_stores import reading, writing
-from dagster_dataops.foundation.places.opening import opened, state_at
+from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.parted_file import PartedFile
 from dagster_dataops.foundation.places.private_folders import ForeignFolderError, private_folder
 from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.training.filestores.tars import index_cache
 from tests.each import each
 from tests.examples import at_most
-from tests.object_stores import FakeStore
+from tests.nodes import state_at
+from tests.object_stores import FakeStore, reading, writing
 
 _OPTIONS = {"endpoint": "http://server", "secret_access_key": "hunter2"}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import ModelClient, Price, config, data
-from dagster_dataops.operators.outcomes.record_context import plain_counts
 from tests.library.llm.scripted_model import ScriptedModel
 from tests.models.running_server import RunningServer, running_server
+from tests.nodes import plain_counts
 
 
 @pytest.fixture

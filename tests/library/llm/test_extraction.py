@@ -6,9 +6,8 @@ import pytest
 
 from dagster_dataops import data
 from dagster_dataops.errors import OperatorOptionError
-from dagster_dataops.operators.definition.operator import reconfigured
-from dagster_dataops.operators.options.settings import ExecutionSettings
 from tests.library.llm.scripted_model import ScriptedModel
+from tests.nodes import ExecutionSettings, reconfigured
 
 CITY = {
     "type": "object",

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from dagster_dataops import LLMOperator, ModelClient, config, data_register
-from dagster_dataops.__main__ import main
 from dagster_dataops.errors import (
     OperatorOptionError,
     ResultMissingError,
@@ -16,6 +15,7 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.models.batches.batch_delivery import BatchState
 from dagster_dataops.models.batches.cancellation import cancel_batches
+from tests.command_line import main
 from tests.models.running_server import RunningServer
 
 RECORDS = [{"n": number} for number in range(6)]

@@ -20,11 +20,10 @@ from dagster_dataops.operators.chains.chain_calls import (
     chain_function,
     seconds_of,
 )
-from dagster_dataops.operators.definition.operator import exporting, reconfigured
-from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, Disposed
-from dagster_dataops.operators.pickling import receive, ship
+from tests.nodes import ExecutionSettings, exporting, reconfigured
 from tests.operators.chain_parts import act  # noqa: F401 - registers the operators
+from tests.sent_operators import receive, ship
 
 
 def made() -> Any:

@@ -14,11 +14,10 @@ import pytest
 
 from dagster_dataops import Operator, config, data, data_register, pipeline
 from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
-from dagster_dataops.operators.definition.operator import reconfigured
-from dagster_dataops.operators.options.settings import SETTING_NAMES, ExecutionSettings
-from dagster_dataops.operators.pickling import receive, ship
 from tests.each import each
+from tests.nodes import SETTING_NAMES, ExecutionSettings, reconfigured
 from tests.registries import OperatorRegistry
+from tests.sent_operators import receive, ship
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from dagster_dataops.operators.options.read_columns import (
     columns_needed,
     keys_of,
 )
-from dagster_dataops.operators.pickling import receive, ship
-from dagster_dataops.pipelines.local_run import run_operator
 from tests.each import each
+from tests.nodes import run_operator
 from tests.registries import OperatorRegistry
+from tests.sent_operators import receive, ship
 
 RECORD = {"a": 1, "n": None, "m": {"x": None, "l": [{"t": 1}], "e": []}, "dot.ted": 1, "w s": 1}
 

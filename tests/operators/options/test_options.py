@@ -20,7 +20,6 @@ from dagster_dataops.errors import OperatorDefinitionError, OperatorOptionError
 from dagster_dataops.operators.chains.chain import Part, chain_of
 from dagster_dataops.operators.options.annotations import check_pairs, plain_type, range_missed
 from dagster_dataops.operators.options.artefact_options import (
-    ArtefactReference,
     NodeReference,
     as_option,
     referenced,
@@ -33,7 +32,6 @@ from dagster_dataops.operators.options.docstrings import (
     without_rst,
 )
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, Percentile, PositiveInt
-from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.options.signature import (
     bind_options,
     count_inputs,
@@ -43,8 +41,9 @@ from dagster_dataops.operators.options.signature import (
     wants_iterator,
 )
 from dagster_dataops.operators.options.type_checks import matches_type
-from dagster_dataops.operators.pickling import receive, ship
+from tests.nodes import ArtefactReference, ExecutionSettings
 from tests.registries import OperatorRegistry
+from tests.sent_operators import receive, ship
 
 
 def names(function) -> list[str]:

@@ -12,11 +12,11 @@ from dagster_dataops.errors import OperatorOptionError
 from dagster_dataops.operators.options.concurrency_modes import MODES
 from dagster_dataops.operators.options.settings import (
     SETTING_NAMES,
-    ExecutionSettings,
     execution_settings,
     parse_settings,
 )
 from tests.each import each
+from tests.nodes import ExecutionSettings
 
 
 def test_the_settings_are_those_of_the_document():

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagster_dataops import Drop, OperatorContext, StopRun, To, config, data, data_register
-from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import (
     ConfigurationError,
     MissingColumnError,
@@ -27,9 +26,7 @@ from dagster_dataops.errors import (
     UnencodableError,
 )
 from dagster_dataops.operators.bound_methods import record_function
-from dagster_dataops.operators.definition.operator import reconfigured
 from dagster_dataops.operators.options.read_columns import keys_of
-from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.outcomes.column_watch import (
     ColumnWatch,
     Patience,
@@ -41,6 +38,7 @@ from dagster_dataops.operators.outcomes.column_watch import (
 from dagster_dataops.operators.outcomes.dispositions import dropped_for, sending
 from dagster_dataops.operators.outcomes.record_context import Clients
 from dagster_dataops.operators.outcomes.return_contract import ContractError, encode_outcome
+from tests.nodes import ExecutionSettings, Manifest, reconfigured
 from tests.registries import OperatorRegistry
 
 GIVEN = {"given": True}

@@ -8,12 +8,11 @@ import pytest
 
 from dagster_dataops import config, cook, data, data_register, pipeline
 from dagster_dataops.errors import ExportError, PipelineDefinitionError
-from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.pipelines.graph.column_check import KnownColumns, check_columns
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import OperatorNode
 from dagster_dataops.pipelines.graph.source_check import with_source
-from dagster_dataops.pipelines.local_run import run_operator
+from tests.nodes import ArtefactReference, run_operator
 from tests.registries import OperatorRegistry
 
 registry = OperatorRegistry(run_operator)

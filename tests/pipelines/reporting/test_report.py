@@ -11,7 +11,6 @@ import pytest
 from dagster_dataops import To, combine, config, data, data_register, pipeline, report
 from dagster_dataops.errors import DataOpsError, NewerVersionError, ResultMissingError
 from dagster_dataops.foundation.places.bucket import StoreBucket
-from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.pipelines.reporting.changed_records import changed_records
 from dagster_dataops.pipelines.reporting.excerpts import (
     LONG,
@@ -23,6 +22,7 @@ from dagster_dataops.pipelines.reporting.excerpts import (
 from dagster_dataops.pipelines.reporting.failed_rows import RowBudget, failed_rows
 from dagster_dataops.pipelines.reporting.published_nodes import published_nodes
 from dagster_dataops.pipelines.reporting.text_lengths import compared_lengths
+from tests.nodes import Root
 from tests.pipelines.reporting.conftest import (
     COUNT,
     HOSTILE,

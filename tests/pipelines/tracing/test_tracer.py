@@ -31,20 +31,19 @@ from dagster_dataops import (
     pipeline,
     trace,
 )
-from dagster_dataops.__main__ import main
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.errors import (
     ConfigurationError,
     ResultMissingError,
     TraceError,
     TraceOutdatedError,
 )
-from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.pipelines.local_run import plain_context
 from dagster_dataops.pipelines.tracing.crude_origins import CrudeFile, crude_files
 from dagster_dataops.pipelines.tracing.trail import Place
+from tests.command_line import main
 from tests.faults.crashing import HANG_SECONDS, alive_in_session, wait_until
 from tests.faults.warm_starts import StartedProcess, warm_interpreter
+from tests.nodes import NodeFolder, OperatorExecutor
 from tests.pipelines.tracing.conftest import work, write_source
 from tests.pipelines.tracing.random_trails import (
     SOURCE,

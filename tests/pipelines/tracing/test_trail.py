@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 import pytest
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.journal import kept_journal
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.span import Span
@@ -34,6 +33,7 @@ from dagster_dataops.pipelines.tracing.trail import (
     outcome_of,
     reasons_of,
 )
+from tests.nodes import Manifest, NodeFolder
 
 SOURCE = Place("/in.jsonl", 3, '{"n":2}')
 MADE = tuple(Place("/a/a_results.jsonl", line, f'{{"n":{line}}}') for line in range(4, 7))

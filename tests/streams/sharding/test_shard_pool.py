@@ -12,9 +12,9 @@ import pytest
 
 from dagster_dataops import DataPipeline, read_jsonl
 from dagster_dataops.errors import StreamWorkerError
-from dagster_dataops.streams.sharding import shard_process
 from tests.streams.sequences import numbers
 from tests.streams.sharding.killing import read_while_disturbed, workers
+from tests.streams.sharding.processes import shard_process
 
 
 def slow(record):

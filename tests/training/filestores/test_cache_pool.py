@@ -10,8 +10,8 @@ import pytest
 
 from dagster_dataops.errors import AuxFileMissingError, ConfigurationError
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool, NoCachePool
-from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.lazy_files import with_lazy_files
+from tests.training.file_stores import FolderStore
 
 KILOBYTE = 1 / 1024**2
 

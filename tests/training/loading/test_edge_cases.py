@@ -16,8 +16,8 @@ from dagster_dataops import (
     read_sequence,
 )
 from dagster_dataops.errors import StreamWorkerError
-from dagster_dataops.streams.sharding import shard_process
 from tests.streams.functions import double
+from tests.streams.sharding.processes import shard_process
 
 MARKS = ["sharding_filter", "sharding_round_robin_dispatch"]
 
