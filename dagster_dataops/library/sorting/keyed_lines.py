@@ -1,5 +1,6 @@
 """`KeyedLines`: lines in memory, found by the digests of their keys."""
 
+import struct
 from array import array
 from collections.abc import Iterator
 from itertools import accumulate
@@ -10,6 +11,8 @@ _DIGEST_BYTES: Final = 16
 _ENTRY_BYTES: Final = 24  # a digest and the position of the line
 _BUCKET_ENTRIES: Final = 8
 _PREFIX_BITS: Final = 32
+_PREFIX: Final = struct.Struct(">I")
+_PLACE: Final = struct.Struct(">Q")
 
 
 class KeyedLines:
@@ -51,14 +54,15 @@ class KeyedLines:
 
     def places(self, digest: bytes) -> list[int]:
         """Return the positions of the lines with a key, in insertion order; call `sort` before."""
-        bucket = int.from_bytes(digest[:4]) >> self._shift
-        start, end = self._starts[bucket], self._starts[bucket + 1]
-        at = self._index.find(digest, start, end)
+        index, place_at = self._index, _PLACE.unpack_from
+        bucket = _PREFIX.unpack_from(digest)[0] >> self._shift
+        start, end = self._starts[bucket : bucket + 2]
+        at = index.find(digest, start, end)
         while (at - start) % _ENTRY_BYTES and at >= 0:  # the end of one entry and the next one
-            at = self._index.find(digest, at + 1, end)
+            at = index.find(digest, at + 1, end)
         found = []
-        while at >= 0 and self._index.startswith(digest, at):
-            found.append(int.from_bytes(self._index[at + _DIGEST_BYTES : at + _ENTRY_BYTES]))
+        while at >= 0 and (not found or index.startswith(digest, at)):
+            found += place_at(index, at + _DIGEST_BYTES)
             at += _ENTRY_BYTES
         return found
 
