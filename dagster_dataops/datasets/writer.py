@@ -24,7 +24,8 @@ from dagster_dataops.errors import InputError, UnencodableError
 from dagster_dataops.foundation.hashing.file_digests import has_content
 from dagster_dataops.records import encode
 
-_BUFFER_BYTES = 256 << 10
+_BUFFER_BYTES = 1 << 20
+_SHORT_BYTES = 32 << 10  # lines are put together up to this size: each write has its price
 
 
 class JsonlWriter:
@@ -49,7 +50,7 @@ class JsonlWriter:
             self._file: IO[bytes] = self._created()
 
     def _created(self) -> IO[bytes]:
-        return os.fdopen(create_anew(self._draft), "wb")
+        return os.fdopen(create_anew(self._draft), "wb", _BUFFER_BYTES)
 
     def link(self, source: Path) -> None:
         """Make the draft a hard link to ``source``, where the file system has such links.
@@ -69,17 +70,18 @@ class JsonlWriter:
         """Append ``lines``, which hold ``rows`` records and end with a newline."""
         self.rows += rows
         self.size_bytes += len(lines)
-        if len(lines) >= _BUFFER_BYTES:
+        if len(lines) >= _SHORT_BYTES:
             self._put_pending()
             self._put(lines)
             return
         self._pending += lines
-        if len(self._pending) >= _BUFFER_BYTES:
+        if len(self._pending) >= _SHORT_BYTES:
             self._put_pending()
 
     def _put_pending(self) -> None:
-        self._put(self._pending)
-        self._pending.clear()
+        if self._pending:
+            self._put(self._pending)
+            self._pending.clear()
 
     def _put(self, lines: bytes | bytearray) -> None:
         if not self._linked:
