@@ -10,21 +10,25 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
+import pytest
 from typing_extensions import override
 
+from dagster_dataops.checkpoints.places import sent_segments, uploaded_draft
 from dagster_dataops.configuration import config, root_setting
+from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.places.open_stores import reading, use, writing
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
     ResultStore,
     Status,
+    Upload,
     Version,
 )
 from dagster_dataops.foundation.places.root import Root
@@ -76,11 +80,11 @@ def _wait_for(address: str, server: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def unreliable(address: str, fails: Callable[[str, str], str]) -> Iterator[str]:
-    """Run a proxy before an S3 server that answers 503, or cuts the answer, if ``fails`` says so.
+    """Run a proxy before an S3 server that refuses a request, or cuts its answer, on demand.
 
     Args:
         address: Of the server.
-        fails: Gets method and path; returns ``""``, ``"503"`` or ``"cut"``.
+        fails: Gets method and path; returns ``""``, an HTTP status such as ``"503"``, or ``"cut"``.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -89,8 +93,8 @@ def unreliable(address: str, fails: Callable[[str, str], str]) -> Iterator[str]:
         def forward(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             fault = fails(self.command, self.path)
-            if fault == "503":
-                self.send_response(503)
+            if fault.isdecimal():
+                self.send_response(int(fault))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
@@ -130,18 +134,23 @@ class FakeStore(ResultStore):
 
     Args:
         request: Returns a block around every request.
+
+    Attributes:
+        objects: Content and version of each object.
+        uploads: The keys of uploads that were begun, and neither finished nor aborted.
     """
 
     url = "fake://bucket"
 
     def __init__(self, request: Request = nullcontext) -> None:
         self.objects: dict[str, tuple[bytes, Version]] = {}
+        self.uploads: set[str] = set()
         self._versions = count(1)
         self.request = request
 
     def seen_by(self, request: Request) -> "FakeStore":
         other = FakeStore(request)
-        other.objects, other._versions = self.objects, self._versions
+        other.objects, other.uploads, other._versions = self.objects, self.uploads, self._versions
         return other
 
     def _store(self, key: str, data: bytes) -> Version:
@@ -172,15 +181,20 @@ class FakeStore(ResultStore):
             self._store(key, path.read_bytes())
 
     @override
+    def begin_upload(self, key: str, part_bytes: int) -> Upload:
+        with self.request():
+            return FakeUpload(self, key, part_bytes)
+
+    @override
     def read(self, key: str) -> tuple[bytes, Version] | None:
         with self.request():
             return self.objects.get(key)
 
     @override
-    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
+    def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
         with self.request():
             found = self.objects.get(key)
-            if found is None or found[1] != version:
+            if found is None or version not in {None, found[1]}:
                 raise ConflictError(key)
             return found[0][start : start + length]
 
@@ -220,6 +234,32 @@ class FakeStore(ResultStore):
                     self.objects.pop(key, None)
 
 
+class FakeUpload(Upload):
+    """An upload; each part is a request."""
+
+    def __init__(self, store: FakeStore, key: str, part_bytes: int) -> None:
+        self._store, self._key, self._part_bytes = store, key, part_bytes
+        self._data, self._sent = bytearray(), 0
+        store.uploads.add(key)
+
+    @override
+    def write(self, data: bytes) -> None:
+        self._data += data
+        while len(self._data) - self._sent >= self._part_bytes:
+            with self._store.request():
+                self._sent += self._part_bytes
+
+    @override
+    def finish(self) -> None:
+        self._store.put(self._key, bytes(self._data))
+        self._store.uploads.discard(self._key)
+
+    @override
+    def abort(self) -> None:
+        with suppress(StorageError), self._store.request():
+            self._store.uploads.discard(self._key)
+
+
 def machine(scratch: Path, store: ResultStore, prefix: str = "root") -> Root:
     """Return the root, on a machine of its own, of results that ``store`` holds."""
     with config.temporary(data_process_scratch=scratch):
@@ -227,3 +267,15 @@ def machine(scratch: Path, store: ResultStore, prefix: str = "root") -> Root:
     assert root.bucket is not None
     use(root.bucket, store)
     return root
+
+
+def keep_at_most(patch: pytest.MonkeyPatch, *, outputs: int, result: int) -> None:
+    """Set how much of what a bucket has this machine keeps.
+
+    Args:
+        patch: Makes the changes.
+        outputs: Bytes of outputs of a run.
+        result: Bytes of a result; a larger one is left in the bucket.
+    """
+    patch.setattr(sent_segments, "KEPT_BYTES", outputs)
+    patch.setattr(uploaded_draft, "LARGE_BYTES", result)

@@ -89,10 +89,7 @@ def lay_out(
         )
     else:
         assets = [
-            operator_step(
-                plan,
-                replace(step, pool=by_node.get(plan.node.name), op_tags=tags.get(plan.node.name)),
-            )
+            operator_step(plan, step.of_node(by_node.get(plan.node.name), tags.get(plan.node.name)))
             for plan in planned.plans
         ]
     source = planned.origin.definition

@@ -10,7 +10,7 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.source_results import source_result
-from dagster_dataops.assets.launchpad.config_schema import config_schema
+from dagster_dataops.assets.launchpad.config_schema import config_field
 from dagster_dataops.assets.launchpad.operator_config import checked, resume_policy
 from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
@@ -105,7 +105,7 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
             **{f"artefact_{name}": dg.In() for name in node.artefacts},
         },
         out={output: dg.Out(JsonlDataset) for output in spec.outputs} or dg.Out(JsonlDataset),
-        config_schema=config_schema(node.operator),
+        config_schema=config_field(node.operator),
         code_version=spec.code_version[:12],
     )
     def _run(

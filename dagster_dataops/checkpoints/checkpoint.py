@@ -26,7 +26,7 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
     read_journal,
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
+from dagster_dataops.checkpoints.journal.segments import Segments, SegmentWriter, segment_path
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
@@ -35,7 +35,6 @@ from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.concurrency.background import background
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
-_SEGMENT: Final = re.compile(r"segment-([0-9]+)\.jsonl")
 
 
 @dataclass
@@ -52,6 +51,7 @@ class CheckpointContent:
         result: Digest of the published result that the journal belongs to; empty if there is none.
         digests: Whether outcomes of single records can be found by their digests.
         format: The format of the journal; empty if it is missing or unknown.
+        segments_of: Return the segments of the checkpoint in a folder.
     """
 
     folder: Path
@@ -63,6 +63,12 @@ class CheckpointContent:
     result: str = ""
     digests: bool = False
     format: str = ""
+    segments_of: Callable[[Path], Segments] = Segments
+
+    @property
+    def segments(self) -> Segments:
+        """The segments with the outputs."""
+        return self.segments_of(self.folder)
 
     @property
     def foreign(self) -> bool:
@@ -163,6 +169,7 @@ class Checkpoint:
         table: The settled spans.
         resumed_records: Number of records that earlier runs settled.
         resumed_from: These runs.
+        segments: The segments with the outputs.
         synced: Whether settled records of this run may survive a power loss.
     """
 
@@ -188,10 +195,11 @@ class Checkpoint:
         self._sync_fault: StorageError | None = None
         self._closed = False
         self._journal = open_journal(self.folder / "journal")
+        self.segments = self._journal.segments
         self.synced = not self._journal.on_disk
         self._flush_seconds = max(flush_seconds, self._journal.least_seconds)
         self._journal.attempt(content.attempt_entry())
-        self._next_segment = max(_numbers(self.folder, _SEGMENT), default=0) + 1
+        self._next_segment = self.segments.latest() + 1
 
     def count_resumed(self) -> None:
         """Count the records that are settled now as those of earlier runs."""
@@ -320,27 +328,35 @@ class Checkpoint:
             self._journal.close()
 
 
-def existing(folder: Path) -> list[CheckpointContent]:
-    """Return the checkpoints below ``folder``, newest first."""
+def existing(
+    folder: Path, segments_of: Callable[[Path], Segments] = Segments
+) -> list[CheckpointContent]:
+    """Return the checkpoints below ``folder``, newest first.
+
+    Args:
+        folder: The folder.
+        segments_of: Return the segments of the checkpoint in a folder.
+    """
     if not folder.is_dir():
         return []
     with storage(folder, "list the checkpoints"):
-        return [CheckpointContent.read(path) for path in folders(folder)]
+        found = [CheckpointContent.read(path) for path in folders(folder)]
+    return [replace(content, segments_of=segments_of) for content in found]
 
 
 def folders(folder: Path) -> list[Path]:
     """Return the folders of the checkpoints below ``folder``, newest first."""
-    numbers = sorted(_numbers(folder, _CHECKPOINT), reverse=True)
+    numbers = sorted(_numbers(folder), reverse=True)
     return [folder / str(number) for number in numbers]
 
 
 def fresh(folder: Path) -> CheckpointContent:
     """Return the content of a new checkpoint below ``folder``; nothing is written yet."""
-    new = folder / str(max(_numbers(folder, _CHECKPOINT), default=0) + 1)
+    new = folder / str(max(_numbers(folder), default=0) + 1)
     return CheckpointContent(new, None, [], SpanTable())
 
 
-def _numbers(folder: Path, name: re.Pattern[str]) -> list[int]:
-    """Return the numbers in the names in ``folder`` that match; other names are skipped."""
-    matches = [name.fullmatch(path.name) for path in folder.glob("*")]
+def _numbers(folder: Path) -> list[int]:
+    """Return the numbers of the checkpoints below ``folder``; other names are skipped."""
+    matches = [_CHECKPOINT.fullmatch(path.name) for path in folder.glob("*")]
     return [int(found[1]) for found in matches if found]

@@ -156,6 +156,12 @@ def append_file(reader: int, writer: int) -> None:
         write_all(writer, block)
 
 
+def draft_file(path: Path) -> Path | None:
+    """Return the draft of a file; ``None`` if there is none."""
+    draft = draft_of(path)
+    return draft if draft.exists() else None
+
+
 def draft_of(path: Path) -> Path:
     """Return the path at which the next version of ``path`` is written before it is renamed."""
     return path.with_name(f".{path.name}.draft")

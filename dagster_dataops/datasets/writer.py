@@ -89,6 +89,11 @@ class JsonlWriter:
                 self._file.write(lines)
         self._digest.update(lines)
 
+    @property
+    def modified_ns(self) -> int:
+        """The modification time of the finished draft, in nanoseconds."""
+        return self._draft.stat().st_mtime_ns
+
     def finish(self) -> JsonlDataset:
         """Fsync the draft and return its handle after publication."""
         self._put_pending()
@@ -97,6 +102,9 @@ class JsonlWriter:
             if not self._scratch:
                 os.fsync(self._file.fileno())
             self._file.close()
+        return self._dataset()
+
+    def _dataset(self) -> JsonlDataset:
         return JsonlDataset(
             self.path,
             size_bytes=self.size_bytes,

@@ -130,7 +130,7 @@ class CheckpointSink(Sink):
         if not self.attempt.settings.stop_after_failures or not 0 < table.failed == table.records:
             return
         example = "Their exceptions cannot be read back from disk."
-        first = first_failure(self.checkpoint.folder, table)
+        first = first_failure(self.checkpoint)
         if first is not None:
             index, line = self._place_of(first.offset)
             place = str(self.work.dataset.location)

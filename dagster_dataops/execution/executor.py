@@ -105,7 +105,7 @@ class OperatorExecutor:
             attempt.note(
                 f"finished publishing the result of run {late.run}, which had been cut short"
             )
-        found = existing(folder.checkpoints)
+        found = existing(folder.checkpoints, lock.segments)
         attempt.continues = bool(found)
         for text in notes_on(folder, [content for content in found if content.foreign]):
             attempt.note(text)
@@ -222,8 +222,9 @@ def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
         attempt.checkpoint.check_synced()  # the syncs ran while the result was composed
         attempt.checkpoint.close()
     attempt.lock.check()
-    settled = attempt.continues or (attempt.checkpoint is not None and attempt.checkpoint.synced)
-    return commit(attempt.folder, manifest, attempt.lock.publishing, settled=settled)
+    claim, checkpoint = attempt.lock, attempt.checkpoint
+    settled = attempt.continues or (checkpoint is not None and checkpoint.synced)
+    return commit(attempt.folder, manifest, claim.publishing, claim.draft, settled=settled)
 
 
 def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:

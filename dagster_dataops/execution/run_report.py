@@ -10,6 +10,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
+from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
 if TYPE_CHECKING:
@@ -104,11 +105,16 @@ class RunReport:
         return None if self.export is None else self.export.target
 
     @property
+    def folder(self) -> Path:
+        """The folder of the result on this machine; in a bucket it may have no copy."""
+        return Path(published_file(self.dataset.location) or self.dataset.path).parent
+
+    @property
     def artefact(self) -> Path | None:
         """The folder of the artefact; ``None`` for other results."""
         if not self.manifest.artefact:
             return None
-        folder = NodeFolder(self.dataset.path.parent, self.node)
+        folder = NodeFolder(self.folder, self.node)
         return folder.artefact / self.manifest.artefact
 
     @property

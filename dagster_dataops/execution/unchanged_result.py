@@ -13,7 +13,6 @@ from typing import Final
 import orjson
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.datasets.durable_files import draft_of
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.foundation.places.bucket import Location
@@ -64,8 +63,8 @@ def _is_unchanged(attempt: NodeAttempt, manifest: Manifest) -> bool:
     (source,) = attempt.inputs
     if source.fingerprint and source.fingerprint == manifest.fingerprint:
         return True
-    draft = draft_of(attempt.folder.result)
-    if not draft.exists():
+    draft = attempt.lock.draft(attempt.folder.result)
+    if draft is None:
         return False
     inputs = islice(_lines(source.location), _MOST_COMPARED)
     skipped = 0

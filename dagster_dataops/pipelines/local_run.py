@@ -21,6 +21,7 @@ from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.foundation.concurrency.background import deleting
+from dagster_dataops.foundation.places.bucket import local_path
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
@@ -161,6 +162,8 @@ def _check_ours(report: RunReport) -> None:
     Raises:
         InputError: Another run has replaced the result: two runs share a folder.
     """
+    if local_path(report.dataset.location) is None:  # each publication has a key of its own
+        return
     now = report.dataset.stamp()
     if (now.size, now.modified_ns) != (report.manifest.size_bytes, report.manifest.modified_ns):
         reason = "another run replaced it before it was read; give each its own data_process_path"

@@ -159,6 +159,10 @@ def test_jobs_have_tags_hooks_and_owners(
         ("resource_key", "a b"),
         ("resource_key", ""),
         ("resource_key", "class"),
+        ("resource_key", "context"),
+        ("resource_key", "config"),
+        ("resource_key", "io_manager"),
+        ("resource_key", "input_first"),
     ],
 )
 def test_what_a_job_cannot_have_is_refused_by_name(

@@ -12,11 +12,12 @@ def sizes() -> dict[str, dict[str, float]]:
     return {name: of_process(name, PIPELINES, NODES) for name in CONTENDERS}
 
 
+@pytest.mark.parametrize("what", ["sent", "whole"])
 @pytest.mark.parametrize("name", [name for name in CONTENDERS if name != "plain"])
-def test_what_a_code_server_sends_is_at_most_half_as_large_again(
-    name: str, sizes: dict[str, dict[str, float]]
+def test_the_snapshot_without_and_with_jobs_is_at_most_half_as_large_again(
+    name: str, what: str, sizes: dict[str, dict[str, float]]
 ) -> None:
-    assert sizes[name]["sent"] / sizes["plain"]["sent"] <= MOST
+    assert sizes[name][what] / sizes["plain"][what] <= MOST
 
 
 def test_operators_have_no_more_jobs_than_plain_assets(

@@ -289,7 +289,7 @@ def settled_output(sink: CheckpointSink) -> Iterator[bytes]:
     """Yield result and error lines of every settled span, in input order."""
     from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 
-    reader = SegmentReader(sink.checkpoint.folder)
+    reader = SegmentReader(sink.checkpoint.segments)
     for span, segment, offset in sink.checkpoint.table.ordered():
         yield reader.read(segment, offset, span.output_bytes + span.error_bytes)
     reader.close()

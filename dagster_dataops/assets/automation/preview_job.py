@@ -16,6 +16,7 @@ from dagster_dataops.assets.inputs.artefact_inputs import with_loaded
 from dagster_dataops.assets.inputs.step_inputs import StepInputs
 from dagster_dataops.assets.launchpad.config_schema import LazyField
 from dagster_dataops.assets.launchpad.operator_config import checked
+from dagster_dataops.assets.launchpad.params import shown_params
 from dagster_dataops.assets.metadata.metadata_keys import PREVIEW_PROMPT
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.planning.asset_options import AssetOptions
@@ -134,8 +135,12 @@ class _Preview:
 
 def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:
     """Return the fields ``limit`` and ``params``: the options of every node that has any."""
-    fields = {plan.node.name: plan.config_schema.get("params") for plan in plans}
-    params = {name: field for name, field in fields.items() if field is not None}
+    shown = {plan.node.name: (plan, shown_params(plan.node.operator)) for plan in plans}
+    params = {
+        name: one.filled_field(plan.node.operator.__dataops__.spec.reference)
+        for name, (plan, one) in shown.items()
+        if one is not None
+    }
     schema = {"limit": dg.Field(int, default_value=_LIMIT, description=_LIMIT_TEXT)}
     if params:
         schema["params"] = dg.Field(params, description="Options, by node.")

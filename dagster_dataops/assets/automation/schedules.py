@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 
 from dagster_dataops.assets.planning.run_tags import run_tags
+from dagster_dataops.assets.runtime.environment_values import as_run_config, check_written
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.secrets.secret_options import redacted
 from dagster_dataops.operators.secrets.secret_texts import HIDDEN, without_named
@@ -57,7 +58,8 @@ class PipelineSchedule:
         timezone: Time zone of the cron line, such as ``Europe/Berlin``; by default UTC. With time
             windows it is that of the windows.
         running: Whether the schedule is on from the start.
-        run_config: Run config of its runs. With time windows the runs have none.
+        run_config: Run config of its runs. A ``dg.EnvVar`` in it is read when a run starts. With
+            time windows the runs have none.
         tags: Tags of its runs.
     """
 
@@ -84,7 +86,19 @@ class PipelineSchedule:
             "tags": run_tags("schedule.tags", self.tags),
         }
 
+    @property
+    def config(self) -> dict[str, Any] | None:
+        """The run config as a mapping, with the names of environment variables."""
+        given: Any = self.run_config
+        if given is None:
+            return None
+        whole = given if isinstance(given, Mapping) else given.to_config_dict()
+        config: dict[str, Any] = as_run_config(whole)
+        return config
+
     def _check_types(self) -> None:
+        for name in ("cron", "timezone", "tags"):
+            check_written(f"schedule.{name}", getattr(self, name))
         for name, kinds, allowed in _FIELDS:
             value = getattr(self, name)
             if not isinstance(value, kinds):
@@ -117,7 +131,7 @@ def pipeline_schedule(
         return dg.build_schedule_from_partitioned_job(job, name=name, **moment, **options)
     options["execution_timezone"] = asked.timezone
     if partitions_def is None and cron != EACH_WINDOW:
-        return _defined(cron, name=name, job=job, run_config=asked.run_config, **options)
+        return _defined(cron, name=name, job=job, run_config=asked.config, **options)
     if isinstance(partitions_def, dg.StaticPartitionsDefinition) and cron != EACH_WINDOW:
         return _static_schedule(name, job, asked, partitions_def, options)
     allowed = (
@@ -154,11 +168,9 @@ def check_run_config(
     Raises:
         ConfigurationError: The run config has an unknown key, or a value of another type.
     """
-    given: Any = schedule.run_config if isinstance(schedule, PipelineSchedule) else None
-    if given is None:
+    config = schedule.config if isinstance(schedule, PipelineSchedule) else None
+    if config is None:
         return
-    is_mapping = isinstance(given, Mapping)
-    config: dict[str, Any] = dict(given) if is_mapping else given.to_config_dict()
     resources, known = config.get("resources"), definitions.resources or {}
     if isinstance(resources, Mapping):
         own = {name: one for name, one in resources.items() if name in known}
@@ -230,9 +242,7 @@ def _static_schedule(
 
     def each(_: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
         for key in partitions_def.get_partition_keys():
-            yield dg.RunRequest(
-                run_key=key, partition_key=key, run_config=asked.run_config, tags=tags
-            )
+            yield dg.RunRequest(run_key=key, partition_key=key, run_config=asked.config, tags=tags)
 
     return _defined(asked.cron, name=name, job=job, execution_fn=each, **options)
 

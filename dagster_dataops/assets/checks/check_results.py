@@ -114,4 +114,4 @@ def _file_of(
     if asset.path is not None:
         return JsonlDataset.at(source_file(asset.path, partition, dataops)), None
     folder: NodeFolder = dataops.folder(asset.key.path, partition)
-    return published(folder) or (load_result(folder), None)
+    return published(folder, whole=False) or (load_result(folder), None)

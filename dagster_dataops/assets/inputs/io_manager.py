@@ -4,6 +4,7 @@ import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
@@ -21,7 +22,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import InputError, ResultMissingError
-from dagster_dataops.foundation.places.bucket import local_path
+from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.foundation.quantities import counted
 
 OPERATOR_INPUT: Final = dg.DagsterType(
@@ -74,10 +75,10 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
 
     def _store(self, context: dg.OutputContext, partition: str | None, value: Any) -> None:
         folder = self.dataops.folder(context.asset_key.path, partition)
-        if isinstance(value, JsonlDataset) and (
-            local_path(value.location) == folder.result.absolute()
-        ):
-            return  # the step adds the metadata
+        if isinstance(value, JsonlDataset):
+            file = published_file(value.location)
+            if file is not None and Path(file) == folder.result.absolute():
+                return  # the step adds the metadata
         dataset = write_result(folder, records_of(value), context.run_id)
         if partition is None or context.has_partition_key:
             from dagster_dataops.assets.metadata.materialization import dataset_metadata

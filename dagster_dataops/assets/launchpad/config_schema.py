@@ -8,13 +8,19 @@ record.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Final
 
 import dagster as dg
+from typing_extensions import override
 
-from dagster_dataops.assets.launchpad.json_schema_types import choice, config_type, nullable
-from dagster_dataops.assets.launchpad.params import params_field
+from dagster_dataops.assets.launchpad.json_schema_types import (
+    choice,
+    config_type,
+    nullable,
+    shape,
+)
+from dagster_dataops.assets.launchpad.params import shown_params
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.concurrency_modes import MODES, PACKAGE_MODES
 from dagster_dataops.operators.options.docstrings import first_sentence
@@ -35,6 +41,12 @@ class LazyField(dg.Field):
 
     def __init__(self, make: Callable[[], dg.Field]) -> None:
         self._make = make  # the attributes of the base class are made in `__getattr__`
+
+    @cached_property
+    @override
+    def default_value_as_json_str(self) -> str:
+        """The default as JSON, written once; Dagster asks for it five times."""
+        return super().default_value_as_json_str
 
     def __getattr__(self, name: str) -> Any:
         """Make the field and return its attribute."""
@@ -108,12 +120,19 @@ def _mode_field(coroutines: bool, _known: tuple[str, ...]) -> dg.Field:  # noqa:
     return _setting_field("concurrency_mode", modes=mode_type(coroutines=coroutines))
 
 
-def config_schema(operator: Operator) -> dict[str, dg.Field]:
-    """Return the fields of an operator's configuration: settings and ``params``."""
+def config_field(operator: Operator) -> dg.Field:
+    """Return the field of an operator's configuration: settings and ``params``.
+
+    Its default has the options with their values of the pipeline; its type has no values.
+    """
     use = operator.__dataops__
     modes = _mode_field(use.spec.asynchronous, tuple(MODES))
     fields = {**COMMON_FIELDS, "concurrency_mode": modes}
     if use.spec.batch:
         fields["batch_size"] = _setting_field("batch_size")
-    params = params_field(operator)
-    return fields if params is None else {**fields, "params": params}
+    params = shown_params(operator)
+    text = f"{use.spec.reference}, and how it is run."
+    if params is None:
+        return dg.Field(shape(fields), description=text)
+    config = shape({**fields, "params": params.field("the operator")})
+    return dg.Field(config, default_value={"params": params.values}, description=text)

@@ -1,9 +1,11 @@
 """JSON schemas as types of Dagster's config; the remaining limits of each schema in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import dagster as dg
+from typing_extensions import override
 
 from dagster_dataops.foundation.quantities import counted
 
@@ -98,7 +100,7 @@ def _choice(values: list[Any]) -> Any:
     if kinds not in ({int}, {str}):
         return ANY
     config: Any = dg.IntSource if kinds == {int} else choice(given)
-    return config if len(given) == len(values) else dg.Noneable(config)
+    return config if len(given) == len(values) else nullable(config)
 
 
 def choice(texts: Sequence[str]) -> dg.Enum:
@@ -107,9 +109,29 @@ def choice(texts: Sequence[str]) -> dg.Enum:
     return dg.Enum(title, list(map(dg.EnumValue, texts)))
 
 
+class _Nullable(dg.Noneable):
+    """A type that also accepts null. It lists the types in it once.
+
+    Dagster asks for them several times for each field of each node.
+    """
+
+    @override
+    def type_iterator(self) -> Iterator[Any]:
+        return iter(self._types)
+
+    @cached_property
+    def _types(self) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(super().type_iterator()))
+
+
 def nullable(config: Any) -> Any:
     """Return the config type that also accepts null."""
-    return config if isinstance(config, dg.Noneable) else dg.Noneable(config)
+    return config if isinstance(config, dg.Noneable) else _Nullable(config)
+
+
+def shape(fields: Mapping[str, dg.Field]) -> dg.Shape:
+    """Return the type of a mapping with these fields; equal ones are one object."""
+    return dg.Shape(fields)  # type: ignore[no-untyped-call]
 
 
 def is_choice(config: Any) -> bool:

@@ -1,11 +1,11 @@
 """Options of operators as fields of Dagster's config.
 
-A field shows an option with its value of the pipeline.
+Each has a field, and its value of the pipeline.
 """
 
-import functools
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
@@ -16,6 +16,7 @@ from dagster_dataops.assets.launchpad.json_schema_types import (
     nullable,
     phrase,
     properties,
+    shape,
 )
 from dagster_dataops.assets.launchpad.option_types import OptionType, option_type
 from dagster_dataops.assets.launchpad.shown_values import is_showable, same_value
@@ -28,38 +29,64 @@ from dagster_dataops.operators.secrets.secret_names import is_secret
 from dagster_dataops.operators.secrets.secret_options import holds_secret
 
 _FLOAT: Final = PLAIN_TYPES[float]
+_Shown: TypeAlias = tuple[dg.Field, Any]
 
 
-def options_field(
-    subject: str, annotations: PartOptions, options: Mapping[str, Any]
-) -> dg.Field | None:
-    """Return a field with a field for each option; ``None`` if none can be shown.
+@dataclass(frozen=True, slots=True)
+class ShownOptions:
+    """Options in the launchpad.
 
-    Its description names the options that are left out, with the reason.
+    The values are not part of the type: nodes with the same options share it, whatever their
+    values. Dagster builds, compares and stores each type once more for each job.
+
+    Attributes:
+        config: The type of a mapping with a field for each option.
+        values: The values of the pipeline, by name.
+        left_out: A sentence about the options that cannot be shown, or empty.
+    """
+
+    config: dg.Shape
+    values: Mapping[str, Any]
+    left_out: str = ""
+
+    def field(self, subject: str) -> dg.Field:
+        """Return the field of the options, without values; ``subject`` owns them."""
+        text = f"Options of {subject}.{self.left_out}"
+        return dg.Field(self.config, is_required=False, description=text)
+
+    def filled_field(self, subject: str) -> dg.Field:
+        """Return the field of the options, with their values as the default."""
+        text = f"Options of {subject}.{self.left_out}"
+        return dg.Field(self.config, default_value=self.values, description=text)
+
+
+def shown_options(annotations: PartOptions, options: Mapping[str, Any]) -> ShownOptions | None:
+    """Return the options that the launchpad can show; ``None`` if it can show none.
 
     Args:
-        subject: The owner of the options, for the description.
         annotations: Types of the options by name, as far as they are known.
         options: Values of the pipeline, by name.
     """
     texts = option_descriptions(annotations.target, data_methods())
     found = {
-        name: _field_of(name, annotations.get(name, Any), value, texts.get(name, ""))
+        name: option_field(name, annotations.get(name, Any), value, texts.get(name, ""))
         for name, value in options.items()
     }
-    fields = {name: one for name, one in found.items() if isinstance(one, dg.Field)}
-    if not fields:
+    shown = {name: one for name, one in found.items() if not isinstance(one, str)}
+    if not shown:
         return None
-    left_out = [f"`{name}` ({why})" for name, why in found.items() if isinstance(why, str)]
-    text = f"Options of {subject}."
-    if left_out:
-        text += f" Not shown, with their values of the pipeline: {', '.join(left_out)}."
+    fields = {name: field for name, (field, _) in shown.items()}
     former = {
         old: _former_field(fields[new], new)
         for old, new in annotations.present.items()
         if new in fields
     }
-    return dg.Field(fields | former, description=text)
+    missing = ", ".join(f"`{name}` ({why})" for name, why in found.items() if isinstance(why, str))
+    return ShownOptions(
+        config=shape(fields | former),
+        values={name: value for name, (_, value) in shown.items()},
+        left_out=missing and f" Not shown, with their values of the pipeline: {missing}.",
+    )
 
 
 def _former_field(field: dg.Field, name: str) -> dg.Field:
@@ -67,18 +94,8 @@ def _former_field(field: dg.Field, name: str) -> dg.Field:
     return dg.Field(field.config_type, is_required=False, description=f"Named `{name}` now.")
 
 
-def _field_of(name: str, annotation: Any, value: Any, description: str) -> dg.Field | str:
-    """Return `option_field`; nodes with equal plain options share their fields."""
-    try:
-        hash(annotation)
-        shared = type(value) in PLAIN_TYPES
-    except TypeError:
-        shared = False
-    return (_shared_field if shared else option_field)(name, annotation, value, description)
-
-
-def option_field(name: str, annotation: Any, value: Any, description: str) -> dg.Field | str:
-    """Return the field of an option, or the reason why it has none.
+def option_field(name: str, annotation: Any, value: Any, description: str) -> _Shown | str:
+    """Return the field of an option and its value in it, or the reason why it has none.
 
     Args:
         name: Name of the option.
@@ -89,8 +106,8 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> dg
     if nodes := ", ".join(referenced(value)):
         return f"artefact of {nodes}"
     if isinstance(annotation, PartOptions):
-        part = options_field(f"part {name}", annotation, value)
-        return part or "no options that can be shown"
+        part = shown_options(annotation, value)
+        return (part.field(f"part {name}"), part.values) if part else "no options that can be shown"
     numeric = isinstance(value, (int, float))  # a number of tokens is not a secret
     if holds_secret(name, value) or (is_secret(name) and not numeric):
         return "secret"
@@ -101,28 +118,25 @@ def option_field(name: str, annotation: Any, value: Any, description: str) -> dg
     return _untyped(value, description) if typed else _name_of(annotation)
 
 
-# By type as well: 1, 1.0 and True are equal.
-_shared_field = functools.lru_cache(maxsize=4096, typed=True)(option_field)
-
-
-def _typed(kind: OptionType, value: Any, description: str) -> dg.Field | str:
-    """Return the field of an option of a known type."""
+def _typed(kind: OptionType, value: Any, description: str) -> _Shown | str:
+    """Return the field and the value of an option of a known type."""
     text = _with_allowed(description or without_rst(kind.description), kind.allowed)
     if value is None:
-        return default_field(kind.config, None, text)
+        return _shown(kind.config, None, text)
     dumped = _dumped(kind, value)
     if dumped is None:  # the value does not have the annotated type
-        return default_field(ANY, value, text) if is_showable(value) else _name_of(type(value))
+        return _shown(ANY, value, text) if is_showable(value) else _name_of(type(value))
     if fields := _fields(kind, dumped):
-        return dg.Field(fields, description=text or None)
-    return default_field(kind.config, dumped, text)
+        field = dg.Field(shape(fields), description=text or None)
+        return field, field.default_value
+    return _shown(kind.config, dumped, text)
 
 
-def _untyped(value: Any, description: str) -> dg.Field | str:
-    """Return the field of an option with the type of its value."""
+def _untyped(value: Any, description: str) -> _Shown | str:
+    """Return the field and the value of an option with the type of its value."""
     if not is_showable(value):
         return _name_of(type(value))
-    return default_field(PLAIN_TYPES.get(type(value), ANY), value, description)
+    return _shown(PLAIN_TYPES.get(type(value), ANY), value, description)
 
 
 def _fields(kind: OptionType, dumped: Any) -> dict[str, dg.Field]:
@@ -140,15 +154,18 @@ def _fields(kind: OptionType, dumped: Any) -> dict[str, dg.Field]:
     }
 
 
+def _shown(config: Any, value: Any, description: str) -> _Shown:
+    """Return an optional field and a value in it. It accepts null, unless it is a choice."""
+    chosen = isinstance(config, dg.Enum) and value is not None
+    kind = config if chosen else nullable(config)
+    field = dg.Field(kind, is_required=False, description=description or None)
+    return field, float(value) if config is _FLOAT and value is not None else value
+
+
 def default_field(config: Any, default: Any, description: str) -> dg.Field:
-    """Return an optional field. It accepts null, unless it is a choice."""
-    chosen = isinstance(config, dg.Enum) and default is not None
-    return dg.Field(
-        config if chosen else nullable(config),
-        default_value=float(default) if config is _FLOAT and default is not None else default,
-        is_required=False,
-        description=description or None,
-    )
+    """Return an optional field with a default, otherwise as `_shown`."""
+    field, value = _shown(config, default, description)
+    return dg.Field(field.config_type, default_value=value, description=field.description)
 
 
 def _dumped(kind: OptionType, value: Any) -> Any:

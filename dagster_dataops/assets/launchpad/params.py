@@ -7,9 +7,7 @@ operator. A changed option is converted and checked before the first record.
 from collections.abc import Mapping
 from typing import Any
 
-import dagster as dg
-
-from dagster_dataops.assets.launchpad.option_fields import options_field
+from dagster_dataops.assets.launchpad.option_fields import ShownOptions, shown_options
 from dagster_dataops.assets.launchpad.option_types import option_type
 from dagster_dataops.assets.launchpad.shown_values import in_order_of, is_unchanged
 from dagster_dataops.errors import OperatorOptionError
@@ -18,11 +16,10 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.renamed_options import given_twice, warn_of_former
 
 
-def params_field(operator: Operator) -> dg.Field | None:
-    """Return the field of an operator's options; ``None`` without options to show."""
+def shown_params(operator: Operator) -> ShownOptions | None:
+    """Return the options of an operator that the launchpad can show; ``None`` without any."""
     use = operator.__dataops__
-    spec = use.spec
-    return options_field(spec.reference, annotations_of(spec), use.options)
+    return shown_options(annotations_of(use.spec), use.options)
 
 
 def changed_options(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,11 +32,11 @@ def changed_options(operator: Operator, given: Mapping[str, Any]) -> dict[str, A
     Raises:
         OperatorOptionError: An option cannot have its new value.
     """
-    field = params_field(operator) if given else None
-    if field is None:
+    shown = shown_params(operator) if given else None
+    if shown is None:
         return {}
     spec = operator.__dataops__.spec
-    return _changed(spec.qualified_name, "", annotations_of(spec), given, field.default_value)
+    return _changed(spec.qualified_name, "", annotations_of(spec), given, shown.values)
 
 
 def _changed(
@@ -73,8 +70,8 @@ def _by_present_names(
 ) -> dict[str, Any]:
     """Return the given options by their present names; warn of each former name.
 
-    Dagster fills in every option that is not given, so that two names of an option are given if
-    neither has the shown value.
+    A launchpad gives every option with its shown value, so that two names of an option are given
+    only if neither has that value.
     """
     found = {name: value for name, value in given.items() if name not in annotations.present}
     former: dict[str, str] = {}
@@ -85,7 +82,7 @@ def _by_present_names(
         )
         if is_unchanged(given[old], shown[new]):
             continue
-        if not is_unchanged(found[new], shown[new]):
+        if not is_unchanged(found.get(new, shown[new]), shown[new]):
             raise given_twice(operator, former.get(new, f"{part}{new}"), f"{part}{old}")
         found[new], former[new] = given[old], f"{part}{old}"
     return found

@@ -24,7 +24,7 @@ def trace_metadata(report: "RunReport") -> dict[str, Any]:
     traced = kind_named(manifest.kind).trace
     if not manifest.traced or not (traced is Tracing.RECORD or manifest.combined):
         return {}
-    command = f"python -m dagster_dataops trace {shlex.quote(str(report.dataset.path.parent))}"
+    command = f"python -m dagster_dataops trace {shlex.quote(str(report.folder))}"
     commands = f"{command} --line 1\n{command} --source-line 1"
     text = (
         "From which source line a record came, and what became of a source line:\n\n"

@@ -17,6 +17,7 @@ from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.root import Root
 
 DATAOPS: Final = "dataops"  # the default key of the resource
+_TAKEN: Final = ("context", "config", "io_manager")  # Dagster gives steps something else by them
 Condition: TypeAlias = dg.AutomationCondition[dg.AssetKey]
 
 
@@ -139,8 +140,12 @@ def resource_key_of(options: AssetOptions) -> str:
         ConfigurationError: It cannot be the key of a resource.
     """
     key = options.get("resource_key", DATAOPS)
-    if not (key.isascii() and key.isidentifier()) or iskeyword(key):
-        allowed = "a name of ASCII letters, digits and underscores that does not start with a digit"
+    taken = key in _TAKEN or key.startswith("input_")
+    if not (key.isascii() and key.isidentifier()) or iskeyword(key) or taken:
+        allowed = (
+            "a name of ASCII letters, digits and underscores that does not start with a digit, nor "
+            f"with input_ as the inputs of steps, and is none of {', '.join(_TAKEN)}"
+        )
         raise ConfigurationError("resource_key", key, allowed)
     return key
 

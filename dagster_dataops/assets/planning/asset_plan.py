@@ -22,9 +22,10 @@ from dagster_dataops.assets.checks.error_rate import (
 )
 from dagster_dataops.assets.checks.missing_columns import missing_columns_spec, needs_columns
 from dagster_dataops.assets.inputs.path_pattern import SourceFile
-from dagster_dataops.assets.launchpad.config_schema import config_schema
+from dagster_dataops.assets.launchpad.config_schema import config_field
 from dagster_dataops.assets.metadata.metadata_keys import IO_MANAGER_KEY
 from dagster_dataops.assets.planning.asset_options import (
+    DATAOPS,
     AssetOptions,
     automation_condition_of,
     resource_key_of,
@@ -54,9 +55,9 @@ class AssetPlan:
 
     Attributes:
         node: The operator node.
-        spec: Spec of the translator, with dependencies and IO manager added. Of a node with several
-            results it is that of the first one; partitions, code version and dependencies are those
-            of all of them.
+        spec: Spec of the translator, with dependencies added. Of a node with several results it is
+            that of the first one; partitions, code version and dependencies are those of all of
+            them.
         ins: Inputs that IO managers load, by argument.
         inputs: The key of every input in order, with its argument in ``ins`` or with its file. A
             pattern means one file per partition.
@@ -68,6 +69,7 @@ class AssetPlan:
         check_partitions: Partitions of the checks, if they have any.
         check_translation: What the translator makes of the specs of checks.
         columns: What the columns of results are.
+        manager: Resource key of the IO manager, unless the translator names another one.
     """
 
     node: OperatorNode
@@ -81,6 +83,7 @@ class AssetPlan:
     check_partitions: dg.PartitionsDefinition | None = None
     check_translation: CheckTranslation = field(default_factory=lambda: CheckTranslation(""))
     columns: DescribedColumns = field(default_factory=DescribedColumns)
+    manager: str = io_manager_key(DATAOPS)
 
     @property
     def results(self) -> dict[str, dg.AssetSpec]:
@@ -137,12 +140,20 @@ class AssetPlan:
     @property
     def io_manager_key(self) -> str:
         """Resource key of the IO manager; a translator may name another IO manager."""
-        return str(self.spec.metadata[IO_MANAGER_KEY])
+        return str(self.spec.metadata.get(IO_MANAGER_KEY, self.manager))
+
+    @property
+    def stored_specs(self) -> list[dg.AssetSpec]:
+        """The spec of each result, each with the key of its IO manager."""
+        return [
+            spec if IO_MANAGER_KEY in spec.metadata else spec.with_io_manager_key(self.manager)
+            for spec in self.specs
+        ]
 
     @cached_property
-    def config_schema(self) -> dict[str, dg.Field]:
-        """The config fields of the node, equal in every step and job."""
-        return config_schema(self.node.operator)
+    def config_field(self) -> dg.Field:
+        """The field of the configuration of the node, equal in every step and job."""
+        return config_field(self.node.operator)
 
     @cached_property
     def needs_columns(self) -> bool:
@@ -242,6 +253,7 @@ def plan_assets(
     check_nodes(graph, unpartitioned, "unpartitioned")
     rates = error_rates_of(graph, options.get("max_error_rate", ErrorRateCheck()))
     keys = {SOURCE: origin.key}
+    checks = CheckTranslation.of(graph.name, translator)
     columns = DescribedColumns.of(graph, options.get("columns"), keys, origin.path)
     specs: dict[str, dg.AssetSpec] = {}
     whole: set[str] = set()
@@ -260,7 +272,9 @@ def plan_assets(
         )
         results = {
             output: _completed(
-                translator.get_asset_spec(replace(data, output=output)), data, root, manager
+                translator.get_asset_spec(replace(data, output=output) if output else data),
+                data,
+                root,
             )
             for output in node.operator.__dataops__.spec.outputs or ("",)
         }
@@ -270,20 +284,20 @@ def plan_assets(
         _check_export(graph, node, spec)
         _check_partitions(graph, node, spec, artefacts)
         ins, inputs = _inputs_of(data, spec, origin, options)
-        outputs = results if len(results) > 1 else {}
         plan = AssetPlan(
             node,
             spec,
             ins,
             inputs,
             rates[node.name],
-            outputs=outputs,
+            outputs=results if len(results) > 1 else {},
             artefacts=artefacts,
             check_partitions=partitions_of_checks(
                 spec.partitions_def, options.get("backfill_policy")
             ),
-            check_translation=CheckTranslation.of(graph.name, translator),
+            check_translation=checks,
             columns=columns,
+            manager=manager,
         )
         plans.append(plan)
         keys |= {name: one.key for name, one in plan.results.items()}
@@ -353,22 +367,19 @@ def _check_partitions(
             raise PipelineDefinitionError(graph.name, reason)
 
 
-def _completed(
-    spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Root | None, manager: str
-) -> dg.AssetSpec:
-    """Return ``spec`` with the dependencies of its node.
+def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Root | None) -> dg.AssetSpec:
+    """Return ``spec`` with the dependencies of its node, and the address of the result.
 
-    The IO manager of this package and the address of the result are added, unless the translator
-    named others.
+    What the translator gave stays as it is.
     """
     known = {dep.asset_key for dep in spec.deps}
     upstream = (*data.upstream, *data.artefacts)
     missing = dict.fromkeys(key for key in upstream if key not in known)
-    metadata = {IO_MANAGER_KEY: manager, **_address(spec, data.node, root)}
-    return spec.merge_attributes(
-        deps=list(missing),
-        metadata={name: value for name, value in metadata.items() if name not in spec.metadata},
-    )
+    address = _address(spec, data.node, root)
+    metadata = {name: value for name, value in address.items() if name not in spec.metadata}
+    if not missing and not metadata:
+        return spec
+    return spec.merge_attributes(deps=list(missing), metadata=metadata)
 
 
 def _address(spec: dg.AssetSpec, node: OperatorNode, root: Root | None) -> dict[str, str]:

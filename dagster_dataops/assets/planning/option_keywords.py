@@ -24,6 +24,7 @@ from typing import get_type_hints as type_hints
 import dagster as dg
 from typing_extensions import Doc
 
+from dagster_dataops.assets.runtime.environment_values import check_written
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.operators.options.annotations import UNIONS
 from dagster_dataops.operators.options.declared_columns import type_text
@@ -67,7 +68,8 @@ def takes_options(options: type) -> Callable[[_Function], _Function]:
     """Return a decorator for a function with ``**options: Unpack[options]``.
 
     The function gets a signature and a docstring with every option. It refuses unknown options
-    with a `TypeError`, and values of other types with a `ConfigurationError`.
+    with a `TypeError`, and values of other types and environment variables with a
+    `ConfigurationError`.
 
     Args:
         options: TypedDict whose fields are ``Annotated[..., Doc(...)]``.
@@ -82,6 +84,7 @@ def takes_options(options: type) -> Callable[[_Function], _Function]:
             for name, value in given.items():
                 if name not in signature.parameters:
                     raise TypeError(_unknown(function.__name__, name, list(signature.parameters)))
+                check_written(name, value)
                 if name in fields:
                     _check_type(name, value, fields[name].annotation)
             return function(*args, **given)

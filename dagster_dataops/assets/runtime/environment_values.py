@@ -5,11 +5,13 @@ So no secret is in the definitions, in the launchpad or in the stored config of 
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import dagster as dg
 
 from dagster_dataops.errors import ConfigurationError
+
+_NAMES: Final = (dg.EnvVar, type(dg.EnvVar.int("NAME")))  # the second class has no public name
 
 
 def from_environment(name: str, value: Any) -> Any:
@@ -34,6 +36,45 @@ def from_environment(name: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [from_environment(name, one) for one in value]
     return value
+
+
+def as_run_config(value: Any) -> Any:
+    """Return a value in the form of a run config: ``{"env": "NAME"}`` for each ``dg.EnvVar``.
+
+    Dagster then stores the name of the variable, and reads it when a run starts.
+    """
+    if isinstance(value, _NAMES):
+        return {"env": value.env_var_name}
+    if isinstance(value, Mapping):
+        return {key: as_run_config(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_run_config(one) for one in value]
+    return value
+
+
+def check_written(name: str, value: Any) -> None:
+    """Check that a setting that is needed before a run names no environment variable.
+
+    Args:
+        name: Name of the setting, for errors.
+        value: A value, or a collection of values.
+
+    Raises:
+        ConfigurationError: It is a ``dg.EnvVar``, or one is in it.
+    """
+    if isinstance(value, _NAMES):
+        variable = value.env_var_name
+        allowed = (
+            f"the value itself, such as os.environ[{variable!r}]: it is needed when definitions "
+            "load, and an EnvVar is read when a run starts"
+        )
+        raise ConfigurationError(name, f"EnvVar({variable!r})", allowed)
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            check_written(f"{name}.{key}", one)
+    elif type(value) in {list, tuple, set, frozenset}:  # records of Dagster are tuples, too
+        for one in value:
+            check_written(name, one)
 
 
 def written_values(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _columns_before(dataops: DataOpsResource, plan: AssetPlan, partition: str | 
         datasets.append(JsonlDataset.at(source_file(columns.source, partition, dataops)))
     for key in columns.keys_before(plan.node.name):
         for part in dict.fromkeys((partition, None)):
-            found = published(dataops.folder(key.path, part))
+            found = published(dataops.folder(key.path, part), whole=False)
             datasets += [] if found is None else [found[0]]
     return {name for one in datasets for name in schema_of(one).columns}
 

@@ -1,7 +1,8 @@
 """operator_step: an asset in its own step, from the plan of one operator."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, Self
 
 import dagster as dg
@@ -17,6 +18,7 @@ from dagster_dataops.assets.runtime.resource import io_manager_key
 from dagster_dataops.assets.runtime.step_context import Work
 from dagster_dataops.assets.steps.step_body import Body, body_of, step_function
 
+_LOADED: Final = dg.In(OPERATOR_INPUT)
 _WAITED: Final = dg.In(dg.Nothing)  # an input that is not loaded
 _CHECKED: Final = dg.Out(dg.Nothing, is_required=False)  # the output of a check
 
@@ -51,10 +53,21 @@ class StepOptions:
             resource_key=resource_key_of(options),
         )
 
-    @property
+    @cached_property
     def body(self) -> Body:
-        """The body of the step."""
+        """The body of the step, with the resource as an argument."""
         return body_of(self.resource_key, self.hook)
+
+    @cached_property
+    def held_body(self) -> Body:
+        """The body of a step that takes the resource from its IO manager."""
+        return body_of(self.resource_key, self.hook, held=True)
+
+    def of_node(self, pool: str | None, op_tags: Mapping[str, Any] | None) -> Self:
+        """Return the options of the step of one node."""
+        if pool is None and op_tags is None:
+            return self
+        return replace(self, pool=pool, op_tags=op_tags)
 
     def backfills(self, spec: dg.AssetSpec) -> dg.BackfillPolicy | None:
         """Return the backfill policy of an asset; ``None`` if it is not partitioned."""
@@ -101,8 +114,8 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
     def called() -> dg.AssetsDefinition:
         return dg.AssetsDefinition(**step, node_def=_op_of(plan, options, options.body, step))
 
-    body = body_of(options.resource_key, options.hook, held=True)
-    return OperatorAssets(called=called, **step, node_def=_op_of(plan, options, body, step))
+    op = _op_of(plan, options, options.held_body, step)
+    return OperatorAssets(called=called, **step, node_def=op)
 
 
 def _op_of(
@@ -118,7 +131,7 @@ def _op_of(
     """
     spec = plan.spec
     loaded = _loaded(plan)
-    ins = {name: dg.In(OPERATOR_INPUT, metadata=plan.ins[name].metadata) for name in loaded}
+    ins = {name: _in_of(plan.ins[name]) for name in loaded}
     outs = {
         name: _out_of(one, plan.io_manager_key)
         for name, one in zip(assets["keys_by_output_name"], assets["specs"], strict=True)
@@ -128,7 +141,7 @@ def _op_of(
         ins={**ins, **dict.fromkeys(_waited(plan), _WAITED)},
         out={**outs, **dict.fromkeys(assets["check_specs_by_output_name"], _CHECKED)},
         description=spec.description,
-        config_schema=LazyField(lambda: dg.Field(plan.config_schema)),
+        config_schema=LazyField(lambda: plan.config_field),
         tags=options.op_tags,
         retry_policy=options.retry_policy,
         code_version=spec.code_version,
@@ -179,8 +192,14 @@ def _name_of(plan: AssetPlan) -> str:
 
 def _without_manager(spec: dg.AssetSpec) -> dg.AssetSpec:
     """Return a spec without the key of the IO manager, which the output of its step has."""
+    if IO_MANAGER_KEY not in spec.metadata:
+        return spec
     metadata = {name: value for name, value in spec.metadata.items() if name != IO_MANAGER_KEY}
     return spec.replace_attributes(metadata=metadata)
+
+
+def _in_of(given: dg.AssetIn) -> dg.In:
+    return dg.In(OPERATOR_INPUT, metadata=given.metadata) if given.metadata else _LOADED
 
 
 def _out_of(spec: dg.AssetSpec, io_manager_key: str) -> dg.Out:

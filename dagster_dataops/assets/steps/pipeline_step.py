@@ -82,7 +82,7 @@ def pipeline_step(
 
         return StepWork(plans, config, loaded)
 
-    specs = [spec for plan in plans for spec in plan.specs]
+    specs = [spec for plan in plans for spec in plan.stored_specs]
     own = {spec.key for spec in specs}
     ins = {
         argument: dg.AssetIn(given.key)  # the deps of the specs hold its partition mapping
@@ -94,7 +94,7 @@ def pipeline_step(
         name=name,
         specs=specs,
         ins=ins,
-        config_schema={plan.node.name: _config_field(plan) for plan in plans},
+        config_schema={plan.node.name: plan.config_field for plan in plans},
         check_specs=[check for plan in plans for check in plan.check_specs],
         can_subset=True,
         retry_policy=options.retry_policy,
@@ -102,8 +102,3 @@ def pipeline_step(
         op_tags=options.op_tags,
         backfill_policy=options.backfills(specs[0]),
     )(step_function(body, work, tuple(ins), OPERATOR_INPUT))
-
-
-def _config_field(plan: AssetPlan) -> dg.Field:
-    text = f"{plan.node.operator.__dataops__.spec.reference}, and how it is run."
-    return dg.Field(plan.config_schema, description=text)

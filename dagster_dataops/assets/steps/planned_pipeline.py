@@ -58,7 +58,7 @@ class PlannedPipeline:
     @property
     def specs(self) -> list[dg.AssetSpec]:
         """The asset spec of each node, of a node with several results those of all."""
-        return [spec for plan in self.plans for spec in plan.specs]
+        return [spec for plan in self.plans for spec in plan.stored_specs]
 
     def run(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
         """Run the nodes in order and yield the events of each.

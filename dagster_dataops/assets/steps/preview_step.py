@@ -8,6 +8,7 @@ and checkpoint are unchanged. The operator is really called, at the full cost of
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -42,7 +43,7 @@ from dagster_dataops.datasets.writer import first_lines
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.run_report import RunReport
 from dagster_dataops.execution.runners.given_stream import of_first
-from dagster_dataops.foundation.places.bucket import local_path
+from dagster_dataops.foundation.places.bucket import local_path, published_file
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.dry_run import calls_models, estimates_of
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
@@ -84,8 +85,8 @@ def earlier_preview(
 
 
 def _is_preview(dataset: JsonlDataset) -> bool:
-    path = local_path(dataset.location)
-    return path is not None and path.parent.name == _FOLDER
+    file = published_file(dataset.location)
+    return file is not None and Path(file).parent.name == _FOLDER
 
 
 def limit_over(inputs: Sequence[JsonlDataset], limit: int | None) -> int:
@@ -203,13 +204,13 @@ def preview_metadata(report: RunReport, limit: int) -> dict[str, Any]:
 
     With equal keys, Dagster would show and plot the numbers as those of the result.
     """
-    outcome = outcome_metadata(report)
+    outcome, location = outcome_metadata(report), report.dataset.location
     return {
         PREVIEW_LIMIT: limit,
         PREVIEW_RECORDS: dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS))),
         PREVIEW_ROWS_OUT: report.manifest.rows_out,
         **{key: outcome[name] for name, key in _KEYS.items() if name in outcome},
-        PREVIEW_PATH: dg.MetadataValue.path(report.dataset.path),
+        PREVIEW_PATH: dg.MetadataValue.path(str(local_path(location) or location)),
     }
 
 

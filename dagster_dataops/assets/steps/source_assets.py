@@ -340,13 +340,13 @@ def _planned(
     function: Callable[..., Any] | None = None,
     files: tuple[dg.AssetSpec, ...] = (),
 ) -> SourceAsset:
-    manager = io_manager_key(resource_key_of(options))
-    spec = located(plan.spec.with_io_manager_key(manager), root_of(options))
+    spec = located(plan.spec, root_of(options))
     pipeline = spec.group_name or ""
     translation = CheckTranslation.of(pipeline, options.get("dagster_dataops_translator"))
     common, by_node = divided(options.get("columns"))
     columns = DescribedColumns(None, common, by_node)
-    plan = replace(plan, spec=spec, check_translation=translation, columns=columns)
+    manager = io_manager_key(resource_key_of(options))
+    plan = replace(plan, spec=spec, check_translation=translation, columns=columns, manager=manager)
     step = StepOptions.of(options, execute_hook(options, pipeline))
     made = operator_step(plan, replace(step, op_tags=step_tags_of(options, SOURCE)))
     return SourceAsset(spec.key, made, function=function, plan=plan, files=files)

@@ -37,6 +37,7 @@ from dagster_dataops.datasets.published_files import (
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
 from dagster_dataops.foundation.places.bucket import (
+    BucketFile,
     LocalFile,
     Location,
     StoreBucket,
@@ -100,12 +101,15 @@ class NodeFolder:
 
     @classmethod
     def of_result(cls, dataset: JsonlDataset) -> "NodeFolder":
-        """Return the folder of a result that this machine has.
+        """Return the folder of a result.
 
         Raises:
             ResultMissingError: It is gone.
         """
         location = dataset.location
+        if isinstance(location, BucketFile) and (copy := location.published) is not None:
+            root = Root(copy.path.parent, location.bucket)
+            return cls.of(root, copy.name.removesuffix(RESULT))
         return cls.at(Root(dataset.path, None if isinstance(location, Path) else location.bucket))
 
     def with_outputs(self, names: Iterable[str]) -> "NodeFolder":
@@ -377,8 +381,16 @@ class Manifest:
             state = state_at(path)
             published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
         except OSError:  # a missing file is reported when it is read
-            return made
+            return self._in_place(folder) or made
         return replace(made, state=state) if state.changed_ns <= published_ns else made
+
+    def _in_place(self, folder: NodeFolder) -> JsonlDataset | None:
+        """Return the handle of a result of which this machine has no copy."""
+        found = folder.place.find(folder.result.absolute())
+        if found is None:
+            return None
+        state = state_at(found.location)
+        return JsonlDataset(found.location, found.size, self.rows_out, self.fingerprint, state)
 
     def tells_of(self, result: Path) -> bool:
         """Return whether ``result`` is the published file: neither replaced nor edited since."""
@@ -508,14 +520,25 @@ def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether a result, its parts and the files of an artefact are unchanged."""
     from dagster_dataops.datasets.parted_result import is_intact  # of versions before
 
-    if not manifest.tells_of(folder.result) or not is_intact(folder.result, manifest.parted):
+    found = folder.place.find(folder.result)
+    facts = None if found is None else (found.size, found.modified_ns)
+    if facts != (manifest.size_bytes, manifest.modified_ns):
+        return False
+    if found and isinstance(found.location, BucketFile):  # one file, which nobody can edit
+        return True
+    if not is_intact(folder.result, manifest.parted):
         return False
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
 
 
-def published(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
-    """Return a node's published result and manifest; ``None`` if it has no intact result."""
-    folder.place.refresh()
+def published(folder: NodeFolder, *, whole: bool = True) -> tuple[JsonlDataset, Manifest] | None:
+    """Return a node's published result and manifest; ``None`` if it has no intact result.
+
+    Args:
+        folder: Of the node.
+        whole: Whether this machine must have a copy of a large result in a bucket.
+    """
+    folder.place.refresh(whole=whole)
     return published_here(folder)
 
 

@@ -13,6 +13,7 @@ from dagster_dataops.checkpoints.journal.frames import (
     spans_frame,
 )
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, pack_position
+from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.datasets.durable_files import storage, sync_data, write_all
 
@@ -38,6 +39,11 @@ class JournalWriter:
         with storage(path, "open the journal"):
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             self._descriptor = os.open(path, flags, 0o666)
+
+    @property
+    def segments(self) -> Segments:
+        """The segments with the outputs of the entries."""
+        return Segments(self.path.parent)
 
     def attempt(self, content: Mapping[str, Any]) -> None:
         """Append the start of an attempt, as `AttemptEntry.content` returns it."""

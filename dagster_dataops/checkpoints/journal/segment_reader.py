@@ -1,17 +1,15 @@
 """Read span outputs back from segments, mostly in the order in which they were written."""
 
-import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Final
 
-from dagster_dataops.checkpoints.journal.segments import checksum, segment_path
+from dagster_dataops.checkpoints.journal.segments import Segments, checksum
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.durable_files import storage
-from dagster_dataops.foundation.places.range_source import read_range
+from dagster_dataops.foundation.places.range_source import Readable, close_readable, read_range
 
 _BLOCK: Final = 256 << 10
 _BLOCKS: Final = 64
@@ -20,16 +18,16 @@ _FILES: Final = 64
 
 
 def outputs(
-    folder: Path, places: Iterable[tuple[Span, int, int]], damaged: list[int]
+    segments: Segments, places: Iterable[tuple[Span, int, int]], damaged: list[int]
 ) -> Iterator[tuple[Span, bytes]]:
     """Yield spans with their result and error lines.
 
     Args:
-        folder: The checkpoint's folder.
+        segments: Of the checkpoint.
         places: The spans with segment and offset, as `SpanTable.ordered` yields them.
         damaged: Receives the starts of spans whose checksum is wrong; these spans are left out.
     """
-    with closing(SegmentReader(folder)) as reader:
+    with closing(SegmentReader(segments)) as reader:
         for span, segment, offset in places:
             output = reader.read(segment, offset, span.output_bytes + span.error_bytes)
             if checksum(output) == span.output_check:
@@ -39,14 +37,14 @@ def outputs(
 
 
 def joined_outputs(
-    folder: Path, table: SpanTable, damaged: list[int]
+    segments: Segments, table: SpanTable, damaged: list[int]
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the outputs of spans without error lines, about a megabyte at a time, in input order.
 
     There may be hundreds of thousands of spans of one record, so a single loop handles each.
 
     Args:
-        folder: The checkpoint's folder.
+        segments: Of the checkpoint.
         table: Its spans; none has error lines.
         damaged: Receives the starts of spans whose checksum is wrong; their output is left out.
 
@@ -55,7 +53,7 @@ def joined_outputs(
     """
     joined: list[bytes] = []
     rows = size = 0
-    with closing(SegmentReader(folder)) as reader:
+    with closing(SegmentReader(segments)) as reader:
         for start, emitted, length, check, segment, offset in table.places():
             output = reader.read(segment, offset, length)
             if checksum(output) != check:
@@ -83,14 +81,12 @@ class SegmentReader:
     finished: close to one another, but not in a row.
 
     Args:
-        folder: Of the checkpoint.
-        result: The published result, if it is the only segment.
+        segments: Of the checkpoint.
     """
 
-    def __init__(self, folder: Path, result: Path | None = None) -> None:
-        self._folder = folder
-        self._result = result
-        self._files: OrderedDict[int, int] = OrderedDict()
+    def __init__(self, segments: Segments) -> None:
+        self._segments = segments
+        self._files: OrderedDict[int, Readable] = OrderedDict()
         self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
     def read(self, segment: int, offset: int, length: int) -> bytes:
@@ -116,21 +112,21 @@ class SegmentReader:
 
     def _read(self, segment: int, offset: int, length: int) -> bytes:
         # An error does not mean damage: a network file system may be able to read the file later.
-        path = self._result or segment_path(self._folder, segment)
-        with storage(path, "read it back"):
-            exists = segment in self._files or path.exists()
-            return read_range(self._file(segment, path), offset, length) if exists else b""
+        with storage(self._segments.location(segment), "read it back"):
+            file = self._file(segment)
+            return b"" if file is None else read_range(file, offset, length)
 
-    def _file(self, segment: int, path: Path) -> int:
-        descriptor = self._files.get(segment)
-        if descriptor is None:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            self._files[segment] = descriptor
+    def _file(self, segment: int) -> Readable | None:
+        file = self._files.get(segment)
+        if file is None:
+            file = self._segments.open(segment)
+            if file is not None:
+                self._files[segment] = file
             if len(self._files) > _FILES:
-                os.close(self._files.popitem(last=False)[1])
-        return descriptor
+                close_readable(self._files.popitem(last=False)[1])
+        return file
 
     def close(self) -> None:
         """Close every segment."""
         while self._files:
-            os.close(self._files.popitem()[1])
+            close_readable(self._files.popitem()[1])

@@ -1,13 +1,23 @@
-"""Segments: append-only files that hold the output of settled spans, one writer each."""
+"""Segments: append-only files that hold the output of settled spans, one writer each.
+
+`Segments` is the port by which they are read: `SegmentReader` and the composition ask it for open
+files, and do not ask where these are. In a bucket parts of them are objects, see `SentSegments`.
+"""
 
 import os
+import re
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import xxhash
+from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.range_source import Readable
 
+_NAME: Final = re.compile(r"segment-([0-9]+)\.jsonl")
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
@@ -23,6 +33,64 @@ def checksum(data: Bytes, more: bytes = b"") -> int:
 def segment_path(folder: Path, number: int) -> Path:
     """Return the path of segment ``number`` of a checkpoint."""
     return folder / f"segment-{number:05d}.jsonl"
+
+
+class Segments:
+    """The segments of a checkpoint, in its folder.
+
+    Args:
+        folder: The checkpoint's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def location(self, number: int) -> Location:
+        """Return where a segment is, for errors."""
+        return segment_path(self.folder, number)
+
+    def open(self, number: int) -> Readable | None:
+        """Open a segment; ``None`` if it is missing. Close it with `close_readable`.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        try:
+            return open_readable(self.location(number))
+        except FileNotFoundError:
+            return None
+
+    def file(self, number: int) -> Path | None:
+        """Return the file with a whole segment, which stays whole; ``None`` if there is none."""
+        path = segment_path(self.folder, number)
+        return path if path.exists() else None
+
+    def names(self) -> set[str]:
+        """Return the names of the files of segments."""
+        return {path.name for path in self.folder.glob("segment-*")}
+
+    def latest(self) -> int:
+        """Return the highest number of a segment; 0 if there is none."""
+        matches = map(_NAME.fullmatch, self.names())
+        return max((int(found[1]) for found in matches if found), default=0)
+
+    def fetch(self) -> None:
+        """Make the folder hold all segments whole."""
+
+
+class OnlySegment(Segments):
+    """A file that is the only segment of a journal, such as a published result.
+
+    Args:
+        location: Where it is.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+
+    @override
+    def location(self, number: int) -> Location:
+        return self._location
 
 
 class SegmentWriter:

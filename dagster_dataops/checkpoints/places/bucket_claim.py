@@ -4,18 +4,24 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder_lock import FolderLock
+from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_read
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
-from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
+from dagster_dataops.checkpoints.places.published_objects import NodeHead, PublishedObjects
+from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal, restore
-from dagster_dataops.datasets.durable_files import draft_of
+from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft
+from dagster_dataops.datasets.durable_files import draft_file, draft_of
 from dagster_dataops.datasets.published_files import CHECKPOINTS, MANIFEST, OTHER_VERSIONS
+from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.places.bucket import BucketFile, Location
 
 
 class BucketClaim(FolderLock, Claim):
@@ -35,10 +41,12 @@ class BucketClaim(FolderLock, Claim):
         try:
             self._place = place
             self._checkpoints = place.folder / CHECKPOINTS
+            self._segments: dict[Path, SentSegments] = {}
+            self._drafts: dict[Path, UploadedDraft] = {}
             self._objects = ObjectJournal(place.store, place.key, run)
-            self._seen = place.fetch()
+            self._seen = place.fetch(whole=False)
             while not self._restore():
-                before, self._seen = self._seen, place.fetch()
+                before, self._seen = self._seen, place.fetch(whole=False)
                 if self._seen == before:  # objects were deleted, and nothing was published
                     break
             self._known = set(self._checkpoints.glob("*"))
@@ -47,7 +55,7 @@ class BucketClaim(FolderLock, Claim):
             raise
 
     def _restore(self) -> bool:
-        """Make the checkpoints of unfinished runs; data that the store lacks is dropped.
+        """Make the journals of unfinished runs; their outputs stay in the store.
 
         Returns:
             Whether all objects were there. Another run deletes them after it has published.
@@ -55,28 +63,91 @@ class BucketClaim(FolderLock, Claim):
         place = self._place
         shutil.rmtree(self._checkpoints, ignore_errors=True)
         draft_of(place.folder / f"{place.name}{MANIFEST}").unlink(missing_ok=True)
+        self._segments.clear()
         after = self._seen.commit if self._seen else 0
-        entries = self._objects.entries(after)
-        return restore(place.store, place.key, entries, self._checkpoints)
+        whole = restore(self._objects, after, self._checkpoints, self.segments)
+        for folder, segments in self._segments.items():
+            format_ = format_of(folder / "journal")
+            if format_ and not is_read(format_):  # it is kept whole for another version
+                segments.fetch()
+        return whole
+
+    @override
+    def segments(self, folder: Path) -> SentSegments:
+        known = self._segments.get(folder)
+        if known is None:
+            known = self._segments[folder] = SentSegments(
+                folder, self._place.store, self._check_held
+            )
+        return known
+
+    def _check_held(self) -> None:
+        """Check that no other run has taken the node over, or has published since.
+
+        Raises:
+            LostError: Another run has.
+        """
+        self._objects.check_held()
+        self._place.check_head(self._seen)
 
     @override
     def journal(self, path: Path) -> JournalWriter:
         """Return the writer of the journal of a checkpoint; it sends each entry to the store."""
         known = path.parent in self._known
-        return ShippedJournal(path, self._objects, self._place.store, known=known)
+        segments = self.segments(path.parent)
+        return ShippedJournal(path, self._objects, self._place.store, segments, known=known)
+
+    @override
+    def writer(self, path: Path) -> JsonlWriter:
+        expected = sum(segments.sent_bytes() for segments in self._segments.values())
+        key = self._place.version_key(self._version, path)
+        if not self._place.store.shared:
+            return JsonlWriter(path)
+        draft = self._drafts[path] = UploadedDraft(path, self._place.store, key, expected)
+        return draft
+
+    @property
+    def _version(self) -> str:
+        """The name for the files of a publication of this attempt."""
+        return f"{self._objects.first:08d}-{self._objects.token}"
+
+    @override
+    def draft(self, path: Path) -> Location | None:
+        draft = self._drafts.get(path)
+        if draft is not None and draft.uploaded:
+            return BucketFile(self._place.bucket, draft.key)
+        return draft_file(path)
+
+    def _stored(self, files: Mapping[Path, Location]) -> dict[str, dict[str, Any]]:
+        """Store files that are not in the bucket; return `NodeHead.files`."""
+        place = self._place
+        paths = {path: file for path, file in files.items() if isinstance(file, Path)}
+        stored = place.upload(paths, self._version)
+        for path in files.keys() - paths.keys():
+            draft = self._drafts[path]
+            facts = {"key": draft.key, "size": draft.size_bytes, "modified_ns": draft.modified_ns}
+            stored[path.relative_to(place.folder).as_posix()] = facts
+        return stored
+
+    def _unused(self, head: NodeHead) -> list[str]:
+        """Return the keys of drafts that were not published: the result has these bytes already."""
+        keys = {file["key"] for file in head.files.values()}
+        return [one.key for one in self._drafts.values() if one.uploaded and one.key not in keys]
 
     @override
     @contextmanager
-    def publishing(self, files: Mapping[Path, Path], manifest: bytes) -> Iterator[None]:
+    def publishing(self, files: Mapping[Path, Location], manifest: bytes) -> Iterator[None]:
         objects, place, seen = self._objects, self._place, self._seen
         place.keep(place.folder / OTHER_VERSIONS)  # before their entries are deleted
-        stored = place.upload(files, f"{objects.first:08d}-{objects.token}")
+        stored = self._stored(files)
         commit = objects.append({"kind": "commit"})
         with place.locked():
             head = place.replace_head(manifest, stored, commit, seen)
             yield
+            place.remove_stale(head)
             place.remember(head)
         self._seen = head
         with suppress(StorageError):  # the next publication deletes what is left
+            place.store.remove(self._unused(head))
             place.remove_replaced(seen, head, objects.first)
             objects.remove_before(commit)

@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.checkpoints.places.node_place import NodePlace, StoredFile, StoredFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
-from dagster_dataops.foundation.places.bucket import BucketFile, CopiedFile, StoreBucket
+from dagster_dataops.foundation.places.bucket import (
+    BucketFile,
+    CopiedFile,
+    Location,
+    StoreBucket,
+)
 
 
 class BucketPlace(NodePlace):
@@ -32,12 +38,12 @@ class BucketPlace(NodePlace):
         return BucketClaim(self._objects, run, wait_seconds)
 
     @override
-    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+    def publish(self, files: Mapping[Path, Location], manifest: bytes) -> None:
         self._objects.publish(files, manifest)
 
     @override
-    def refresh(self) -> None:
-        self._objects.fetch()
+    def refresh(self, *, whole: bool = True) -> None:
+        self._objects.fetch(whole=whole)
 
     @override
     def is_published(self) -> bool:
@@ -45,16 +51,25 @@ class BucketPlace(NodePlace):
 
     @override
     def remote(self) -> StoredFiles | None:
-        if self._objects.store.url.startswith("memory:"):  # only this process has it
+        if not self._objects.store.shared:
             return None
         head = self._objects.head_to_fetch()
         if head is None:
             return None
-        files = {
-            name: StoredFile(BucketFile(self._bucket, file["key"]), file["size"])
-            for name, file in head.files.items()
-        }
+        files = {name: self._stored(file) for name, file in head.files.items()}
         return StoredFiles(head.manifest(), files)
+
+    def _stored(self, file: Mapping[str, Any]) -> StoredFile:
+        location = BucketFile(self._bucket, file["key"])
+        return StoredFile(location, file["size"], file["modified_ns"])
+
+    @override
+    def find(self, path: Path) -> StoredFile | None:
+        found = StoredFile.of(path)
+        if found is not None:
+            return found._replace(location=CopiedFile(self._bucket, path))
+        file = self._objects.known_file(path)
+        return None if file is None else self._stored(file)
 
     @override
     def uri(self, path: Path) -> str:

@@ -8,8 +8,17 @@ from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.places.node_place import Claim, NodePlace, StoredFiles
+from dagster_dataops.checkpoints.journal.segments import Segments
+from dagster_dataops.checkpoints.places.node_place import (
+    Claim,
+    NodePlace,
+    StoredFile,
+    StoredFiles,
+)
+from dagster_dataops.datasets.durable_files import draft_file
 from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.foundation.places.bucket import Location
 
 
 class FolderClaim(FolderLock, Claim):
@@ -20,8 +29,20 @@ class FolderClaim(FolderLock, Claim):
         return JournalWriter(path)
 
     @override
+    def segments(self, folder: Path) -> Segments:
+        return Segments(folder)
+
+    @override
+    def writer(self, path: Path) -> JsonlWriter:
+        return JsonlWriter(path)
+
+    @override
+    def draft(self, path: Path) -> Path | None:
+        return draft_file(path)
+
+    @override
     def publishing(
-        self, files: Mapping[Path, Path], manifest: bytes
+        self, files: Mapping[Path, Location], manifest: bytes
     ) -> AbstractContextManager[None]:
         del files, manifest  # they are put in place inside the block
         return nullcontext()
@@ -35,16 +56,20 @@ class FolderPlace(NodePlace):
         return FolderClaim(self.folder, run, wait_seconds)
 
     @override
-    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+    def publish(self, files: Mapping[Path, Location], manifest: bytes) -> None:
         del files, manifest  # they are in place
 
     @override
-    def refresh(self) -> None:
+    def refresh(self, *, whole: bool = True) -> None:
         pass  # it has no other copy
 
     @override
     def is_published(self) -> bool:
         return (self.folder / f"{self.name}{RESULT}").exists()
+
+    @override
+    def find(self, path: Path) -> StoredFile | None:
+        return StoredFile.of(path)
 
     @override
     def remote(self) -> StoredFiles | None:

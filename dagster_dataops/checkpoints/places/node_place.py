@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.foundation.places.bucket import BucketFile
+from dagster_dataops.checkpoints.journal.segments import Segments
+from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import state_at
 
 
 class Claim(ABC):
@@ -39,13 +42,29 @@ class Claim(ABC):
         """Return the writer of the journal of a checkpoint."""
 
     @abstractmethod
+    def segments(self, folder: Path) -> Segments:
+        """Return the segments of the checkpoint in a folder, to be read."""
+
+    @abstractmethod
+    def writer(self, path: Path) -> JsonlWriter:
+        """Return the writer of the draft of a result.
+
+        Args:
+            path: Of the result in the folder.
+        """
+
+    @abstractmethod
+    def draft(self, path: Path) -> Location | None:
+        """Return where the finished draft of a published file is; ``None`` if there is none."""
+
+    @abstractmethod
     def publishing(
-        self, files: Mapping[Path, Path], manifest: bytes
+        self, files: Mapping[Path, Location], manifest: bytes
     ) -> AbstractContextManager[None]:
         """Publish files, all or none; inside the block they are put in place in the folder.
 
         Args:
-            files: For each published file the file with its content: its draft, or itself.
+            files: For each published file where its content is: in its draft, or itself.
             manifest: The manifest.
 
         Raises:
@@ -54,10 +73,26 @@ class Claim(ABC):
 
 
 class StoredFile(NamedTuple):
-    """A published file that this machine has no copy of, and its size."""
+    """A published file.
 
-    location: BucketFile
+    Attributes:
+        location: Where it is.
+        size: Its size in bytes.
+        modified_ns: Its modification time in nanoseconds.
+    """
+
+    location: Location
     size: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> "StoredFile | None":
+        """Return a file of this machine; ``None`` if it is missing."""
+        try:
+            state = state_at(path)
+        except OSError:
+            return None
+        return cls(path, state.size, state.modified_ns)
 
 
 class StoredFiles(NamedTuple):
@@ -104,7 +139,7 @@ class NodePlace(ABC):
         """
 
     @abstractmethod
-    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+    def publish(self, files: Mapping[Path, Location], manifest: bytes) -> None:
         """Publish files that no checkpoint belongs to; of two publications the last one counts.
 
         Args:
@@ -113,8 +148,11 @@ class NodePlace(ABC):
         """
 
     @abstractmethod
-    def refresh(self) -> None:
+    def refresh(self, *, whole: bool = True) -> None:
         """Make the folder hold the published files.
+
+        Args:
+            whole: Whether it must hold a large result, too, which a bucket can be read from.
 
         Raises:
             StorageError: The store cannot be read.
@@ -123,6 +161,18 @@ class NodePlace(ABC):
     @abstractmethod
     def is_published(self) -> bool:
         """Return whether the node has a result, perhaps an edited one."""
+
+    @abstractmethod
+    def find(self, path: Path) -> StoredFile | None:
+        """Return a published file, as it was when the folder was last refreshed or claimed.
+
+        Args:
+            path: Of the file in the folder.
+
+        Returns:
+            The file in the folder, perhaps an edited one, or else where the place has it; ``None``
+            if nothing was published.
+        """
 
     @abstractmethod
     def remote(self) -> StoredFiles | None:

@@ -49,6 +49,7 @@ class ObjectJournal:
     Attributes:
         first: The number by which this run took the node over.
         token: A name for this attempt that no other has.
+        listed: The keys of all its objects, as they were listed last.
     """
 
     def __init__(self, store: ResultStore, key: str, run: str) -> None:
@@ -57,6 +58,7 @@ class ObjectJournal:
         self._run = run
         self.token = uuid.uuid4().hex[:12]
         self.first = self._next = 0
+        self.listed: frozenset[str] = frozenset()
         self._claim()
 
     def _claim(self) -> None:
@@ -95,6 +97,15 @@ class ObjectJournal:
         except ConflictError:
             raise LostError(f"{self._store.url}/{self.key}", "go on", self._holder()) from None
 
+    def check_held(self) -> None:
+        """Check that no other run has taken the node over.
+
+        Raises:
+            LostError: Another run has.
+        """
+        if max(self.numbers(), default=0) >= self._next:
+            raise LostError(f"{self._store.url}/{self.key}", "go on", self._holder())
+
     def _append(self, head: dict[str, Any], frames: bytes = b"") -> int:
         entry = {**head, "token": self.token, "run": self._run}
         self._store.create(self._key(self._next), orjson.dumps(entry) + b"\n" + frames)
@@ -104,11 +115,20 @@ class ObjectJournal:
     @property
     def next_data(self) -> str:
         """The key for the outputs of the next entry, which no other attempt uses."""
-        return f"{self.key}/.journal/data/{self._next:08d}-{self.token}"
+        return self.data_key(f"{self._next:08d}-{self.token}")
+
+    def data_key(self, name: str) -> str:
+        """Return the key of an object with outputs."""
+        return f"{self.key}/.journal/data/{name}"
+
+    def url(self, number: int) -> str:
+        """Return the URL of an entry."""
+        return f"{self._store.url}/{self._key(number)}"
 
     def numbers(self) -> list[int]:
         """Return the numbers of all entries, in order."""
         names = self._store.names(f"{self.key}/.journal")
+        self.listed = frozenset(names)
         return sorted(int(name) for path in names if _is_number(name := path.rsplit("/", 1)[1]))
 
     def entries(self, after: int) -> Iterator[ObjectEntry]:

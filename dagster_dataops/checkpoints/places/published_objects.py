@@ -19,13 +19,14 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
+from dagster_dataops.checkpoints.places.uploaded_draft import is_large
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.foundation.concurrency.file_lock import locked
-from dagster_dataops.foundation.places.bucket import StoreBucket
+from dagster_dataops.foundation.places.bucket import Location, StoreBucket, local_path
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore, Version
 
@@ -84,7 +85,7 @@ class PublishedObjects:
         Raises:
             StoreRefusedError: It cannot be reached, or lacks a feature that results need.
         """
-        return writing(self.bucket)
+        return writing(self.bucket, self.key)
 
     @property
     def _head_key(self) -> str:
@@ -97,9 +98,13 @@ class PublishedObjects:
 
     def url(self, path: Path) -> str:
         """Return the URL of the object that a published file of the working copy is of."""
-        known = self._known()
-        file = known.files.get(path.relative_to(self.folder).as_posix()) if known else None
+        file = self.known_file(path)
         return f"{self.bucket.url}/{file['key'] if file else self._head_key}"
+
+    def known_file(self, path: Path) -> dict[str, Any] | None:
+        """Return an entry of `NodeHead.files`, of the head that the working copy was made from."""
+        known = self._known() if path.is_relative_to(self.folder) else None
+        return known.files.get(path.relative_to(self.folder).as_posix()) if known else None
 
     def head(self) -> NodeHead | None:
         """Return the head; ``None`` if nothing was published.
@@ -133,15 +138,19 @@ class PublishedObjects:
         with self.locked():
             return None if self._is_current(self._known()) else self.head()
 
-    def _is_current(self, known: NodeHead | None) -> bool:
-        """Return whether the working copy holds the published files."""
+    def _is_current(self, known: NodeHead | None, *, whole: bool = True) -> bool:
+        """Return whether the working copy holds the published files, as for `fetch`."""
         if known is None:
             return False
         status = self.store.status(self._head_key)
-        return status is not None and known.version == status.version and self._intact(known)
+        current = status is not None and known.version == status.version
+        return current and self._intact(known, whole=whole)
 
-    def fetch(self) -> NodeHead | None:
+    def fetch(self, *, whole: bool = True) -> NodeHead | None:
         """Make the working copy hold the published files; return their head.
+
+        Args:
+            whole: Whether it must hold a result that is large, too.
 
         Raises:
             StorageError: The store cannot be read.
@@ -149,7 +158,7 @@ class PublishedObjects:
         for _ in range(_TRIES):
             with self.locked():
                 known = self._known()
-                if self._is_current(known):
+                if self._is_current(known, whole=whole):
                     self._mirrored.touch()  # it was used, see `working_copies`
                     return known
                 head = self.head()
@@ -159,7 +168,7 @@ class PublishedObjects:
                 if "part_of" in head.content and _HOME not in head.content:
                     break
                 with suppress(ResultMissingError):  # replaced in the meantime
-                    self._fetch_files(head)
+                    self._fetch_files(head, whole=whole)
                     return head
         else:
             head = None
@@ -171,12 +180,22 @@ class PublishedObjects:
         name = node.name.removesuffix(MANIFEST)
         return PublishedObjects(self.bucket, node.parent, name).fetch()
 
-    def _intact(self, head: NodeHead) -> bool:
+    def _intact(self, head: NodeHead, *, whole: bool) -> bool:
+        left = None if whole else self._left_in_bucket(head)
         return (self.folder / f"{self.name}{MANIFEST}").exists() and all(
-            _is_there(self.folder / name, file) for name, file in head.files.items()
+            _is_there(self.folder / name, file) or (name == left and not _exists(self.folder, name))
+            for name, file in head.files.items()
         )
 
-    def _fetch_files(self, head: NodeHead) -> None:
+    def _left_in_bucket(self, head: NodeHead) -> str | None:
+        """Return the name of a result that runs need no copy of; ``None`` if they do."""
+        name = f"{self.name}{RESULT}"
+        is_one_file = not any(map(head.content.get, ("outputs", "artefact", "parted")))
+        large = is_large(head.files.get(name, {}).get("size", 0))
+        return name if is_one_file and large else None
+
+    def _fetch_files(self, head: NodeHead, *, whole: bool) -> None:
+        left = None if whole else self._left_in_bucket(head)
         known = self._known()
         before = known.files if known else {}
         for name, file in head.files.items():
@@ -185,6 +204,9 @@ class PublishedObjects:
                 make_folder(path)
                 continue
             if before.get(name) != file or not _is_there(path, file):
+                if name == left:
+                    _removed(path)
+                    continue
                 fetch(self.store, file["key"], path)
                 with storage(path, "set the modification time"):
                     os.utime(path, ns=(file["modified_ns"], file["modified_ns"]))
@@ -235,7 +257,7 @@ class PublishedObjects:
 
         Args:
             files: For each file of the working copy the file with its next content. A file that
-                maps to itself is not sent again if it was not changed.
+                maps to itself is not sent again if it was not changed; it may be missing.
             place: A name that no other publication of this node uses.
         """
         known = self._known()
@@ -243,11 +265,11 @@ class PublishedObjects:
         made = {}
         for target, source in files.items():
             name = target.relative_to(self.folder).as_posix()
-            if target == source and name in before and _is_there(target, before[name]):
+            if target == source and name in before and _is_same(target, before[name]):
                 made[name] = before[name]
                 continue
             status = source.stat()
-            key = f"{self.key}/.versions/{place}/{name}"
+            key = self.version_key(place, target)
             if source.is_dir():
                 made[name] = {"key": "", "size": 0, "modified_ns": 0}
                 continue
@@ -255,6 +277,21 @@ class PublishedObjects:
             size, modified_ns = status.st_size, status.st_mtime_ns
             made[name] = {"key": key, "size": size, "modified_ns": modified_ns}
         return made
+
+    def version_key(self, place: str, path: Path) -> str:
+        """Return the key of a published file.
+
+        Args:
+            place: A name that no other publication of this node uses.
+            path: Of the file in the working copy.
+        """
+        return f"{self.key}/.versions/{place}/{path.relative_to(self.folder).as_posix()}"
+
+    def remove_stale(self, head: NodeHead) -> None:
+        """Delete the copy of a result that is not the published one, which is in the bucket."""
+        name = self._left_in_bucket(head)
+        if name is not None and not _is_there(self.folder / name, head.files[name]):
+            _removed(self.folder / name)
 
     def keep(self, folder: Path) -> None:
         """Store the files below a folder of the working copy under their own names, if new.
@@ -288,9 +325,7 @@ class PublishedObjects:
         try:
             version = self.store.replace(self._head_key, _dumped(content), before)
         except ConflictError:
-            reason = "another run has published a result since this run began"
-            place = f"{self.store.url}/{self._head_key}"
-            raise LostError(place, "publish the result", reason) from None
+            raise self._lost("publish the result") from None
         head = NodeHead(content, version)
         for name in files:
             if "/" in name and name.endswith(MANIFEST):  # of a named output
@@ -299,7 +334,21 @@ class PublishedObjects:
                 self.store.put(f"{self.key}/{name}", orjson.dumps({"part_of": up}))
         return head
 
-    def publish(self, files: Mapping[Path, Path], manifest: bytes) -> None:
+    def check_head(self, seen: NodeHead | None) -> None:
+        """Check that the head is still the one that was seen.
+
+        Raises:
+            LostError: Another run has published since.
+        """
+        status = self.store.status(self._head_key)
+        if (status and status.version) != (seen and seen.version):
+            raise self._lost("go on")
+
+    def _lost(self, action: str) -> LostError:
+        reason = "another run has published a result since this run began"
+        return LostError(f"{self.store.url}/{self._head_key}", action, reason)
+
+    def publish(self, files: Mapping[Path, Location], manifest: bytes) -> None:
         """Publish files that no checkpoint belongs to; of two publications the last one counts.
 
         Args:
@@ -307,7 +356,8 @@ class PublishedObjects:
             manifest: The manifest, which is in place too.
         """
         with self.locked():
-            stored = self.upload(files, f"w-{uuid.uuid4().hex[:12]}")
+            paths = {path: Path(str(local_path(file))) for path, file in files.items()}
+            stored = self.upload(paths, f"w-{uuid.uuid4().hex[:12]}")
             for last in range(_TRIES):
                 seen = self.head()
                 try:
@@ -350,6 +400,15 @@ def _is_there(path: Path, file: Mapping[str, Any]) -> bool:
     except OSError:
         return False
     return (status.st_size, status.st_mtime_ns) == (file["size"], file["modified_ns"])
+
+
+def _is_same(path: Path, file: Mapping[str, Any]) -> bool:
+    """Return whether a file is as it was published; the copy of a large one may be missing."""
+    return _is_there(path, file) or (is_large(file["size"]) and not os.path.lexists(path))
+
+
+def _exists(folder: Path, name: str) -> bool:
+    return os.path.lexists(folder / name)
 
 
 def _removed(path: Path) -> None:

@@ -5,21 +5,20 @@ an entry of the `ObjectJournal` with the frames. So a flush takes two requests, 
 workers there are. More outputs than fit in memory at once are sent in several steps.
 """
 
-import os
-import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.journal.positions import Position
+from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
-from dagster_dataops.checkpoints.places.object_journal import ObjectEntry, ObjectJournal
-from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
+from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
+from dagster_dataops.checkpoints.places.sent_segments import FILE, Piece, SentSegments
+from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import PathEscapeError, StorageError
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.range_source import read_range
@@ -28,15 +27,6 @@ from dagster_dataops.foundation.places.result_store import ResultStore
 _STEP_BYTES: Final = 32 << 20  # outputs in one object
 _STREAM_SEGMENT: Final = 1
 _QUARANTINE: Final = "quarantine.jsonl"
-_FILE: Final = re.compile(r"segment-[0-9]{5,}\.jsonl|quarantine\.jsonl")  # of a checkpoint
-
-
-class Piece(NamedTuple):
-    """Bytes of a file of a checkpoint."""
-
-    name: str
-    start: int
-    end: int
 
 
 class ShippedJournal(JournalWriter):
@@ -46,6 +36,7 @@ class ShippedJournal(JournalWriter):
         path: The file in the working copy.
         objects: The journal of the node on the store.
         store: The store.
+        segments: Of the checkpoint; learns what was sent.
         known: Whether the store has the entries that the file has already.
     """
 
@@ -54,9 +45,15 @@ class ShippedJournal(JournalWriter):
     least_seconds = 0.5  # two requests each
 
     def __init__(
-        self, path: Path, objects: ObjectJournal, store: ResultStore, *, known: bool
+        self,
+        path: Path,
+        objects: ObjectJournal,
+        store: ResultStore,
+        segments: SentSegments,
+        *,
+        known: bool,
     ) -> None:
-        self._objects, self._store = objects, store
+        self._objects, self._store, self._segments = objects, store, segments
         self._number = int(path.parent.name)
         self._pending = threading.Lock()
         self._frames = bytearray()
@@ -67,6 +64,11 @@ class ShippedJournal(JournalWriter):
             files = sorted(path.parent.glob("segment-*"))
             self._pieces = [Piece(file.name, 0, file.stat().st_size) for file in files]
         super().__init__(path)
+
+    @property
+    @override
+    def segments(self) -> SentSegments:
+        return self._segments
 
     @override
     def append(self, frames: bytes) -> None:
@@ -87,7 +89,13 @@ class ShippedJournal(JournalWriter):
 
     @override
     def begin_at(self, size: int, quarantined: int) -> None:
+        self._segments.keep_whole()
         self._sent = dict(zip(self._sent, (size, quarantined), strict=True))
+
+    @override
+    def stages(self, stages: StageParts) -> None:
+        self._segments.keep_whole()
+        super().stages(stages)
 
     @override
     def position(self, position: Position) -> None:
@@ -120,25 +128,27 @@ class ShippedJournal(JournalWriter):
         with self._pending:
             frames, self._frames = self._frames, bytearray()
             pieces, self._pieces = self._pieces, []
+        steps = _steps(pieces)
         try:
-            *before, last = _steps(pieces)
-            for step in before:
-                self._send(step, b"")
-            if last or frames:
-                self._send(last, bytes(frames))
+            while len(steps) > 1:
+                self._send(steps[0], b"")
+                del steps[0]
+            if steps[0] or frames:
+                self._send(steps[0], bytes(frames))
         except StorageError:
             with self._pending:
                 self._frames[:0] = frames
-                self._pieces[:0] = pieces
+                self._pieces[:0] = [piece for step in steps for piece in step]
             raise
 
     def _send(self, pieces: list[Piece], frames: bytes) -> None:
         head: dict[str, object] = {"kind": "work", "checkpoint": self._number}
+        key = self._objects.next_data
         if pieces:
-            key = self._objects.next_data
             self._store.put(key, b"".join(_outputs(self.path.parent, pieces)))
             head |= {"data": key.rpartition("/")[2], "pieces": [list(piece) for piece in pieces]}
         self._objects.append(head, frames)
+        self._segments.add(pieces, key, here=True)
 
 
 def _steps(pieces: list[Piece]) -> list[list[Piece]]:
@@ -168,27 +178,32 @@ def _outputs(folder: Path, pieces: list[Piece]) -> Iterator[bytes]:
         yield data
 
 
-def restore(store: ResultStore, key: str, entries: Iterable[ObjectEntry], folder: Path) -> bool:
-    """Make the checkpoints of a node from the entries of its journal.
+def restore(
+    objects: ObjectJournal,
+    after: int,
+    folder: Path,
+    segments_of: Callable[[Path], SentSegments],
+) -> bool:
+    """Make the journals of unfinished runs from the entries of a node.
 
-    Missing outputs are left out; the spans that refer to them fail their checksums. Others may
-    write to the bucket, so only the files of a checkpoint are written.
+    Outputs are not fetched; the spans of missing ones fail their checksums. Others may write to
+    the bucket, so only the files of a checkpoint are written.
 
     Args:
-        store: The store.
-        key: Of the node's folder.
-        entries: Of its journal, in order.
+        objects: The journal of the node.
+        after: The number of the latest publication.
         folder: The folder of the checkpoints in the working copy.
+        segments_of: Return the segments of a checkpoint, which learn where their outputs are.
 
     Returns:
-        Whether nothing was missing.
+        Whether no entry was missing, and no object with outputs.
 
     Raises:
         PathEscapeError: An entry names another file than those of a checkpoint.
         StorageError: An entry is damaged.
     """
     whole = True
-    for entry in entries:
+    for entry in objects.entries(after):
         number = entry.head.get("checkpoint")
         if type(number) is not int or number < 0:
             whole = whole and bool(entry.head)
@@ -196,12 +211,10 @@ def restore(store: ResultStore, key: str, entries: Iterable[ObjectEntry], folder
         place = folder / str(number)
         make_folder(place)
         if "data" in entry.head:
-            url = f"{store.url}/{key}/.journal/{entry.number:08d}"
-            name, pieces = _named(entry.head, url)
-            found = store.read(f"{key}/.journal/data/{name}")
-            whole = whole and found is not None
-            if found is not None:
-                _put_back(place, found[0], pieces)
+            name, pieces = _named(entry.head, objects.url(entry.number))
+            key = objects.data_key(name)
+            whole = whole and key in objects.listed
+            segments_of(place).add(pieces, key, here=False)
         with storage(place, "write the journal"), (place / "journal").open("ab") as file:
             file.write(entry.frames)
     return whole
@@ -225,20 +238,6 @@ def _named(head: Mapping[str, Any], url: str) -> tuple[str, list[Piece]]:
     if not are_bytes:
         raise StorageError(url, "restore the checkpoint", "the entry of the journal is damaged")
     for piece in pieces:
-        if _FILE.fullmatch(str(piece.name)) is None:
+        if FILE.fullmatch(str(piece.name)) is None:
             raise PathEscapeError(url, piece.name)
     return name, pieces
-
-
-def _put_back(folder: Path, data: bytes, pieces: list[Piece]) -> None:
-    rest = memoryview(data)
-    for name, start, end in pieces:
-        path = folder / name
-        with storage(path, "write the file"):
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            try:
-                os.lseek(descriptor, start, os.SEEK_SET)
-                write_all(descriptor, rest[: end - start])
-            finally:
-                os.close(descriptor)
-        rest = rest[end - start :]

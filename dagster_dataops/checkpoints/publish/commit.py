@@ -14,7 +14,7 @@ A node with named outputs publishes the results of all of them: each has a manif
 the manifest of the node is the last.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,9 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, pu
 from dagster_dataops.checkpoints.publish.cleanup import delete_removed, remove_checkpoints
 from dagster_dataops.checkpoints.publish.other_versions import keep_other_versions
 from dagster_dataops.datasets.artefact import listing_of
+from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import (
+    draft_file,
     draft_of,
     read_if_there,
     storage,
@@ -34,11 +36,13 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.datasets.parted_result import remove_parts
 from dagster_dataops.foundation.hashing.file_digests import has_content
+from dagster_dataops.foundation.places.bucket import Location, local_path
 
-Publishing: TypeAlias = Callable[[Mapping[Path, Path], bytes], AbstractContextManager[None]]
+Publishing: TypeAlias = Callable[[Mapping[Path, Location], bytes], AbstractContextManager[None]]
+FindDraft: TypeAlias = Callable[[Path], Location | None]
 
 
-def _at_once(files: Mapping[Path, Path], manifest: bytes) -> AbstractContextManager[None]:  # noqa: ARG001
+def _at_once(files: Mapping[Path, Location], manifest: bytes) -> AbstractContextManager[None]:  # noqa: ARG001
     return nullcontext()
 
 
@@ -46,6 +50,7 @@ def commit(
     folder: NodeFolder,
     manifest: Manifest,
     publishing: Publishing = _at_once,
+    find_draft: FindDraft = draft_file,
     *,
     settled: bool = True,
 ) -> Manifest:
@@ -58,6 +63,7 @@ def commit(
         folder: Of the node.
         manifest: Of the drafts.
         publishing: As `Claim.publishing`.
+        find_draft: As `Claim.draft`.
         settled: Whether checkpoints of the node may hold records that survive a power loss.
 
     Returns:
@@ -66,53 +72,69 @@ def commit(
     """
     keep_other_versions(folder)
     with storage(folder.path, "publish the result"):
-        manifest = _without_equal_drafts(folder, manifest)
-        alone = _is_only_draft(manifest)
+        manifest, kept = _without_equal_drafts(folder, manifest)
+        alone = _is_only_draft(folder, manifest)
         if not alone:
             _sync_folders(folder, manifest)  # the names of the drafts
         in_place = folder.manifest.exists() or folder.result.exists()
     write_draft(folder.manifest, manifest.to_bytes(), sync_name=settled or in_place or not alone)
-    with publishing(published_files(folder, manifest), manifest.to_bytes()):
+    files = published_files(folder, manifest, find_draft) | {path: path for path in kept}
+    with publishing(files, manifest.to_bytes()):
         _finish(folder, manifest)
     return manifest
 
 
-def published_files(folder: NodeFolder, manifest: Manifest) -> dict[Path, Path]:
-    """Return the files of a publication but for manifests, each with its draft or itself."""
-    files: dict[Path, Path] = {}
+def published_files(
+    folder: NodeFolder, manifest: Manifest, find_draft: FindDraft = draft_file
+) -> dict[Path, Location]:
+    """Return the files of a publication but for manifests, each with its draft or itself.
+
+    Args:
+        folder: Of the node.
+        manifest: Of the publication.
+        find_draft: As `Claim.draft`.
+    """
+    paths: list[Path] = []
+    versions: list[Path] = []
     for place, own in manifest.parts(folder).values():
         if own.parted:
             version = place.parts / own.parted
-            files |= {path: path for path in (*sorted(version.iterdir()), listing_of(version))}
+            versions += (*sorted(version.iterdir()), listing_of(version))
         else:
-            _add(files, place.result)
+            paths.append(place.result)
         if manifest.outputs and folder.place.at_once:
             write_draft(place.manifest, own.to_bytes())
-            _add(files, place.manifest)
+            paths.append(place.manifest)
         if own.artefact:
-            version = place.artefact / own.artefact
-            found = [
-                path for path in version.rglob("*") if path.is_file() or not any(path.iterdir())
-            ]
-            files |= {path: path for path in (*found, listing_of(version))}
-    if manifest.failed:
-        _add(files, folder.errors)
-    if manifest.mapped:
-        _add(files, folder.kept)
+            versions += _files_of(place.artefact / own.artefact)
+    paths += [folder.errors] * bool(manifest.failed) + [folder.kept] * manifest.mapped
+    files: dict[Path, Location] = {path: path for path in versions}
+    for path in paths:
+        draft = find_draft(path)
+        if draft is not None or folder.place.find(path) is not None:
+            files[path] = draft or path
     return files
 
 
-def _add(files: dict[Path, Path], path: Path) -> None:
-    draft = draft_of(path)
-    if draft.exists() or path.exists():
-        files[path] = draft if draft.exists() else path
+def _files_of(version: Path) -> Iterator[Path]:
+    """Yield the files and empty folders of a version of an artefact, and its listing."""
+    for path in version.rglob("*"):
+        if path.is_file() or not any(path.iterdir()):
+            yield path
+    yield listing_of(version)
 
 
-def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
-    """Delete drafts equal to the published files; return the manifest of the files that stay.
+def _without_equal_drafts(
+    folder: NodeFolder, manifest: Manifest
+) -> tuple[Manifest, dict[Path, None]]:
+    """Delete drafts of results equal to the published ones, and an equal draft of the error file.
 
     On NFS, a replaced file disappears at once for readers on other machines.
+
+    Returns:
+        The manifest of the files that stay; the results among them.
     """
+    kept: dict[Path, None] = {}
     errors, draft = folder.errors, draft_of(folder.errors)
     if draft.exists() and errors.exists():
         from filecmp import cmp  # only after an earlier run
@@ -122,28 +144,35 @@ def _without_equal_drafts(folder: NodeFolder, manifest: Manifest) -> Manifest:
     outputs = dict(manifest.outputs)
     for name, (place, own) in manifest.parts(folder).items():
         found = published_here(place)
-        if (
-            found is None
-            or found[1].parted
-            or not has_content(place.result, own.size_bytes, own.fingerprint)
-        ):
+        if found is None or found[1].parted or not _has_content(*found, own):
             continue
-        draft_of(place.result).unlink()
+        kept[place.result] = None
+        draft_of(place.result).unlink(missing_ok=True)
         if not name:
-            return replace(manifest, modified_ns=found[1].modified_ns)
+            return replace(manifest, modified_ns=found[1].modified_ns), kept
         outputs[name] = {**outputs[name], "modified_ns": found[1].modified_ns}
-    return replace(manifest, outputs=outputs)
+    return replace(manifest, outputs=outputs), kept
 
 
-def _is_only_draft(manifest: Manifest) -> bool:
+def _has_content(dataset: JsonlDataset, published: Manifest, manifest: Manifest) -> bool:
+    """Return whether a published result has the content that a manifest tells of."""
+    path = local_path(dataset.location)
+    if path is None:  # nobody can edit what its bucket has under this key
+        told = published.size_bytes, published.fingerprint
+        return told == (manifest.size_bytes, manifest.fingerprint)
+    return has_content(path, manifest.size_bytes, manifest.fingerprint)
+
+
+def _is_only_draft(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether the result is the only draft beside that of the manifest."""
-    return not (
-        manifest.failed
-        or manifest.mapped
-        or manifest.outputs
-        or manifest.artefact
-        or manifest.parted
+    others = (
+        manifest.failed,
+        manifest.mapped,
+        manifest.outputs,
+        manifest.artefact,
+        manifest.parted,
     )
+    return draft_of(folder.result).exists() and not any(others)
 
 
 def _sync_folders(folder: NodeFolder, manifest: Manifest) -> None:

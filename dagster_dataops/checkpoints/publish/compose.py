@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
@@ -11,7 +12,6 @@ from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs, outputs
-from dagster_dataops.checkpoints.journal.segments import segment_path
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, drafting
 from dagster_dataops.checkpoints.publish.error_rows import draft_quarantined, error_row
@@ -41,7 +41,7 @@ class LineSelection(Protocol):
         ...
 
 
-def compose(
+def compose(  # noqa: PLR0913
     folder: NodeFolder,
     checkpoint: Checkpoint,
     dataset: JsonlDataset,
@@ -49,6 +49,7 @@ def compose(
     outcomes: bool = False,
     traced: bool = True,
     select: LineSelection | None = None,
+    writer: Callable[[Path], JsonlWriter] = JsonlWriter,
 ) -> Drafts | list[int]:
     """Write result and error file as drafts; check every span on the way.
 
@@ -63,12 +64,13 @@ def compose(
             digest of its input.
         traced: Whether the map is written although no later run needs it.
         select: Chooses the result lines; ``None`` takes the outputs of the spans.
+        writer: As `Claim.writer`.
 
     Returns:
         The drafts, or the starts of the spans that do not pass their checksum: these spans must
         be done again.
     """
-    with drafting(folder, "compose the result") as drafts:
+    with drafting(folder, "compose the result", writer) as drafts:
         if select is not None:
             kept = _kept_journal(folder, dataset, check_input=False) if traced else nullcontext()
             return _compose_selected(checkpoint, dataset, drafts, select, kept)
@@ -120,14 +122,14 @@ def _link_only_segment(checkpoint: Checkpoint, draft: JsonlWriter) -> None:
     if found is None or checkpoint.table.failed or checkpoint.resumed_records:
         return
     number, size = found
-    path = segment_path(checkpoint.folder, number)
-    if size and path.exists() and path.stat().st_size == size:
+    path = checkpoint.segments.file(number)
+    if size and path is not None and path.stat().st_size == size:
         draft.link(path)
 
 
 def _compose_plainly(checkpoint: Checkpoint, drafts: DraftWriter) -> Drafts | list[int]:
     damaged: list[int] = []
-    for rows, output in joined_outputs(checkpoint.folder, checkpoint.table, damaged):
+    for rows, output in joined_outputs(checkpoint.segments, checkpoint.table, damaged):
         if not damaged:  # else the remaining spans are only checked
             drafts.write(output, rows)
         del output  # before the next one is read, which takes its memory
@@ -209,7 +211,7 @@ def _spans(
     records = 0
     with opened(dataset.location) as source:
         counter = LineCounter(source)
-        for span, output in outputs(checkpoint.folder, checkpoint.table.ordered(), damaged):
+        for span, output in outputs(checkpoint.segments, checkpoint.table.ordered(), damaged):
             failed = failed_records(output[span.output_bytes :]) if span.failed else []
             for record in failed:
                 errors.write(error_row(record, dataset.location, records, counter))

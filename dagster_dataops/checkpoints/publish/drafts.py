@@ -1,8 +1,9 @@
 """Drafts: a result and its error file, complete on disk but not yet in place."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder, OutputFacts
@@ -10,7 +11,7 @@ from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.checkpoints.publish.routed_writer import RoutedWriter
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import draft_of, storage
+from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.datasets.writer import JsonlWriter
 
 _NO_FACTS: Final = {"dataset", "records", "dropped", "summary"}
@@ -63,16 +64,19 @@ class DraftWriter:
     Args:
         folder: The folder of the node.
         stack: Closes the files at its end. Drafts that were not finished are then removed.
+        writer: As `Claim.writer`, for a node with one result.
 
     Attributes:
         errors: Writes rows of the error file.
     """
 
-    def __init__(self, folder: NodeFolder, stack: ExitStack) -> None:
+    def __init__(
+        self, folder: NodeFolder, stack: ExitStack, writer: Callable[[Path], JsonlWriter]
+    ) -> None:
         self._results = (
             RoutedWriter(folder, stack)
             if folder.outputs
-            else stack.enter_context(JsonlWriter(folder.result))
+            else stack.enter_context(writer(folder.result))
         )
         self.errors = stack.enter_context(JsonlWriter(folder.errors))
 
@@ -118,7 +122,7 @@ class DraftWriter:
         """
         dataset = self._results.finish()
         outputs = dict(self._results.outputs) if isinstance(self._results, RoutedWriter) else {}
-        modified_ns = 0 if outputs else draft_of(self.results.path).stat().st_mtime_ns
+        modified_ns = 0 if outputs else self.results.modified_ns
         if self.errors.rows:
             self.errors.finish()
         missing = max(0, records - failed - self._results.rows)
@@ -134,12 +138,15 @@ class DraftWriter:
 
 
 @contextmanager
-def drafting(folder: NodeFolder, action: str) -> Iterator[DraftWriter]:
+def drafting(
+    folder: NodeFolder, action: str, writer: Callable[[Path], JsonlWriter] = JsonlWriter
+) -> Iterator[DraftWriter]:
     """Yield the writer of the drafts of a result. Without `DraftWriter.finish` none are left.
 
     Args:
         folder: The folder of the node.
         action: The action to name in storage errors, such as "compose the result".
+        writer: As `Claim.writer`.
     """
     with storage(folder.path, action), ExitStack() as stack:
-        yield DraftWriter(folder, stack)
+        yield DraftWriter(folder, stack, writer)

@@ -16,7 +16,7 @@ from typing import Final
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import published_manifest
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
-from dagster_dataops.checkpoints.journal.segments import checksum
+from dagster_dataops.checkpoints.journal.segments import OnlySegment, checksum
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import (
@@ -47,7 +47,7 @@ class RecordCache:
 
     def __init__(self, path: Path, sources: Sequence[OutcomeSource]) -> None:
         self._path = path
-        self._readers = [SegmentReader(one.content.folder, one.result) for one in sources]
+        self._readers = [SegmentReader(one.segments) for one in sources]
         with self._storage("create the index of outcomes"):
             path.unlink(missing_ok=True)
             self._database = sqlite3.connect(path, isolation_level=None)
@@ -126,18 +126,21 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
 
     for content in request.found:
         if content.folder != continued.folder and usable(content):
-            yield OutcomeSource(content, content.folder / "journal")
+            yield OutcomeSource(content, content.folder / "journal", content.segments)
     manifest = published_manifest(folder)
     if manifest is None or not manifest.outcomes or continued.result == manifest.fingerprint:
         return
     content = CheckpointContent.read(folder.path, folder.kept.name)
     if not usable(content):
         return
-    result = folder.result.resolve()
+    found = folder.place.find(folder.result)
+    result = OnlySegment(folder.result.resolve() if found is None else found.location)
     if manifest.outputs or manifest.parted:
-        result = continued.folder / "outcomes.jsonl"  # it is deleted with the checkpoint
-        put_result(folder, result)
-    yield OutcomeSource(content, folder.kept, result)  # another result does not match its checksums
+        joined = continued.folder / "outcomes.jsonl"  # it is deleted with the checkpoint
+        put_result(folder, joined)
+        result = OnlySegment(joined)
+    # another result does not match its checksums
+    yield OutcomeSource(content, folder.kept, result)
 
 
 def journal_known(

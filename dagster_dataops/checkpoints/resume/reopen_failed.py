@@ -7,7 +7,6 @@ segment.
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord, failed_records
@@ -16,7 +15,6 @@ from dagster_dataops.checkpoints.journal.kept_journal import SpanCut, parts_betw
 from dagster_dataops.checkpoints.journal.segment_reader import outputs
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
-from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
@@ -45,7 +43,7 @@ def reopen(
         closing(checkpoint.new_segment()) as segment,
     ):
         descriptor = source if dataset.fingerprint is None else None
-        for span, output in outputs(checkpoint.folder, checkpoint.table.with_failed(), []):
+        for span, output in outputs(checkpoint.segments, checkpoint.table.with_failed(), []):
             records = failed_records(output[span.output_bytes :])
             again = [one for one in records if failed is None or one.offset in failed]
             if again:
@@ -61,9 +59,9 @@ def reopen(
     checkpoint.sync()
 
 
-def first_failure(folder: Path, table: SpanTable) -> FailedRecord | None:
+def first_failure(checkpoint: Checkpoint) -> FailedRecord | None:
     """Return the first failed record of a checkpoint that can be read; ``None`` if none can."""
-    for span, output in outputs(folder, table.with_failed(), []):
+    for span, output in outputs(checkpoint.segments, checkpoint.table.with_failed(), []):
         return failed_records(output[span.output_bytes :])[0]
     return None
 

@@ -45,7 +45,7 @@ def refuse_whole(folder: NodeFolder, kind: OperatorKind) -> None:
     Raises:
         RetryRefusedError: The operator needs all records at once, and there is a result.
     """
-    if kind.as_a_whole and folder.result.exists():
+    if kind.as_a_whole and folder.place.find(folder.result):
         raise RetryRefusedError(str(folder.result), kind.as_a_whole)
 
 
@@ -105,7 +105,7 @@ def _published(
     """Return the records of the published result that did not fail; ``None`` without a result."""
     folder, fingerprint = request.folder, request.fingerprint
     place = str(folder.path if folder.outputs else folder.result)
-    if not (folder.result.exists() or any(one.result.exists() for one in folder.outputs.values())):
+    if not any(one.place.find(one.result) for one in (folder, *folder.outputs.values())):
         return None
     refuse_whole(folder, request.kind)
     if found := other_format(folder.located(folder.manifest)):
@@ -168,6 +168,7 @@ def seeded_by_result(folder: NodeFolder) -> CheckpointContent:
     for path in folders(folder.checkpoints):
         if not (path / "journal").exists():
             shutil.rmtree(path, ignore_errors=True)
+    folder.place.refresh()  # the copy of a large result
     new = fresh(folder.checkpoints).folder
     make_folder(new)
     put_result(folder, segment_path(new, SEGMENT))

@@ -13,6 +13,7 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent, fresh
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts
+from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.foundation.quantities import counted
@@ -99,12 +100,12 @@ class OutcomeSource(NamedTuple):
     Attributes:
         content: The content of its journal.
         journal: The file of its journal.
-        result: The published result; ``None`` for a checkpoint, whose outcomes are in segments.
+        segments: The segments with the outcomes; of a published result the result itself.
     """
 
     content: CheckpointContent
     journal: Path
-    result: Path | None = None
+    segments: Segments
 
 
 class StartDecision(NamedTuple):

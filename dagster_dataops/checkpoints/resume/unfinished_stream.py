@@ -41,6 +41,7 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
             request, content, difference(stream.as_present(known.stages), stream.parts)
         )
         if not reason:
+            content.segments.fetch()
             positions = intact_positions(content.folder, known.positions)
             if positions:
                 return _resume_at(request, stream, content, known.positions, positions)

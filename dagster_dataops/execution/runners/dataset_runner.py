@@ -18,6 +18,7 @@ from dagster_dataops.checkpoints.publish.drafts import Drafts, DraftWriter, draf
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, LineCounter, iterate_lines, opened_content
+from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import (
     DataOpsError,
     DatasetOperatorError,
@@ -71,7 +72,9 @@ class DatasetRunner(Runner):
             RecordError: An input line is not a record and failures are not ignored.
             OutageError: No input line is a record.
         """
-        with drafting(attempt.folder, "write the result") as drafts:
+        kind = attempt.operator.__dataops__.spec.kind
+        writer = JsonlWriter if kind.makes_folder else attempt.lock.writer  # a listing is short
+        with drafting(attempt.folder, "write the result", writer) as drafts:
             finished = _Call(attempt, drafts, self.function(attempt)).run()
         attempt.check_inputs_unchanged()
         return finished

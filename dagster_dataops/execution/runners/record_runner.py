@@ -85,7 +85,10 @@ class RecordRunner(Runner):
         """Return the drafts of the settled records, or the starts of damaged spans."""
         outcomes, traced = attempt.settings.reuse_outcomes, attempt.settings.trace
         checkpoint, dataset = sink.checkpoint, sink.work.dataset
-        drafts = compose(attempt.folder, checkpoint, dataset, outcomes=outcomes, traced=traced)
+        writer = attempt.lock.writer
+        drafts = compose(
+            attempt.folder, checkpoint, dataset, outcomes=outcomes, traced=traced, writer=writer
+        )
         if not isinstance(drafts, Drafts):
             return drafts
         parts = [name for name, _ in attempt.operator.__dataops__.spec.parts]

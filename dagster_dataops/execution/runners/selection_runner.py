@@ -65,7 +65,12 @@ class SelectionRunner(RecordRunner):
         select = _Selection(sink)
         table = sink.checkpoint.table
         drafts = compose(
-            attempt.folder, sink.checkpoint, sink.work.dataset, traced=traced, select=select
+            attempt.folder,
+            sink.checkpoint,
+            sink.work.dataset,
+            traced=traced,
+            select=select,
+            writer=attempt.lock.writer,
         )
         if not isinstance(drafts, Drafts):
             return drafts
@@ -101,7 +106,7 @@ class _Selection:
         """
         sink, dropped = self._sink, 0
         with (
-            closing(SegmentReader(sink.checkpoint.folder)) as reader,
+            closing(SegmentReader(sink.checkpoint.segments)) as reader,
             _scratch(sink.checkpoint.folder / "scratch") as scratch,
             opened(sink.work.dataset.location) as source,
         ):

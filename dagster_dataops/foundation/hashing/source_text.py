@@ -3,6 +3,7 @@
 import ast
 import inspect
 import linecache
+import os
 import time
 import types
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from dagster_dataops.foundation.hashing.values import RULES, digest
 
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _WITH_DOCSTRINGS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+_STATEMENTS: Final = ("body", "orelse", "finalbody", "handlers", "cases")  # fields that hold them
 _STARTED_AT: Final = time.time()
 # By id of a code object. The code object is stored too, so that its id is not reused.
 _texts: dict[int, tuple[types.CodeType, str]] = {}
@@ -49,10 +51,18 @@ def module_tree(name: str) -> ast.Module | None:
 
 def tree_digest(tree: ast.AST) -> str:
     """Return a digest of a syntax tree; its docstrings are removed from the tree."""
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, _WITH_DOCSTRINGS) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
     return digest(ast.dump(tree))
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield a module or statement and all statements in it, without their expressions."""
+    yield tree
+    for name in _STATEMENTS:
+        for inner in getattr(tree, name, ()):
+            yield from _statements(inner)
 
 
 def _tree(function: types.FunctionType) -> ast.AST | None:
@@ -129,7 +139,7 @@ def _matches_file(code: types.CodeType, lines: list[str]) -> bool:
     """Return whether a file still has the source that was imported from it."""
     path = code.co_filename
     try:
-        if Path(path).stat().st_mtime < _STARTED_AT:
+        if os.stat(path).st_mtime < _STARTED_AT:  # noqa: PTH116 - a path object takes longer
             return True
     except OSError:  # not a file, but for example a notebook cell
         return True

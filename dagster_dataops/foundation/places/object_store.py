@@ -9,12 +9,13 @@ Later requests are repeated for minutes, so that a run outlasts an outage or a l
 """
 
 import os
+import time
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from typing_extensions import override
 
@@ -24,12 +25,20 @@ from dagster_dataops.foundation.places.result_store import (
     ConflictError,
     ResultStore,
     Status,
+    Upload,
     Version,
 )
 
 try:
     import obstore
-    from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+    from obstore.exceptions import (
+        AlreadyExistsError,
+        BaseError,
+        GenericError,
+        PermissionDeniedError,
+        PreconditionError,
+        UnauthenticatedError,
+    )
     from obstore.store import from_url
 except ImportError:
     raise MissingExtraError("a root on an object store", "objectstore") from None
@@ -37,29 +46,39 @@ except ImportError:
 PART_BYTES: Final = 16 << 20  # of an upload
 _LARGE_BYTES: Final = 32 << 20  # from here an upload has parts
 _PIECE_BYTES: Final = 1 << 20  # of an answer
+_MOST_PARTS: Final = 9000  # stores take 10,000
 _CALLS: Final = 3  # parts of an upload at once
+_UPLOAD: Final = "upload to it"
+_PATIENCE_TIME: Final = timedelta(minutes=3)
 _PATIENCE: Final[Any] = {
     "max_retries": 1000,
-    "retry_timeout": timedelta(minutes=3),
+    "retry_timeout": _PATIENCE_TIME,
     "backoff": {
         "init_backoff": timedelta(seconds=0.1),
         "max_backoff": timedelta(seconds=5),
         "base": 3,
     },
 }
+_CHECK: Final = ".dagster-dataops-check"  # a folder of keys
 _NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
+_FORBIDDEN: Final = (PermissionDeniedError, UnauthenticatedError)
+_NOT_ALLOWED: Final = "403 Forbidden"  # in the message of a listing that is not allowed
+_BROKEN_OFF: Final = "response body error"  # in the message of an answer that broke off
+_PAUSE_SECONDS: Final = 0.2  # before a request is sent again whose answer broke off
+_Answer = TypeVar("_Answer")
 
 
-def open_store(bucket: StoreBucket, *, read_only: bool = False) -> "ObjectStore":
+def open_store(bucket: StoreBucket, *, written_below: str | None = None) -> "ObjectStore":
     """Return the store of a bucket, after a check of its conditional writes.
 
     Args:
         bucket: The bucket.
-        read_only: Whether nothing will be written to it; then it is not checked.
+        written_below: A prefix of keys below which objects will be written: the check needs rights
+            there, and nowhere else. ``None`` if nothing will be written; then it is not checked.
 
     Raises:
-        StoreRefusedError: It cannot be reached, or lacks conditional writes.
+        StoreRefusedError: It cannot be reached, lacks conditional writes, or refuses a right.
     """
     options: dict[str, Any] = dict(bucket.options)
     endpoint = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
@@ -74,8 +93,8 @@ def open_store(bucket: StoreBucket, *, read_only: bool = False) -> "ObjectStore"
             store = ObjectStore(bucket.url, first, patient)
     except (BaseError, OSError, ValueError, TypeError) as error:
         raise StoreRefusedError(bucket.url, "open the store", _reason(error)) from error
-    if not read_only:
-        store.check()
+    if written_below is not None:
+        store.check(written_below)
     return store
 
 
@@ -90,30 +109,33 @@ class ObjectStore(ResultStore):
 
     def __init__(self, url: str, client: Any, patient: Any = None) -> None:
         self.url = url
+        self.shared = not url.startswith("memory:")
         self._client = client
         self._patient = patient or client
 
-    def check(self) -> None:
+    def check(self, below: str = "") -> None:
         """Check that the store refuses to overwrite objects of other versions.
 
-        Raises:
-            StoreRefusedError: It does not, or cannot be reached.
-        """
-        key = f".dagster-dataops-check/{uuid.uuid4().hex}"
-        try:
-            self._check(key)
-        except StoreRefusedError:
-            raise
-        except StorageError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                reason = "there is no such bucket; create it first"
-                raise StoreRefusedError(self.url, "write to the store", reason) from error
-            if isinstance(error.__cause__, NotImplementedError):
-                reason = "it lacks conditional writes, so two runs could overwrite one another"
-                raise StoreRefusedError(self.url, "hold results", reason) from error
-            raise StoreRefusedError(self.url, "write to the store", error.reason) from error
+        All requests are for keys below a prefix, so that rights for other keys are not needed.
 
-    def _check(self, key: str) -> None:
+        Args:
+            below: The prefix, without slashes at its ends; empty for the whole bucket.
+
+        Raises:
+            StoreRefusedError: It does not, cannot be reached, or refuses a right.
+        """
+        place = f"{self.url}/{below}".rstrip("/")
+        try:
+            lacks = self._check(f"{below}/{_CHECK}".lstrip("/"))
+        except StorageError as error:
+            raise _refused(place, error) from error
+        if lacks:
+            reason = f"{lacks}, so two runs could overwrite one another's results"
+            raise StoreRefusedError(place, "hold results", reason)
+
+    def _check(self, folder: str) -> str:
+        """Return the feature that the store lacks; empty if it has all."""
+        key = f"{folder}/{uuid.uuid4().hex}"
         first = self.create(key, b"1")
         lacks = ""
         try:
@@ -127,10 +149,9 @@ class ObjectStore(ResultStore):
             except ConflictError:
                 if second == first:
                     lacks = "the version of an object does not change with its content"
+        self.names(folder)
         self.remove([key])
-        if lacks:
-            reason = f"{lacks}, so two runs could overwrite one another's results"
-            raise StoreRefusedError(self.url, "hold results", reason)
+        return lacks
 
     @override
     def create(self, key: str, data: bytes) -> Version:
@@ -141,7 +162,7 @@ class ObjectStore(ResultStore):
         return self._written(key, data, "create" if seen is None else _update(seen))
 
     def _written(self, key: str, data: bytes, mode: Any) -> Version:
-        with self._named(key, "write"):
+        with self.named(key, "write"):
             try:
                 return _version(
                     obstore.put(self._client, key, data, mode=mode, use_multipart=False)
@@ -155,19 +176,26 @@ class ObjectStore(ResultStore):
 
     @override
     def put(self, key: str, data: bytes) -> None:
-        with self._named(key, "write"):
+        with self.named(key, "write"):
             large = len(data) >= _LARGE_BYTES
             obstore.put(self._client, key, data, use_multipart=large, **_PARTS)
 
     @override
     def upload(self, key: str, path: Path) -> None:
-        with self._named(key, f"upload {path} to it"):
-            large = path.stat().st_size >= _LARGE_BYTES
-            obstore.put(self._client, key, path, use_multipart=large, **_PARTS)
+        with self.named(key, f"upload {path} to it"):
+            size = path.stat().st_size
+            parts = {**_PARTS, "chunk_size": part_bytes(size, PART_BYTES)}
+            obstore.put(self._client, key, path, use_multipart=size >= _LARGE_BYTES, **parts)
+
+    @override
+    def begin_upload(self, key: str, part_bytes: int) -> Upload:
+        with self.named(key, _UPLOAD):
+            options: Any = {"buffer_size": part_bytes, "max_concurrency": _CALLS}
+            return ObjectUpload(self, key, obstore.open_writer(self._client, key, **options))
 
     @override
     def read(self, key: str) -> tuple[bytes, Version] | None:
-        with self._named(key, "read"):
+        with self.named(key, "read"):
             try:
                 found = obstore.get(self._client, key)
                 return bytes(found.bytes()), _version(found.meta)
@@ -176,7 +204,7 @@ class ObjectStore(ResultStore):
 
     @override
     def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
-        with self._named(key, "read"):
+        with self.named(key, "read"):
             try:
                 found = obstore.get(self._client, key, options={"range": (0, length)})
                 return Status(found.meta["size"], _version(found.meta)), bytes(found.bytes())
@@ -189,7 +217,7 @@ class ObjectStore(ResultStore):
                 return status, b""
 
     @override
-    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
+    def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
         with self._unchanged(key):
             return bytes(self._get(key, start, start + length, version).bytes())
 
@@ -199,13 +227,15 @@ class ObjectStore(ResultStore):
             found = self._get(key, start, end, version)
             yield from map(bytes, found.stream(min_chunk_size=_PIECE_BYTES))
 
-    def _get(self, key: str, start: int, end: int, version: Version) -> Any:
-        options: Any = {"range": (start, end), "if_match": version.tag}
+    def _get(self, key: str, start: int, end: int, version: Version | None) -> Any:
+        options: Any = {"range": (start, end)}
+        if version is not None:
+            options["if_match"] = version.tag
         return obstore.get(self._client, key, options=options)
 
     @contextmanager
     def _unchanged(self, key: str) -> Iterator[None]:
-        with self._named(key, "read"):
+        with self.named(key, "read"):
             try:
                 yield
             except (*_REFUSED, FileNotFoundError):
@@ -213,7 +243,7 @@ class ObjectStore(ResultStore):
 
     @override
     def status(self, key: str) -> Status | None:
-        with self._named(key, "read"):
+        with self.named(key, "read"):
             try:
                 found = obstore.head(self._client, key)
             except FileNotFoundError:
@@ -222,33 +252,78 @@ class ObjectStore(ResultStore):
 
     @override
     def names(self, prefix: str) -> list[str]:
-        with self._named(prefix, "list"):
+        def listed() -> list[str]:
             pages = obstore.list(self._client, prefix=f"{prefix}/")
             return sorted(found["path"] for page in pages for found in page)
 
+        with self.named(prefix, "list"):
+            return _repeated(listed)
+
     @override
     def names_in(self, prefix: str) -> list[str]:
-        with self._named(prefix, "list"):
-            listed = obstore.list_with_delimiter(self._client, prefix=f"{prefix}/")
-            return sorted(found["path"] for found in listed["objects"])
+        def listed() -> list[str]:
+            found = obstore.list_with_delimiter(self._client, prefix=f"{prefix}/")
+            return sorted(one["path"] for one in found["objects"])
+
+        with self.named(prefix, "list"):
+            return _repeated(listed)
 
     @override
     def remove(self, keys: Iterable[str]) -> None:
         listed = list(keys)
         if listed:
-            with self._named(listed[0], "delete"):
-                try:
-                    obstore.delete(self._client, listed)
-                except FileNotFoundError:
-                    return
+            with self.named(listed[0], "delete"), suppress(FileNotFoundError):
+                _repeated(lambda: obstore.delete(self._client, listed))
 
     @contextmanager
-    def _named(self, key: str, action: str) -> Any:
+    def named(self, key: str, action: str) -> Iterator[None]:
+        """Turn errors of the client in the block into a `StorageError` with the URL of a key."""
         try:
             yield
         except (BaseError, OSError, NotImplementedError) as error:
             raise StorageError(f"{self.url}/{key}", action, _reason(error)) from error
         self._client = self._patient
+
+
+class ObjectUpload(Upload):
+    """A multipart upload.
+
+    Args:
+        store: The store.
+        key: The key of the object.
+        writer: The writer of obstore.
+    """
+
+    def __init__(self, store: ObjectStore, key: str, writer: Any) -> None:
+        self._store, self._key, self._writer = store, key, writer
+        self._size = 0
+
+    @override
+    def write(self, data: bytes) -> None:
+        with self._store.named(self._key, _UPLOAD):
+            self._writer.write(data)
+        self._size += len(data)
+
+    @override
+    def finish(self) -> None:
+        try:
+            with self._store.named(self._key, _UPLOAD):
+                self._writer.close()
+        except StorageError:
+            found = self._store.status(self._key)
+            if found is None or found.size != self._size:  # else its answer was lost
+                raise
+
+    @override
+    def abort(self) -> None:
+        with suppress(BaseError, OSError):
+            if not self._writer.closed():
+                self._writer.__exit__(RuntimeError, RuntimeError(), None)
+
+
+def part_bytes(size: int, least: int) -> int:
+    """Return the size of parts, at least ``least``, of which an object of ``size`` has few."""
+    return max(least, -(-size // _MOST_PARTS))
 
 
 _PARTS: Final[dict[str, Any]] = {"chunk_size": PART_BYTES, "max_concurrency": _CALLS}
@@ -260,6 +335,36 @@ def _version(found: Any) -> Version:
 
 def _update(seen: Version) -> Any:
     return {"e_tag": seen.tag, "version": seen.number} if seen.number else {"e_tag": seen.tag}
+
+
+def _repeated(request: Callable[[], _Answer]) -> _Answer:
+    """Return the answer of a request that may be sent twice; send it again if it breaks off.
+
+    The client itself repeats a request that gets no answer, or one that the store could not serve.
+    """
+    end = time.monotonic() + _PATIENCE_TIME.total_seconds()
+    while True:
+        try:
+            return request()
+        except GenericError as error:
+            if _BROKEN_OFF not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _refused(place: str, error: StorageError) -> StoreRefusedError:
+    """Return the error of a check that ended with an error."""
+    cause = error.__cause__
+    action, reason = "write to the store", error.reason
+    if isinstance(cause, FileNotFoundError):
+        reason = "there is no such bucket; create it first"
+    elif isinstance(cause, NotImplementedError):
+        action = "hold results"
+        reason = "it lacks conditional writes, so two runs could overwrite one another"
+    elif isinstance(cause, _FORBIDDEN) or _NOT_ALLOWED in str(cause):
+        action = f"{error.action} objects below it"
+        reason += "; results need the rights to read, write, list and delete objects there"
+    return StoreRefusedError(place, action, reason)
 
 
 def _reason(error: BaseException) -> str:

@@ -12,14 +12,19 @@ _READING: Final[dict[Path, tuple[StoreBucket, ResultStore]]] = {}  # not checked
 _OPENING: Final = threading.Lock()
 
 
-def writing(bucket: StoreBucket) -> ResultStore:
+def writing(bucket: StoreBucket, below: str = "") -> ResultStore:
     """Return the store of a bucket, to publish results in it.
+
+    Args:
+        bucket: The bucket.
+        below: A prefix of the keys that are written; the first use of a bucket is a check there.
 
     Raises:
         MissingExtraError: The package for object stores is not installed.
-        StoreRefusedError: The store cannot be reached, or lacks a feature that results need.
+        StoreRefusedError: The store cannot be reached, lacks a feature that results need, or
+            refuses a right.
     """
-    return _open(bucket, read_only=False)
+    return _open(bucket, below)
 
 
 def reading(bucket: StoreBucket) -> ResultStore:
@@ -29,10 +34,11 @@ def reading(bucket: StoreBucket) -> ResultStore:
         MissingExtraError: The package for object stores is not installed.
         StoreRefusedError: The store cannot be reached.
     """
-    return _open(bucket, read_only=True)
+    return _open(bucket, None)
 
 
-def _open(bucket: StoreBucket, *, read_only: bool) -> ResultStore:
+def _open(bucket: StoreBucket, below: str | None) -> ResultStore:
+    read_only = below is None
     with _OPENING:
         for known in (_OPEN, _READING) if read_only else (_OPEN,):
             opened = known.get(bucket.folder)
@@ -40,7 +46,7 @@ def _open(bucket: StoreBucket, *, read_only: bool) -> ResultStore:
                 return opened[1]
         from dagster_dataops.foundation.places.object_store import open_store
 
-        store = open_store(bucket, read_only=read_only)
+        store = open_store(bucket, written_below=below)
         (_READING if read_only else _OPEN)[bucket.folder] = bucket, store
         return store
 

@@ -28,14 +28,40 @@ class ConflictError(Exception):
     """An object was there already, or was not in the expected version: another run is at work."""
 
 
+class Upload(Protocol):
+    """An object that is written in parts; there is none before `finish`."""
+
+    def write(self, data: bytes) -> None:
+        """Append bytes.
+
+        Raises:
+            StorageError: The store cannot be reached.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Make the object.
+
+        Raises:
+            StorageError: The store cannot be reached; there may be an object or not.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Delete the parts, as far as the store can be reached; safe to call twice."""
+        ...
+
+
 class ResultStore(Protocol):
     """Objects by key. Every method may raise a `StorageError`.
 
     Attributes:
         url: The URL of the bucket, for errors.
+        shared: Whether other processes reach the same objects.
     """
 
     url: str
+    shared: bool = True
 
     def create(self, key: str, data: bytes) -> Version:
         """Create an object, in one step.
@@ -66,12 +92,27 @@ class ResultStore(Protocol):
         """Write a file under a key that only this run uses, in parts if it is large."""
         ...
 
+    def begin_upload(self, key: str, part_bytes: int) -> Upload:
+        """Begin an object under a key that only this run uses, whose size is not known.
+
+        Args:
+            key: The key.
+            part_bytes: The size of a part; some of them are in memory. Stores take 10,000.
+        """
+        ...
+
     def read(self, key: str) -> tuple[bytes, Version] | None:
         """Return content and version of an object; ``None`` if it does not exist."""
         ...
 
-    def read_range(self, key: str, start: int, length: int, version: Version) -> bytes:
-        """Return bytes of an object.
+    def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
+        """Return bytes of an object; fewer only at its end.
+
+        Args:
+            key: Its key.
+            start: The first byte, which the object has.
+            length: How many bytes.
+            version: The version that it must have; ``None`` for any.
 
         Raises:
             ConflictError: It has another version, or does not exist.

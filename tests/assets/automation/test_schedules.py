@@ -242,6 +242,66 @@ def test_a_schedule_has_time_zone_status_run_config_and_tags(
             assert request.tags["team"] == "search"
 
 
+@pytest.mark.parametrize("as_run_config", [dict, lambda given: dg.RunConfig(**given)])
+@pytest.mark.parametrize("partitions", [None, LETTERS], ids=["whole", "letters"])
+def test_the_runs_of_a_schedule_read_environment_variables(
+    scheduled: Any,
+    partitions: Any,
+    as_run_config: Any,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = {"limit": dg.EnvVar.int("LIMIT"), "retry_on": [dg.EnvVar("RETRIED")]}
+    given = as_run_config({"ops": {"docs__upper": {"config": config}}})
+    source = "in/all.jsonl" if partitions is None else "in/{partition}.jsonl"
+    definitions = scheduled(PipelineSchedule(cron="@daily", run_config=given), partitions, source)
+
+    context = dg.build_schedule_context(
+        instance=instance,
+        scheduled_execution_time=NIGHT,
+        repository_def=definitions.get_repository_def(),
+    )
+    (request, *_) = schedule_of(definitions).evaluate_tick(context).run_requests or []
+    named = {"limit": {"env": "LIMIT"}, "retry_on": [{"env": "RETRIED"}]}
+    assert request.run_config["ops"] == {"docs__upper": {"config": named}}
+
+    monkeypatch.setenv("LIMIT", "3")
+    monkeypatch.setenv("RETRIED", "OSError")
+    read = dg.validate_run_config(definitions.resolve_job_def("docs_pipeline"), request.run_config)
+    assert read["ops"]["docs__upper"]["config"] == {"limit": 3, "retry_on": ["OSError"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "setting"),
+    [
+        ({"schedule": dg.EnvVar("NAME")}, "schedule"),
+        ({"schedule": PipelineSchedule(cron=dg.EnvVar("NAME"))}, "schedule.cron"),
+        (
+            {"schedule": PipelineSchedule(cron="@daily", timezone=dg.EnvVar("NAME"))},
+            "schedule.timezone",
+        ),
+        (
+            {"schedule": PipelineSchedule(cron="@daily", tags={"team": dg.EnvVar("NAME")})},
+            "schedule.tags.team",
+        ),
+        ({"job_tags": {"team": dg.EnvVar("NAME")}}, "job_tags.team"),
+        ({"job_owners": [dg.EnvVar("NAME")]}, "job_owners"),
+        ({"op_tags": {"upper": {"queue": dg.EnvVar("NAME")}}}, "op_tags.upper.queue"),
+        ({"pools": dg.EnvVar("NAME")}, "pools"),
+        ({"pools": {"upper": dg.EnvVar("NAME")}}, "pools.upper"),
+        ({"workers": dg.EnvVar.int("NAME")}, "workers"),
+        ({"source": dg.EnvVar("NAME")}, "source"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_needed_before_a_run_is_no_environment_variable(
+    given: dict[str, Any], setting: str, upper: Any
+) -> None:
+    said = f"{setting} is \"EnvVar('NAME')\"; it must be the value itself, such as os.environ"
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        build_definitions(pipeline_of(upper=upper()), **{"source": "texts.jsonl"} | given)
+
+
 @own_deprecation
 def test_a_schedule_of_windows_has_status_and_tags(
     scheduled: Any, instance: dg.DagsterInstance

@@ -11,8 +11,8 @@ from dagster._core.snap.snap_to_yaml import default_values_yaml_from_type_snap
 from dagster_shared.yaml_utils import load_run_config_yaml
 
 from dagster_dataops import Operator
+from dagster_dataops.assets.launchpad.config_schema import config_field
 from dagster_dataops.assets.launchpad.operator_config import configured
-from dagster_dataops.assets.launchpad.params import params_field
 from tests.assets.helpers import definitions_of, pipeline_of
 from tests.registries import OperatorRegistry
 
@@ -73,9 +73,7 @@ def given_in_launchpad(operator: Operator, value: Any) -> Operator:
 
 def params_of(operator: Operator) -> dg.Field:
     """Return the field of all options."""
-    field = params_field(operator)
-    assert field is not None
-    return field
+    return fields_of(config_field(operator))["params"]
 
 
 def fields_of(field: dg.Field) -> dict[str, dg.Field]:

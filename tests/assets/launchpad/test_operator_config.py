@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import Operator, chain
-from dagster_dataops.assets.launchpad.config_schema import COMMON_FIELDS, LazyField, config_schema
+from dagster_dataops.assets.launchpad.config_schema import COMMON_FIELDS, LazyField, config_field
 from dagster_dataops.assets.launchpad.operator_config import configured
 from dagster_dataops.errors import OperatorOptionError
 from tests.assets.helpers import (
@@ -21,6 +21,7 @@ from tests.assets.helpers import (
     result_of,
     write_jsonl,
 )
+from tests.assets.launchpad.options import fields_of
 from tests.registries import OperatorRegistry
 
 
@@ -68,7 +69,7 @@ def test_the_schema_shows_the_values_of_its_operator(
     options: dict[str, Any], hidden: str, work: Any
 ) -> None:
     values = work(**options).__dataops__.options
-    shown = config_schema(work(**options))["params"].default_value
+    shown = config_field(work(**options)).default_value["params"]
     assert shown == {name: values[name] for name in shown}
     assert values.keys() - shown.keys() == {"api_key", hidden} - {""}
 
@@ -81,16 +82,18 @@ def test_values_that_cannot_be_compared_are_supported(work: Any) -> None:
 
         __hash__ = None  # type: ignore[assignment]
 
-    params = config_schema(work(anything=Stubborn()))["params"]
-    assert "anything" not in params.default_value
-    assert "`anything` (Stubborn)" in (params.description or "")
+    field = config_field(work(anything=Stubborn()))
+    assert "anything" not in field.default_value["params"]
+    assert "`anything` (Stubborn)" in (fields_of(field)["params"].description or "")
 
 
 def test_settings_left_empty_have_no_default_to_fill_in(work: Any) -> None:
-    fields = config_schema(work(count=2))
-    empty = {name for name, field in fields.items() if not field.default_provided}
-    assert empty == fields.keys() - {"params"}
-    assert empty == {
+    field = config_field(work(count=2))
+    assert field.default_value.keys() == {"params"}
+    assert not any(one.default_provided for one in fields_of(field).values())
+    assert not any(one.is_required for one in fields_of(field).values())
+    assert fields_of(field).keys() == {
+        "params",
         "ignore_errors",
         "resume",
         "max_workers",
@@ -104,7 +107,6 @@ def test_settings_left_empty_have_no_default_to_fill_in(work: Any) -> None:
         "drain_seconds",
         "missing",
     }
-    assert not any(fields[name].is_required for name in empty)
 
 
 _MADE = {"a": dg.Field(int, default_value=3), "b": dg.Field(str, is_required=False)}
@@ -192,8 +194,8 @@ def run_tag(
 
 def config_of(operator: Operator) -> dict[str, Any]:
     """Return the configuration of a launch that changes nothing."""
-    fields = config_schema(operator)
-    return {name: one.default_value for name, one in fields.items() if one.default_provided}
+    config: dict[str, Any] = config_field(operator).default_value
+    return config
 
 
 def params_of(operator: Operator) -> dict[str, Any]:
@@ -218,6 +220,25 @@ def test_params_override_options(tag: Any, root: Path, instance: dg.DagsterInsta
     params |= {"suffix": "!", "words": ["x"]}
     made = run_tag(tag, root, instance, {"params": params})
     assert made == [{"id": 0, "made": ["bb", 0.5, "loud", "!", 3, ["x"]]}]
+
+
+def test_options_that_a_launch_does_not_name_keep_the_values_of_the_pipeline(
+    tag: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    source = write_jsonl(root / "texts.jsonl", [{"id": 0}])
+    operator = tag(prefix="b", style="loud", suffix="?", words=["x"])
+    definitions = definitions_of(pipeline_of(tag=operator), source, root)
+    config = {"params": {"times": 2}, "max_workers": 1}
+    execute(definitions, instance, {"ops": {"docs__tag": {"config": config}}})
+    assert result_of(root, "docs", "tag") == [
+        {"id": 0, "made": ["bb", 1, "loud", "?", None, ["x"]]}
+    ]
+
+
+def test_nodes_with_the_same_options_share_the_type_of_their_configuration(tag: Any) -> None:
+    one, other = (config_field(tag(prefix=prefix)) for prefix in ("b", "c"))
+    assert one.config_type is other.config_type
+    assert one.default_value["params"] == {**other.default_value["params"], "prefix": "b"}
 
 
 def test_without_params_the_options_of_the_pipeline_count(
@@ -412,7 +433,7 @@ def test_nodes_without_options_have_no_params(
     def node(record: dict) -> dict:
         return record
 
-    assert set(config_schema(node())) == {*COMMON_FIELDS, "concurrency_mode"}
+    assert set(fields_of(config_field(node()))) == {*COMMON_FIELDS, "concurrency_mode"}
 
 
 def test_an_async_operator_offers_async_and_others_do_not(registry: OperatorRegistry) -> None:
@@ -421,7 +442,7 @@ def test_an_async_operator_offers_async_and_others_do_not(registry: OperatorRegi
         return record
 
     assert configured(node(), config_of(node())).__dataops__.resolved.concurrency_mode == "async"
-    field = dg.Field({"concurrency_mode": config_schema(node())["concurrency_mode"]})
+    field = dg.Field({"concurrency_mode": fields_of(config_field(node()))["concurrency_mode"]})
 
     @dg.op(config_schema=field)
     def mode(context: dg.OpExecutionContext) -> Any:

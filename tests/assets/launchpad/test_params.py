@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops import Operator
+from dagster_dataops.assets.launchpad.config_schema import config_field
 from dagster_dataops.assets.launchpad.operator_config import configured
 from dagster_dataops.assets.launchpad.option_types import option_type
 from dagster_dataops.assets.launchpad.shown_values import in_order_of
@@ -215,11 +216,13 @@ def test_left_out_options_are_named() -> None:
     ) -> dict:
         return record
 
-    params = params_of(OperatorRegistry(lambda *_: None)("data.text")(node)())
+    field = config_field(OperatorRegistry(lambda *_: None)("data.text")(node)())
+    assert field.description == "data.text.node, and how it is run."
+    params = fields_of(field)["params"]
     assert list(fields_of(params)) == ["plain"]
     said = params.description or ""
     assert said.startswith(
-        "Options of data.text.node. Not shown, with their values of the pipeline: "
+        "Options of the operator. Not shown, with their values of the pipeline: "
     )
     for name in ("make", "api_key` (secret)", "client", "words` (list)", "size` (int)"):
         assert f"`{name}" in said

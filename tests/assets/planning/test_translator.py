@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import DataOpsTranslator, assets, data, data_register, pipeline
-from dagster_dataops.assets.launchpad.config_schema import config_schema
+from dagster_dataops.assets.launchpad.config_schema import config_field
 from dagster_dataops.assets.metadata.code_references import code_references, source_place
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.planning.translator import options_table, shown_options
@@ -258,8 +258,8 @@ def test_the_launchpad_of_each_operator_has_its_own_timeout(registry: OperatorRe
     def ask(record: dict, timeout: float = 30) -> dict:
         return record
 
-    shown = [config_schema(ask(timeout=seconds))["params"] for seconds in (5.0, 7.0)]
-    assert [field.default_value["timeout"] for field in shown] == [5.0, 7.0]
+    shown = [config_field(ask(timeout=seconds)).default_value for seconds in (5.0, 7.0)]
+    assert [config["params"]["timeout"] for config in shown] == [5.0, 7.0]
 
 
 def test_zero_workers_are_the_default(upper: Any, root: Path) -> None:

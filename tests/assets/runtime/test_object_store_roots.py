@@ -15,6 +15,7 @@ from dagster_dataops import (
     LocalCluster,
     assets,
     build_definitions,
+    checks,
     config,
     load_result,
     pipeline,
@@ -25,7 +26,7 @@ from dagster_dataops.errors import InputError
 from tests.assets.helpers import execute, numbered, pipeline_of, read_jsonl, write_jsonl
 from tests.execution.helpers import node, operator_for, run, second_thread
 from tests.nodes import Manifest, result_by_range, write_result
-from tests.object_stores import SECRETS, FakeStore, s3_server, use
+from tests.object_stores import SECRETS, FakeStore, keep_at_most, s3_server, use
 from tests.registries import OperatorRegistry
 
 ROOT = "memory://assets/results"
@@ -240,3 +241,62 @@ def test_a_result_by_range_is_the_same_input_as_its_copy_until_it_is_replaced(
     for attempt in (found.read, found.check_content, found.download):
         with pytest.raises(InputError, match="s3://results/ranges/made/made_results.jsonl: "):
             attempt()
+
+
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_assets_whose_results_stay_in_the_bucket_are_those_of_others(
+    machines: Any,
+    registry: OperatorRegistry,
+    tmp_path: Path,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    layout: Any,
+) -> None:
+    @registry("data.text", _concurrency_mode="single")
+    def upper(record: dict) -> dict:
+        return {**record, "text": record["text"].upper()}
+
+    @registry("data.text", _concurrency_mode="single")
+    def even(record: dict) -> Any:
+        if record["id"] == 7:
+            raise ValueError("seven")
+        return [] if record["id"] % 2 else record
+
+    got: list[Any] = []
+
+    @dg.asset(ins={"even": dg.AssetIn(key=["docs", "even"])})
+    def used(even: list[dict[str, Any]]) -> None:
+        got.append(even)
+
+    source = write_jsonl(tmp_path / "texts.jsonl", list(numbered(100)))
+    shown, manifests = [], []
+    for large in (1 << 30, 100):
+        keep_at_most(monkeypatch, outputs=large, result=large)
+        store = machines()
+        store.objects.clear()
+        resource = DataOpsResource(root=ROOT)
+        ppl = pipeline_of(upper=upper(), even=even())
+        declared = {"even": [checks.no_nulls("text"), checks.missing_aux()]}
+        definitions = build_definitions(
+            ppl, source=source, resource=resource, layout=layout, checks=declared
+        )
+        result = execute(definitions, instance)
+        passed = [one.passed for one in result.get_asset_check_evaluations()]
+        manifest = result_by_range(resource.folder(["docs", "even"]))
+        facts = metadata_of(result, "even")
+        shown.append((sorted(facts), facts["dagster/row_count"], passed, manifest.fingerprint))
+        folder = resource.folder(["docs", "even"])
+        assert folder.result.exists() == (large > 100)
+        found = Manifest.load(folder.manifest)
+        assert found is not None
+        manifests.append((found.operator, found.failed, found.rows_out, len(found.inputs)))
+        every = [used, *(definitions.assets or ())]
+        dg.materialize(
+            every, selection=[used], instance=instance, resources=dict(definitions.resources or {})
+        )
+
+    assert shown[0] == shown[1]
+    assert sorted(shown[0][2]) == [False, True, True, True]
+    assert manifests[0] == manifests[1] == ("text.even", 1, 50, 1)
+    assert got[0] == got[1]
+    assert len(got[1]) == 50

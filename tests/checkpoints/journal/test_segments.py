@@ -8,6 +8,7 @@ import pytest
 import xxhash
 
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader, joined_outputs
+from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.errors import StorageError
 from tests.journals import (
     FinishedSpan,
@@ -92,7 +93,7 @@ def _segments(folder: Path, sizes: list[int]) -> list[bytes]:
 def test_any_piece_of_any_segment_reads_as_it_was_written(tmp_path: Path) -> None:
     contents = _segments(tmp_path, [700_000, 10, 0, 300_000])
     chance = random.Random(1)
-    reader = SegmentReader(tmp_path)
+    reader = SegmentReader(Segments(tmp_path))
     for _ in range(500):
         number = chance.randrange(len(contents))
         start = chance.randrange(len(contents[number]) + 1)
@@ -103,7 +104,7 @@ def test_any_piece_of_any_segment_reads_as_it_was_written(tmp_path: Path) -> Non
 
 def test_more_segments_than_are_kept_open_can_be_read(tmp_path: Path) -> None:
     contents = _segments(tmp_path, [300] * 150)
-    reader = SegmentReader(tmp_path)
+    reader = SegmentReader(Segments(tmp_path))
     for _ in range(2):
         for number, content in enumerate(contents):
             assert reader.read(number, 0, 300) == content
@@ -112,7 +113,7 @@ def test_more_segments_than_are_kept_open_can_be_read(tmp_path: Path) -> None:
 
 def test_a_missing_segment_reads_as_nothing(tmp_path: Path) -> None:
     _segments(tmp_path, [100])
-    reader = SegmentReader(tmp_path)
+    reader = SegmentReader(Segments(tmp_path))
     assert reader.read(9, 0, 10) == reader.read(9, 0, 1 << 20) == b""
     segment_path(tmp_path, 0).unlink()
     assert reader.read(0, 0, 10) == b""
@@ -137,7 +138,7 @@ def _table(folder: Path, count: int, seed: int) -> tuple[SpanTable, list[bytes]]
 
 def test_small_outputs_are_joined_in_input_order(tmp_path: Path) -> None:
     table, expected = _table(tmp_path, 500, seed=1)
-    parts = list(joined_outputs(tmp_path, table, damaged := []))
+    parts = list(joined_outputs(Segments(tmp_path), table, damaged := []))
     assert b"".join(output for _, output in parts) == b"".join(expected)
     assert sum(rows for rows, _ in parts) == 500
     assert all(output.count(b"\n") == rows for rows, output in parts)
@@ -152,7 +153,7 @@ def test_damaged_outputs_are_named_and_left_out(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    parts = list(joined_outputs(tmp_path, table, damaged := []))
+    parts = list(joined_outputs(Segments(tmp_path), table, damaged := []))
     assert len(damaged) == 1
     kept = [output for n, output in enumerate(expected) if n not in damaged]
     assert b"".join(output for _, output in parts) == b"".join(kept)

@@ -559,7 +559,8 @@ def _source(folder: Path, outcomes: dict[bytes, bytes], at: int = 0) -> OutcomeS
         place = segment.append(output)
         journal.spans(SpansEntry.of(1, place, [span], [line_digest(line)]))
     segment.close()
-    return OutcomeSource(CheckpointContent.read(folder), folder / "journal")
+    content = CheckpointContent.read(folder)
+    return OutcomeSource(content, folder / "journal", content.segments)
 
 
 def test_an_outcome_is_found_by_its_line_in_the_first_source_that_has_it(tmp_path: Path) -> None:

@@ -89,13 +89,13 @@ def test_without_a_choice_everything_that_failed_is_open_again(tmp_path: Path) -
     dataset = write_input(tmp_path / "input.jsonl", plan(["fail", "keep", "fail"]))
     sink = sink_for(operator_for("single", 1), dataset, node(tmp_path))
     run_single(sink)
-    first = first_failure(sink.checkpoint.folder, sink.checkpoint.table)
+    first = first_failure(sink.checkpoint)
     assert first is not None
     assert (first.offset, first.row["exception"]) == (0, "ValueError")
     reopen(sink.checkpoint, dataset, None)
     sink.checkpoint.close()
     assert (settled(dataset, tmp_path).table.records, sink.checkpoint.table.failed) == (1, 0)
-    assert first_failure(sink.checkpoint.folder, sink.checkpoint.table) is None
+    assert first_failure(sink.checkpoint) is None
 
 
 def test_a_damaged_span_stays_and_is_detected_later(tmp_path: Path) -> None:

@@ -2,22 +2,26 @@
 
 import asyncio
 import os
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
+from urllib.parse import parse_qs, urlsplit
+from urllib.request import urlopen
 
 import obstore
 import pytest
 from obstore.store import LocalStore
 
-from dagster_dataops import JsonlDataset, config, load_result
+from dagster_dataops import JsonlDataset, config, load_result, pipeline
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
 from dagster_dataops.foundation.places import object_store
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
 from dagster_dataops.foundation.places.result_store import ConflictError
-from tests.object_stores import SECRETS, s3_server, unreliable, writing
+from tests.execution.helpers import second_thread
+from tests.object_stores import SECRETS, keep_at_most, s3_server, unreliable, writing
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +117,7 @@ def test_a_store_without_conditional_replacement_is_refused(tmp_path):
 
 def test_a_missing_bucket_is_refused_with_the_reason(on_s3, tmp_path):
     with pytest.raises(StoreRefusedError, match="s3://nothing-here: .*there is no such bucket"):
-        open_store(StoreBucket("s3://nothing-here", tmp_path, {}))
+        open_store(StoreBucket("s3://nothing-here", tmp_path, {}), written_below="")
 
 
 def test_wrong_options_are_refused(tmp_path):
@@ -315,4 +319,170 @@ def test_an_address_without_a_store_is_refused_soon(monkeypatch, tmp_path):
         patch.object(object_store, "_PATIENCE", {"retry_timeout": timedelta(days=1)}),
         pytest.raises(StoreRefusedError, match="s3://results: cannot write to the store"),
     ):
-        open_store(StoreBucket("s3://results", tmp_path, {}))
+        open_store(StoreBucket("s3://results", tmp_path, {}), written_below="")
+
+
+@pytest.fixture
+def through(address, monkeypatch, tmp_path):
+    """Return a block in which requests to the root ``root`` pass ``fails``."""
+
+    @contextmanager
+    def begun(fails):
+        with unreliable(address, fails) as proxy, monkeypatch.context() as patched:
+            for name, value in {**SECRETS, "AWS_ENDPOINT_URL": proxy}.items():
+                patched.setenv(name, value)
+            with config.temporary(
+                data_process_scratch=tmp_path / "scratch",
+                data_process_path=f"s3://results/{tmp_path.name}/root",
+            ):
+                yield
+
+    return begun
+
+
+def test_all_requests_of_a_run_are_below_the_prefix_of_the_root(through, registry, tmp_path):
+    below = f"{tmp_path.name}/root/"
+    others = []
+
+    def fails(method: str, path: str) -> str:
+        parts = urlsplit(path)
+        keys = [parts.path.removeprefix("/results").removeprefix("/")]
+        keys += parse_qs(parts.query).get("prefix", [])
+        if not any(key.startswith(below) for key in keys) and "delete" not in parts.query:
+            others.append((method, path))
+            return "403"
+        return ""
+
+    with through(fails):
+        assert len(registry("data.group", _concurrency_mode="single")(double)()(RECORDS)) == 444
+        assert len(load_result(config.results_root() / "double").read()) == 444
+    assert others == []
+
+
+@pytest.mark.parametrize(
+    ("action", "refuses"),
+    [
+        ("write", lambda method, path: method == "PUT"),
+        ("list", lambda method, path: "list-type" in path),
+        ("delete", lambda method, path: path.endswith("?delete")),
+    ],
+)
+def test_a_store_that_refuses_a_right_is_refused_with_its_name(through, registry, action, refuses):
+    operator = registry("data.group", _concurrency_mode="single")(double)()
+    reason = f"cannot {action} objects below it: .*rights to read, write, list and delete"
+    with (
+        through(lambda method, path: "403" if refuses(method, path) else ""),
+        pytest.raises(StoreRefusedError, match=reason),
+    ):
+        operator(RECORDS)
+
+
+def test_listings_and_deletions_whose_answer_breaks_off_are_repeated(through, tmp_path):
+    cut = []
+
+    def fails(method: str, path: str) -> str:
+        asked = "list-type" in path or path.endswith("?delete")
+        cut.extend([path] * asked)
+        return "cut" if asked and len(cut) % 2 else ""
+
+    with through(fails), patch.object(object_store, "_PAUSE_SECONDS", 0):
+        store = open_store(config.results_root().bucket)
+        store.put("broken/one", b"1")
+        assert store.names("broken") == store.names_in("broken") == ["broken/one"]
+        store.remove(["broken/one"])
+        assert store.names("broken") == []
+    assert len(cut) == 8
+
+
+PART = 5 << 20
+
+
+def uploads_in(address: str) -> int:
+    """Return how many uploads of the bucket were begun, and neither finished nor aborted."""
+    with urlopen(f"{address}/results?uploads") as answer:  # noqa: S310 - of the test
+        return answer.read().count(b"<Upload>")
+
+
+def test_an_upload_has_parts_and_there_is_no_object_before_its_end(on_s3, address):
+    content = os.urandom(12 << 20)
+    upload = on_s3.begin_upload("parts/whole", PART)
+    for start in range(0, len(content), 1 << 20):
+        upload.write(content[start : start + (1 << 20)])
+    assert on_s3.status("parts/whole") is None
+
+    upload.finish()
+
+    assert on_s3.read("parts/whole")[0] == content
+    assert uploads_in(address) == 0
+    for data in (b"", b"short"):
+        upload = on_s3.begin_upload("parts/short", PART)
+        upload.write(data)
+        upload.finish()
+        assert on_s3.read("parts/short")[0] == data
+
+
+@pytest.mark.parametrize("size", [0, 1000, 12 << 20])
+def test_an_aborted_upload_leaves_nothing(on_s3, address, size):
+    upload = on_s3.begin_upload("parts/aborted", PART)
+    upload.write(b"x" * size)
+
+    upload.abort()
+    upload.abort()
+
+    assert on_s3.status("parts/aborted") is None
+    assert uploads_in(address) == 0
+
+
+def test_an_upload_whose_last_answer_is_lost_is_finished(through):
+    cut = []
+
+    def fails(method: str, path: str) -> str:
+        last = method == "POST" and "uploadId" in path and not cut
+        cut.extend([path] * last)
+        return "cut" if last else ""
+
+    with through(fails):
+        store = open_store(config.results_root().bucket)
+        upload = store.begin_upload("lost/answer", PART)
+        upload.write(b"x" * (11 << 20))
+        upload.finish()
+        assert store.read("lost/answer")[0] == b"x" * (11 << 20)
+    assert cut
+
+
+def test_an_upload_that_the_store_refuses_is_an_error_with_its_url(through):
+    with through(lambda method, path: "403" if "partNumber" in path else ""):
+        upload = open_store(config.results_root().bucket).begin_upload("refused", PART)
+        with pytest.raises(StorageError, match="s3://results/refused: cannot upload to it"):
+            for _ in range(12):
+                upload.write(b"x" * PART)
+            upload.finish()
+        upload.abort()
+
+
+def test_a_chain_whose_results_stay_in_the_bucket_makes_the_same(
+    on_s3, registry, tmp_path, monkeypatch
+):
+    @registry("data.kept", _concurrency_mode="process", _max_workers=2)
+    def longer(record: dict) -> dict:
+        return {**record, "text": record["text"] * 2}
+
+    @registry("data.kept", _concurrency_mode="process", _max_workers=2)
+    def thirds(record: dict) -> object:
+        return [] if record["n"] % 3 else record
+
+    def made() -> list[dict]:
+        with pipeline("docs") as ppl:
+            ppl.longer = longer()
+            ppl.thirds = thirds()
+        with second_thread(True):  # no forks: the client has threads
+            return ppl(RECORDS)
+
+    expected = made()
+    keep_at_most(monkeypatch, outputs=0, result=100)
+    config.data_process_path = f"s3://results/{tmp_path.name}/large"
+    elsewhere(tmp_path)
+
+    assert made() == expected
+    assert not list(config.data_process_scratch.rglob("*_results.jsonl"))
+    assert load_result(config.results_root() / "docs" / "thirds").read() == expected

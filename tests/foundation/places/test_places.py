@@ -206,8 +206,8 @@ def openings(monkeypatch):
     """Replace stores by stores in memory; return the arguments of each opening."""
     calls = []
 
-    def open_store(bucket, *, read_only=False):
-        calls.append(read_only)
+    def open_store(bucket, *, written_below=None):
+        calls.append(written_below)
         return FakeStore()
 
     monkeypatch.setattr(object_store, "open_store", open_store)
@@ -239,26 +239,26 @@ def test_threads_that_need_a_store_at_once_open_it_once(shared, openings, monkey
     threads, lock, open_store = 8, CountingLock(), object_store.open_store
     monkeypatch.setattr(open_stores, "_OPENING", lock)
 
-    def open_late(bucket, *, read_only):
+    def open_late(bucket, *, written_below):
         if not openings:
             assert all(lock.came.acquire(timeout=60) for _ in range(threads))
-        return open_store(bucket, read_only=read_only)
+        return open_store(bucket, written_below=written_below)
 
     monkeypatch.setattr(object_store, "open_store", open_late)
     with ThreadPoolExecutor(threads) as pool:
         found = list(pool.map(writing, [shared] * threads))
 
-    assert openings == [False]
+    assert openings == [""]
     assert {id(store) for store in found} == {id(found[0])}
 
 
 def test_a_store_that_was_opened_for_reading_is_opened_anew_for_writing(shared, openings):
     first, second = reading(shared), writing(shared)
 
-    assert openings == [True, False]
+    assert openings == [None, ""]
     assert first is not second
     assert reading(shared) is second
-    assert openings == [True, False]
+    assert openings == [None, ""]
 
 
 @given(st.binary(max_size=60), st.integers(0, 70), st.integers(0, 70), st.integers(1, 7))

@@ -78,7 +78,7 @@ class _SortedLines:
     def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
         """Write all lines with a key, sorted."""
         checkpoint, gone = self._sink.checkpoint, set(failed)
-        spans = outputs(checkpoint.folder, checkpoint.table.ordered(), [])
+        spans = outputs(checkpoint.segments, checkpoint.table.ordered(), [])
         keys = [
             orjson.loads(line)["key"]
             for span, output in spans

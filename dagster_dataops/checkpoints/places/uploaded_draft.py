@@ -1,0 +1,97 @@
+"""`UploadedDraft`: the draft of a result, in the bucket once it is large."""
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from typing_extensions import override
+
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import COPY_BYTES, storage
+from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.foundation.places.result_store import ResultStore, Upload
+
+LARGE_BYTES: Final = 256 << 20
+_LEAST_PART_BYTES: Final = 64 << 20
+
+
+def is_large(size: int) -> bool:
+    """Return whether runs leave a result of ``size`` bytes in the bucket, without a copy."""
+    return size > LARGE_BYTES
+
+
+class UploadedDraft(JsonlWriter):
+    """Collects lines in a draft file, and in the bucket once they are many.
+
+    The file is then sent, and removed. So a result that is larger than the disk of this machine
+    can be published.
+
+    Args:
+        path: The file to write.
+        store: The store.
+        key: The key of the object.
+        expected: The size of the result, as far as it is known.
+
+    Attributes:
+        key: The key of the object.
+        uploaded: Whether the finished draft is the object, and no file.
+    """
+
+    def __init__(self, path: Path, store: ResultStore, key: str, expected: int) -> None:
+        super().__init__(path)
+        self.key, self.uploaded = key, False
+        self._store, self._expected = store, expected
+        self._upload: Upload | None = None
+        self._finished_ns = 0
+
+    @override
+    def link(self, source: Path) -> None:
+        if not is_large(source.stat().st_size):
+            super().link(source)
+
+    @override
+    def write(self, lines: bytes, rows: int = 1) -> None:
+        if self._upload is None:
+            super().write(lines, rows)
+            if is_large(self.size_bytes) and not self._linked:
+                self._send_file()
+            return
+        self._upload.write(lines)
+        self._digest.update(lines)
+        self.rows += rows
+        self.size_bytes += len(lines)
+
+    def _send_file(self) -> None:
+        """Send what the file holds, and go on in the bucket."""
+        from dagster_dataops.foundation.places.object_store import part_bytes
+
+        size = part_bytes(self._expected, _LEAST_PART_BYTES)
+        self._upload = upload = self._store.begin_upload(self.key, size)
+        with storage(self._draft, "upload it"):
+            self._file.close()
+            with self._draft.open("rb") as file:
+                while block := file.read(COPY_BYTES):
+                    upload.write(block)
+            self._draft.unlink()
+
+    @property
+    @override
+    def modified_ns(self) -> int:
+        return self._finished_ns if self.uploaded else super().modified_ns
+
+    @override
+    def finish(self) -> JsonlDataset:
+        if self._upload is None:
+            return super().finish()
+        self._upload.finish()
+        self.uploaded, self._finished_ns = True, time.time_ns()
+        return self._dataset()
+
+    @override
+    def __exit__(self, *_: object) -> None:
+        if self._upload is not None and not self.uploaded:
+            self._upload.abort()
+            with suppress(OSError):
+                self._draft.unlink(missing_ok=True)
+        super().__exit__()
