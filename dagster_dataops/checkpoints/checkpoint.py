@@ -174,6 +174,7 @@ class Checkpoint:
         resumed_records: Number of records that earlier runs settled.
         resumed_from: These runs.
         segments: The segments with the outputs.
+        synced: Whether settled records of this run may survive a power loss.
     """
 
     def __init__(
@@ -199,6 +200,7 @@ class Checkpoint:
         self._closed = False
         self._journal = open_journal(self.folder / "journal")
         self.segments = self._journal.segments
+        self.synced = not self._journal.on_disk
         self._flush_seconds = max(flush_seconds, self._journal.least_seconds)
         self._journal.attempt(content.attempt_entry())
         self._next_segment = self.segments.latest() + 1
@@ -290,6 +292,7 @@ class Checkpoint:
         with self._syncing:
             if self._closed:
                 return
+            self.synced = True
             dirty, self._dirty = self._dirty, set()
             self._journal.sync(segment_path(self.folder, number) for number in dirty)
             if self._journal.on_disk:

@@ -116,12 +116,19 @@ def write_durably(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
 
 
-def write_draft(path: Path, data: bytes) -> None:
-    """Write ``data`` durably as the draft of ``path``; a crash may leave an incomplete draft."""
+def write_draft(path: Path, data: bytes, *, sync_name: bool = True) -> None:
+    """Write ``data`` durably as the draft of ``path``; a crash may leave an incomplete draft.
+
+    Args:
+        path: The file that it is a draft of.
+        data: Its content.
+        sync_name: Whether the name of the draft, and of others beside it, survives a power loss.
+    """
     draft = draft_of(path)
     with storage(draft, "write the file"):
         _write_synced(draft, data)
-        sync_folder(path.parent)
+        if sync_name:
+            sync_folder(path.parent)
 
 
 def _write_synced(path: Path, data: bytes) -> None:

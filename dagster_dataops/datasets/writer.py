@@ -25,6 +25,7 @@ from dagster_dataops.foundation.hashing.file_digests import has_content
 from dagster_dataops.records import encode
 
 _BUFFER_BYTES = 1 << 20
+_SHORT_BYTES = 32 << 10  # lines are put together up to this size: each write has its price
 
 
 class JsonlWriter:
@@ -43,6 +44,7 @@ class JsonlWriter:
         self._draft = draft_of(path)
         self._linked = False
         self._digest = xxhash.xxh3_128()
+        self._pending = bytearray()  # neither written nor digested
         make_folder(path.parent)
         with storage(self._draft, "create the file"):
             self._file: IO[bytes] = self._created()
@@ -66,12 +68,26 @@ class JsonlWriter:
 
     def write(self, lines: bytes, rows: int = 1) -> None:
         """Append ``lines``, which hold ``rows`` records and end with a newline."""
+        self.rows += rows
+        self.size_bytes += len(lines)
+        if len(lines) >= _SHORT_BYTES:
+            self._put_pending()
+            self._put(lines)
+            return
+        self._pending += lines
+        if len(self._pending) >= _SHORT_BYTES:
+            self._put_pending()
+
+    def _put_pending(self) -> None:
+        if self._pending:
+            self._put(self._pending)
+            self._pending.clear()
+
+    def _put(self, lines: bytes | bytearray) -> None:
         if not self._linked:
             with storage(self._draft, "write"):
                 self._file.write(lines)
         self._digest.update(lines)
-        self.rows += rows
-        self.size_bytes += len(lines)
 
     @property
     def modified_ns(self) -> int:
@@ -80,6 +96,7 @@ class JsonlWriter:
 
     def finish(self) -> JsonlDataset:
         """Fsync the draft and return its handle after publication."""
+        self._put_pending()
         with storage(self._draft, "write"):
             self._file.flush()
             if not self._scratch:

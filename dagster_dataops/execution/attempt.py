@@ -16,11 +16,13 @@ class Attempt:
         operator: The operator.
         interrupts: Exceptions that signals raise in the main thread. They end the attempt, and no
             record is blamed for them.
+        gpus: `CUDA_VISIBLE_DEVICES` of each worker process, if they share the GPUs of the machine.
         resources: Closed some time after a complete run, or when the attempt fails.
     """
 
     operator: Operator
     interrupts: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+    gpus: tuple[str, ...] = ()
     resources: ExitStack = field(default_factory=ExitStack)
 
     @property

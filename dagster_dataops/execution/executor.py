@@ -116,6 +116,7 @@ class OperatorExecutor:
                 f"finished publishing the result of run {late.run}, which had been cut short"
             )
         found = existing(folder.checkpoints, lock.segments)
+        attempt.continues = bool(found)
         for text in notes_on(folder, [content for content in found if content.foreign]):
             attempt.note(text)
         found = [content for content in found if not content.foreign]
@@ -246,7 +247,9 @@ def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
         attempt.checkpoint.check_synced()  # the syncs ran while the result was composed
         attempt.checkpoint.close()
     attempt.lock.check()
-    return commit(attempt.folder, manifest, attempt.lock.publishing, attempt.lock.draft)
+    claim, checkpoint = attempt.lock, attempt.checkpoint
+    settled = attempt.continues or (checkpoint is not None and checkpoint.synced)
+    return commit(attempt.folder, manifest, claim.publishing, claim.draft, settled=settled)
 
 
 def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:

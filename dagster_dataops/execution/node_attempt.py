@@ -36,6 +36,7 @@ class NodeAttempt(Attempt):
         inputs: The datasets that the operator reads.
         stamps: The states of their files before anything was read.
         read_ns: The time at that moment, in nanoseconds since 1970.
+        continues: Whether there are checkpoints of earlier runs.
         start: How the attempt starts.
         checkpoint: The argument of `open_checkpoint`; ``None`` if nothing is settled.
         notes: Log lines for the user.
@@ -49,6 +50,7 @@ class NodeAttempt(Attempt):
     inputs: Sequence[JsonlDataset] = ()
     stamps: list[FileState] = field(default_factory=list)
     read_ns: int = 0
+    continues: bool = False
     start: StartDecision = field(init=False)
     checkpoint: Checkpoint | None = None
     notes: list[str] = field(default_factory=list)

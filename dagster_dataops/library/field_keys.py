@@ -115,6 +115,8 @@ class FieldKey:
 
     def value(self, record: Record) -> Any:
         """Return the selected element, or a list of several; ``None`` if one of them is missing."""
+        if self._selector is None:
+            return record.get(self.name)
         elements = self.present(record)
         return elements[0] if len(elements) == 1 else elements or None
 

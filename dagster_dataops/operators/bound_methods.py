@@ -49,6 +49,8 @@ def record_function(
         hide = functools.partial(_without_secrets, operator.__dataops__.secrets.hide_values)
         function = _followed(function, hide, asynchronous=spec.asynchronous)
     if key := spec.kind.recorded_as:
+        if not spec.batch and not spec.asynchronous:
+            return lambda given: {key: function(given)}
         change: Callable[[Any, Any], Any] = _under_key_each(key) if spec.batch else _under_key(key)
     elif spec.outputs:
         change = routing(spec.outputs, batch=bool(spec.batch))

@@ -95,6 +95,13 @@ def work(record):
     return _become(record)
 
 
+@data_register("data.scenarios", _max_workers=2)
+def work_plainly(record):
+    time.sleep(_SWITCHES.seconds)
+    calls.note(record["n"])
+    return {"n": record["n"], "text": record["text"] * 2}
+
+
 @data_register("data.scenarios", _max_workers=4)
 async def work_async(record):
     await asyncio.sleep(0)
@@ -209,6 +216,7 @@ class Scenario:
         stops: Whether the disturbed attempt is stopped instead of finishing.
         policy: The resume policy of all attempts.
         inputs: Names of its input files.
+        flush_seconds: How much finished work may be lost; 0 syncs at every chance.
     """
 
     options: ClassVar[dict[str, Any]] = {}
@@ -216,6 +224,7 @@ class Scenario:
     stops: ClassVar[bool] = False
     policy: ClassVar[ResumePolicy] = ResumePolicy.AUTO
     inputs: ClassVar[Sequence[str]] = ("input.jsonl",)
+    flush_seconds: ClassVar[float] = 0.0
 
     def __init__(self, home: Path, mode: str) -> None:
         self.home, self.mode = home, mode
@@ -275,7 +284,7 @@ class Scenario:
             resume=self.policy if run in _RUNS else ResumePolicy.AUTO,
             earlier_runs=_RUNS if run in _RUNS else frozenset(),
             lock_seconds=20,
-            flush_seconds=0.0,
+            flush_seconds=self.flush_seconds,
             should_stop=self._reason_to_stop if self.stops and run == "disturbed" else _never,
         )
         OperatorExecutor(context).run(self.operator(mode), datasets, self.folder)
@@ -332,6 +341,36 @@ class Fresh(Scenario):
     """The folder is empty."""
 
     modes = ("single", "thread", "async", "process")
+
+
+class Plain(Scenario):
+    """The folder is empty; every record becomes one line, so that the result is the only draft."""
+
+    @override
+    def operator(self, mode: str) -> Any:
+        return work_plainly(_concurrency_mode=mode, **self.options)
+
+
+class PlainOver(Plain):
+    """The same in place of an older result."""
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        self._run_over_old()
+
+
+class Short(Plain):
+    """The same in an empty folder, by a run that ends before its checkpoint is synced."""
+
+    modes = ("single", "process")
+    flush_seconds = 60.0
+
+
+class ShortOver(PlainOver):
+    """The same in place of an older result."""
+
+    flush_seconds = 60.0
 
 
 class Again(Scenario):
@@ -660,6 +699,10 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "fresh": Fresh,
     "over": Over,
     "again": Again,
+    "plain": Plain,
+    "plain-over": PlainOver,
+    "short": Short,
+    "short-over": ShortOver,
     "resume": Resume,
     "stopped": Stopped,
     "retry": Retry,

@@ -262,7 +262,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         from dagster_dataops.execution.workplaces.workplace import cluster_for
 
         invocation = operator.__dataops__
-        if cluster_for(invocation.spec.qualified_name, invocation.resolved, attempt.cluster):
+        if cluster_for(invocation.resolved, attempt.cluster):
             yield invocation.settings
             return
         defaults = ExecutionSettings(max_workers=self.max_workers or None)

@@ -22,6 +22,7 @@ from dagster_dataops.operators.outcomes.dispositions import (
     dropped_for,
     emitting,
 )
+from dagster_dataops.records import right_sized
 
 IntArray: TypeAlias = "array[int]"
 Number: TypeAlias = "int | float"
@@ -163,8 +164,8 @@ def _content(text: bytes) -> tuple[Mapping[str, Number], tuple[Disposition, ...]
 
 @lru_cache(4096)
 def _interned(disposition: Disposition) -> Disposition:
-    """Return one object for equal dispositions: orjson allocates about 4 kB for each bytes."""
-    return bytes(bytearray(disposition))
+    """Return one object for equal dispositions."""
+    return right_sized(disposition)
 
 
 def _usual_codes(records: int, unusual: int) -> IntArray:

@@ -6,6 +6,10 @@ place. After a later crash, the next run in the folder finishes the publication.
 synced between these steps: after a power loss, any name that was changed since the last sync may be
 old or new.
 
+Two syncs are left out where such names do no harm. A manifest tells whether the draft beside it is
+its result; so both names are synced at once if there is no other draft. And where a power loss can
+take nothing, neither an earlier result nor settled records, the names of drafts are not synced.
+
 A node with named outputs publishes the results of all of them: each has a manifest of its own, and
 the manifest of the node is the last.
 """
@@ -47,6 +51,8 @@ def commit(
     manifest: Manifest,
     publishing: Publishing = _at_once,
     find_draft: FindDraft = draft_file,
+    *,
+    settled: bool = True,
 ) -> Manifest:
     """Put the drafts in place and remove every checkpoint of the node.
 
@@ -58,6 +64,7 @@ def commit(
         manifest: Of the drafts.
         publishing: As `Claim.publishing`.
         find_draft: As `Claim.draft`.
+        settled: Whether checkpoints of the node may hold records that survive a power loss.
 
     Returns:
         The published manifest. If the file in place has the same bytes, it is kept, and the
@@ -66,8 +73,11 @@ def commit(
     keep_other_versions(folder)
     with storage(folder.path, "publish the result"):
         manifest, kept = _without_equal_drafts(folder, manifest)
-        _sync_folders(folder, manifest)  # the names of the drafts
-    write_draft(folder.manifest, manifest.to_bytes())
+        alone = _is_only_draft(folder, manifest)
+        if not alone:
+            _sync_folders(folder, manifest)  # the names of the drafts
+        in_place = folder.manifest.exists() or folder.result.exists()
+    write_draft(folder.manifest, manifest.to_bytes(), sync_name=settled or in_place or not alone)
     files = published_files(folder, manifest, find_draft) | {path: path for path in kept}
     with publishing(files, manifest.to_bytes()):
         _finish(folder, manifest)
@@ -151,6 +161,18 @@ def _has_content(dataset: JsonlDataset, published: Manifest, manifest: Manifest)
         told = published.size_bytes, published.fingerprint
         return told == (manifest.size_bytes, manifest.fingerprint)
     return has_content(path, manifest.size_bytes, manifest.fingerprint)
+
+
+def _is_only_draft(folder: NodeFolder, manifest: Manifest) -> bool:
+    """Return whether the result is the only draft beside that of the manifest."""
+    others = (
+        manifest.failed,
+        manifest.mapped,
+        manifest.outputs,
+        manifest.artefact,
+        manifest.parted,
+    )
+    return draft_of(folder.result).exists() and not any(others)
 
 
 def _sync_folders(folder: NodeFolder, manifest: Manifest) -> None:

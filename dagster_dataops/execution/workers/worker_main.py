@@ -52,6 +52,7 @@ from dagster_dataops.execution.workers.standard_streams import (
     receive_streams,
 )
 from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_threads
+from dagster_dataops.foundation.concurrency.gpus import VISIBLE
 from dagster_dataops.foundation.places.bucket import location_of
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable, close_readable, state_of
@@ -78,6 +79,7 @@ class Assignment:
         heartbeat: Descriptor of the shared memory with the current record; -1 for none.
         bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
         keeper: The facts of the `FileKeeper` of the run; none without one.
+        gpus: `CUDA_VISIBLE_DEVICES` of the worker; empty to leave it as it is.
     """
 
     input: str
@@ -88,6 +90,13 @@ class Assignment:
     heartbeat: int = -1
     bucket: tuple[Any, ...] = ()
     keeper: tuple[Any, ...] = ()
+    gpus: str = ""
+
+
+def see_gpus(assignment: Assignment) -> None:
+    """Let this process see the GPUs of a run alone; before the operator is loaded."""
+    if assignment.gpus:
+        os.environ[VISIBLE] = assignment.gpus
 
 
 def serve(
@@ -334,12 +343,14 @@ def _serve_next(
         connection.send_bytes(protocol.pack(Kind.STALE))
         return False
     importlib.invalidate_caches()  # there may be new files
+    fields = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
+    assignment = Assignment(**fields)
+    see_gpus(assignment)
     operator = _received(connection, payload)
     if operator is None:
         return False
     modules.take_note(began)
-    fields = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
-    stopped = serve(connection, Assignment(**fields), operator, termination)
+    stopped = serve(connection, assignment, operator, termination)
     modules.take_note(began)  # modules that were imported during the run
     return stopped and surroundings() == before
 

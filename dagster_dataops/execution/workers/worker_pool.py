@@ -33,7 +33,7 @@ from dagster_dataops.execution.workers.signals import (
     signals_held_back,
 )
 from dagster_dataops.execution.workers.standard_streams import send_streams
-from dagster_dataops.execution.workers.worker_main import Assignment, end, serve
+from dagster_dataops.execution.workers.worker_main import Assignment, end, see_gpus, serve
 from dagster_dataops.execution.workers.worker_process import WorkerProcess
 from dagster_dataops.foundation.concurrency.fork_safety import may_fork
 from dagster_dataops.operators.definition.operator import Operator
@@ -58,16 +58,23 @@ class WorkerPool:
     Args:
         operator: The operator to run.
         unshared: Descriptors that forked workers must close, such as that of the folder's lock.
+        gpus: `CUDA_VISIBLE_DEVICES` of each worker, at most as many as there are; empty if they do
+            not divide the GPUs. A worker that replaces a dead one gets its GPUs.
 
     Attributes:
         workers: The workers that have not ended.
     """
 
-    def __init__(self, operator: Operator, unshared: tuple[int, ...]) -> None:
+    def __init__(
+        self, operator: Operator, unshared: tuple[int, ...], gpus: tuple[str, ...] = ()
+    ) -> None:
         self._operator = operator
         self._module = operator.__dataops__.spec.target.__module__
         self._settings = operator.__dataops__.resolved
         self._unshared = unshared
+        self._free_gpus = list(gpus)
+        # A process that has initialized CUDA keeps its GPUs.
+        self._fresh = self._settings.fresh_workers or bool(gpus)
         self._payload: bytes | None = None
         self._stopped = False
         self.workers: list[WorkerProcess] = []
@@ -83,13 +90,17 @@ class WorkerPool:
             WorkerError: The operator cannot be sent to another process.
             OSError: The system refuses another process.
         """
+        if self._free_gpus:
+            assignment = replace(assignment, gpus=self._free_gpus.pop(0))
         with signals_held_back():
             if may_fork():
-                return self._added(self._forked(assignment, self._heartbeat()))
-            if self._payload is None:
-                self._payload = ship(self._operator)
-            worker = (None if self._settings.fresh_workers else idle_workers.take()) or _started()
-            self._send(worker, assignment, self._payload)
+                worker = self._forked(assignment, self._heartbeat())
+            else:
+                if self._payload is None:
+                    self._payload = ship(self._operator)
+                worker = (None if self._fresh else idle_workers.take()) or _started()
+                self._send(worker, assignment, self._payload)
+            worker.gpus = assignment.gpus
             return self._added(worker)
 
     @property
@@ -173,6 +184,7 @@ class WorkerPool:
                 os.close(descriptor)
             end_with_parent(parent_pipe)
             termination = set_signals()
+            see_gpus(assignment)
             serve(connection, assignment, self._operator, termination)
         except BaseException:  # noqa: BLE001 - nothing may reach the parent's code above us
             sys.excepthook(*sys.exc_info())
@@ -183,6 +195,8 @@ class WorkerPool:
         """Remove a worker that has ended."""
         worker.wait(_GRACE_SECONDS)
         self._remove(worker)
+        if worker.gpus:
+            self._free_gpus.insert(0, worker.gpus)
         worker.end(_GRACE_SECONDS)
 
     def stop(self) -> None:
@@ -232,7 +246,7 @@ class WorkerPool:
 
     def _serves_others(self, worker: WorkerProcess) -> bool:
         """Return whether a worker has finished its work in this run, and may serve others."""
-        shared = worker.circumstances is not None and not self._settings.fresh_workers
+        shared = worker.circumstances is not None and not self._fresh
         return self._stopped and shared and worker.overdue is None
 
     def _give_back(self, worker: WorkerProcess, seconds: float) -> None:

@@ -57,6 +57,7 @@ class WorkerProcess:
         receiving: Whether a message is being read. If that is interrupted, the pipe still holds the
             rest of the message, and no later message can be read.
         heartbeat: Shared memory with its current record, if there is a time limit.
+        gpus: Its `CUDA_VISIBLE_DEVICES`, if the workers divide the GPUs.
         overdue: The record for which it was terminated.
         unfit: Why it ends itself; empty if it does not.
         journaled_to: The byte up to which the first range is settled.
@@ -83,6 +84,7 @@ class WorkerProcess:
         self.behind = 0
         self.status: int | None = None
         self.heartbeat: Heartbeat | None = None
+        self.gpus = ""
         self.begin(segment, heartbeat)
         try:
             self._pidfd = os.pidfd_open(pid) if served is None else served.pidfd

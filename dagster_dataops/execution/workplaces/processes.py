@@ -81,8 +81,9 @@ class _Run:
         self._sink = sink
         self._descriptor = descriptor
         batches = work.batch_starts(descriptor)
-        self._scheduler = Scheduler(descriptor, work.open, self._settings.max_workers, batches)
-        self._pool = WorkerPool(attempt.operator, attempt.unshared)
+        most = len(attempt.gpus) or self._settings.max_workers
+        self._scheduler = Scheduler(descriptor, work.open, most, batches)
+        self._pool = WorkerPool(attempt.operator, attempt.unshared, attempt.gpus)
         self._failed: Failure | None = None
         self._deaths = Breaker(self._settings.stop_after_failures)
         self._last_failed: list[int] = []  # byte positions of records, from workers that end
@@ -91,7 +92,6 @@ class _Run:
         self._ever_ready = False
         # A small input is finished before a second worker is ready.
         size = sum(end - start for start, end in work.open)
-        most = self._settings.max_workers
         self._missing = (most if work.growing else min(most, size)) - 1
         self._last_done = 0.0  # time at which a range was finished, or the first worker was ready
         self._failed_starts = 0  # consecutive workers that died before they were ready

@@ -1,9 +1,9 @@
 """run_workplace: run an attempt in the workplace of its concurrency mode."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from dagster_dataops.errors import ClusterError
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.operators.options.concurrency_modes import Workplace, mode_named
 from dagster_dataops.operators.options.settings import ResolvedSettings
@@ -16,40 +16,27 @@ def run_workplace(sink: CheckpointSink) -> None:
     """Run the open intervals of a sink's work where its settings say; import only that workplace.
 
     Raises:
-        ClusterError: The operator asks for agents, and cannot have them.
+        ClusterError: The operator asks for agents or GPUs, and cannot have them.
     """
     attempt = sink.attempt
-    cluster = cluster_for(attempt.name, attempt.settings, attempt.context.cluster)
+    cluster = cluster_for(attempt.settings, attempt.context.cluster)
     if cluster is not None:
         from dagster_dataops.execution.leases.head import Head
 
         Head(sink, cluster).run()
         return
+    if isinstance(attempt.settings.agents, Mapping):
+        from dagster_dataops.execution.workplaces.local_gpus import gpus_of_workers
+
+        attempt.gpus = gpus_of_workers(attempt.name, attempt.settings)
     with sink.accepting():
         _workplace(attempt.settings.concurrency_mode).run(attempt, sink.work, sink)
 
 
-def cluster_for(
-    operator: str, settings: ResolvedSettings, cluster: "Cluster | None"
-) -> "Cluster | None":
-    """Return the cluster that an operator runs on; ``None`` for this machine.
-
-    Args:
-        operator: Its qualified name.
-        settings: Its settings.
-        cluster: The cluster of the run.
-
-    Raises:
-        ClusterError: The operator asks for agents, and cannot have them.
-    """
+def cluster_for(settings: ResolvedSettings, cluster: "Cluster | None") -> "Cluster | None":
+    """Return the cluster that an operator runs on; ``None`` for this machine."""
     if settings.agents is False:
         return None
-    if settings.agents is not None and cluster is None:
-        reason = (
-            f"operator {operator} asks for agents with _agents={dict(settings.agents)}, but the "
-            "run has no cluster: set cluster= of DataOpsResource, or config.cluster"
-        )
-        raise ClusterError("(none)", reason)
     return cluster if settings.concurrency_mode == "process" else None
 
 

@@ -12,11 +12,12 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.given_records import Given, given_records
 from dagster_dataops.library.join.join_operator import JoinOperator, key_digest
-from dagster_dataops.library.join.merging import ROW_BYTES, join
+from dagster_dataops.library.join.merging import join
+from dagster_dataops.library.sorting.keyed_lines import KeyedLines
 from dagster_dataops.library.sorting.sorted_keys import SortedKeys, mapped_file, write_sorted
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
-from dagster_dataops.records import Record, decode, encode
+from dagster_dataops.records import Record, decode_own, encode
 
 _ROWS: Final = "rows.jsonl"
 _KEYS: Final = "keys"
@@ -59,9 +60,10 @@ class Lookup(JoinOperator, join):
     """Add the columns of a table to the records with its keys.
 
     Reads ``on``, and writes ``columns`` of the table. ``table`` is a list of records, the path of a
-    jsonl file, or an artefact of ``join.Table`` with the same key. The first two are held in
-    memory, up to ``max_memory_mb`` MB. The content of the file counts: if it
-    is replaced, the result is made again.
+    jsonl file, or an artefact of ``join.Table`` with the same key. Each process holds the first two
+    in memory, up to ``max_memory_mb`` MB: the size of the file and 24 bytes for each row. An
+    artefact is read from disk. The content of the file counts: if it is replaced, the result is
+    made again.
 
     ``on``, ``right_on`` (the key of the table), ``duplicates``, ``columns`` and ``suffix`` as in
     `Merge`, with the table as the right side. ``how="left"`` keeps every record, ``"inner"`` and
@@ -74,7 +76,7 @@ class Lookup(JoinOperator, join):
         table: Records, the path of a jsonl file, or an artefact of ``join.Table``.
         right_on: Key of the table; ``None`` for the same names.
         how: Which records stay: ``left``, ``inner``, ``semi`` or ``anti``.
-        max_memory_mb: Most MB of a table that is held in memory.
+        max_memory_mb: Most MB of a table that each process holds in memory.
     """
 
     def __init__(self, table: Given, *args: Any, **kwargs: Any) -> None:
@@ -93,7 +95,7 @@ class Lookup(JoinOperator, join):
     def forward(self, record: Record) -> list[Record] | Drop:
         key = key_digest(self._left, record)
         lines = [] if key is None else self._rows.of(key)
-        joined = self._joined(record, list(map(decode, lines)))
+        joined = self._joined(record, list(map(decode_own, lines)))
         return joined or Drop("match" if lines else "no_match")
 
 
@@ -103,31 +105,30 @@ class _HeldRows:
     def __init__(
         self, table: Given, key: Sequence[FieldKey], max_bytes: int, added: Sequence[FieldKey]
     ) -> None:
-        self._lines: dict[bytes, list[bytes]] = {}
-        size, record = 0, {}
+        self._rows = KeyedLines()
+        record: Record = {}
         for record in given_records("table", table, added):
             digest = key_digest(key, record)
             if digest is None:
                 continue
-            line = encode(record)
-            self._lines.setdefault(digest, []).append(line)
-            size += ROW_BYTES + len(line)
-            if size > max_bytes:
+            self._rows.add(digest, encode(record))
+            if self._rows.size > max_bytes:
                 msg = (
                     f"the table takes more than {max_bytes >> 20} MB of memory; make it an "
                     "artefact by join.Table, use join.Merge, or raise max_memory_mb"
                 )
                 raise DefinitionError(msg)
-        if record and not self._lines:
+        if record and not self._rows.size:
             names = ", ".join(column.name for column in key)
             msg = (
                 f"no record of the table has the key {names}; the last one has "
                 f"{', '.join(record)}; give the names by right_on"
             )
             raise DefinitionError(msg)
+        self._rows.sort()
 
     def of(self, key: bytes) -> list[bytes]:
-        return self._lines.get(key, [])
+        return list(map(self._rows.line, self._rows.places(key)))
 
 
 class _StoredRows:

@@ -9,12 +9,14 @@ from typing import Any, Final
 from dagster_dataops.data import data_register
 from dagster_dataops.library.join.join_operator import JoinOperator, key_digest
 from dagster_dataops.library.sorting.external_sort import Entry, ExternalSort
-from dagster_dataops.records import Record, decode, encode
+from dagster_dataops.library.sorting.keyed_lines import KeyedLines
+from dagster_dataops.library.sorting.spill_lists import BitArray
+from dagster_dataops.records import Record, decode_own, encode
 
 join: Any = data_register.new_group("join")
 
-ROW_BYTES: Final = 200  # of a held row, besides its line
-_NO_KEY: Final = b""
+_NO_KEY: Final = bytes(16)  # in place of the digest of a key
+_OF_LEFT, _OF_RIGHT = b"\0", b"\1"
 
 
 class Merge(JoinOperator, join):
@@ -26,19 +28,19 @@ class Merge(JoinOperator, join):
     record whose key is missing or ``null`` matches nothing.
 
     ``how="left"`` keeps every left record; ``"inner"`` those with a match; ``"outer"`` every left
-    record, then the right records without a match; ``"semi"`` left records with a match, and
-    ``"anti"`` those without, both unchanged. ``duplicates`` says what happens if several right
-    records have the key of a left one: ``"error"`` fails, ``"first"`` and ``"last"`` take one,
-    ``"all"`` makes a record of each.
+    record, then the right records without a match, in their order; ``"semi"`` left records with a
+    match, and ``"anti"`` those without, both unchanged. ``duplicates`` says what happens if several
+    right records have the key of a left one: ``"error"`` fails, ``"first"`` and ``"last"`` take
+    one, ``"all"`` makes a record of each.
 
     The result has the columns of the left record, and those of the right one in ``columns``, by
     default all but its key. With ``columns`` a left record without a match gets ``null`` there. A
     column that the left record has, too, gets ``suffix``. The result is in the order of the left
     input.
 
-    Joining runs in one process, from the start after a kill. The right input is held in memory up
-    to ``max_memory_mb`` MB; if it is larger, both inputs are sorted in files in the folder for
-    temporary files.
+    Joining runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB. A
+    right input that takes up to half of that is held in memory; with a larger one, both inputs are
+    sorted in files in the folder for temporary files.
 
     Args:
         how: Which records stay: ``left``, ``inner``, ``outer``, ``semi`` or ``anti``.
@@ -50,34 +52,35 @@ class Merge(JoinOperator, join):
     def forward_batch_input(
         self, left: Iterable[Record], right: Iterable[Record]
     ) -> Iterator[Record]:
-        rows = ((key_digest(self._right, record) or _NO_KEY, encode(record)) for record in right)
-        held: dict[bytes, list[bytes]] = {}
-        size = 0
+        rows = ((key_digest(self._right, record), encode(record)) for record in right)
+        held = KeyedLines()
         for key, line in rows:
-            held.setdefault(key, []).append(line)
-            size += ROW_BYTES + len(line)
-            if size > self._max_bytes:
-                first = ((known, one) for known, lines in held.items() for one in lines)
-                yield from self._by_files(left, chain(first, rows))
+            held.add(key, line)
+            if held.size > self._max_bytes // 2:
+                yield from self._by_files(left, chain(self._moved(held), rows))
                 return
         yield from self._in_memory(left, held)
 
-    def _in_memory(
-        self, left: Iterable[Record], held: dict[bytes, list[bytes]]
-    ) -> Iterator[Record]:
-        matched: set[bytes] = set()
+    def _in_memory(self, left: Iterable[Record], held: KeyedLines) -> Iterator[Record]:
+        held.sort()
+        matched = BitArray(held.end if self._how == "outer" else 0)
         for record in left:
             key = key_digest(self._left, record)
-            found = [] if key is None else held.get(key, [])
-            if found and key is not None:
-                matched.add(key)
-            yield from self._joined(record, list(map(decode, found)))
+            places = [] if key is None else held.places(key)
+            yield from self._joined(record, [decode_own(held.line(place)) for place in places])
+            if self._how == "outer":
+                for place in places:
+                    matched.set(place)
         if self._how == "outer":
-            rest = (lines for key, lines in held.items() if key not in matched)
-            yield from map(decode, chain.from_iterable(rest))
+            yield from (decode_own(line) for place, line in held if not matched[place])
+
+    def _moved(self, held: KeyedLines) -> Iterator[tuple[bytes | None, bytes]]:
+        for _, line in held:
+            yield key_digest(self._right, decode_own(line)), line
+        held.clear()
 
     def _by_files(
-        self, left: Iterable[Record], right: Iterable[tuple[bytes, bytes]]
+        self, left: Iterable[Record], right: Iterable[tuple[bytes | None, bytes]]
     ) -> Iterator[Record]:
         with TemporaryDirectory(prefix="dataops-join-") as folder:
             by_left, by_right, joined = (
@@ -85,35 +88,36 @@ class Merge(JoinOperator, join):
                 for name in ("left", "right", "joined")
             )
             for key, line in right:
-                by_right.add((key,), line)
+                by_right.add(key or _NO_KEY, line)
             for record in left:
-                by_left.add((key_digest(self._left, record) or _NO_KEY,), encode(record))
+                by_left.add(key_digest(self._left, record) or _NO_KEY, encode(record))
             self._join_sorted(by_left, by_right, joined)
-            for _, _, line in joined:
-                yield decode(line)
+            yield from map(decode_own, joined.data())
 
     def _join_sorted(
         self, by_left: ExternalSort, by_right: ExternalSort, joined: ExternalSort
     ) -> None:
         """Add the result to ``joined``, with keys for the order of the result."""
-        outer = self._how == "outer"
-        matches = _Matches(
-            iter(by_right), lambda number, line: joined.add((1, number), line) if outer else None
-        )
-        for (key,), number, line in by_left:
+
+        def unmatched(row: Entry) -> None:
+            if self._how == "outer":
+                joined.add(_OF_RIGHT + row.number.to_bytes(8), row.data)
+
+        matches = _Matches(iter(by_right), unmatched)
+        for key, number, line in by_left:
             found = [] if key == _NO_KEY else matches.of(key)
-            for one in self._joined(decode(line), list(map(decode, found))):
-                joined.add((0, number), encode(one))
+            for record in self._joined(decode_own(line), list(map(decode_own, found))):
+                joined.add(_OF_LEFT + number.to_bytes(8), encode(record))
         matches.finish()
 
 
 class _Matches:
     """Finds the rows of the right side for keys in rising order; the rows are sorted by key.
 
-    ``unmatched`` takes number and line of each row that was passed and not found.
+    ``unmatched`` takes each row that was passed and not found.
     """
 
-    def __init__(self, rows: Iterator[Entry], unmatched: Callable[[int, bytes], None]) -> None:
+    def __init__(self, rows: Iterator[Entry], unmatched: Callable[[Entry], None]) -> None:
         self._rows, self._unmatched = rows, unmatched
         self._next: Entry | None = next(rows, None)
         self._key: bytes = _NO_KEY
@@ -124,17 +128,16 @@ class _Matches:
         if key == self._key:
             return self._found
         self._key, self._found = key, []
-        while self._next is not None and self._next[0][0] <= key:
-            (own,), number, line = self._next
-            if own == key:
-                self._found.append(line)
+        while self._next is not None and self._next.key <= key:
+            if self._next.key == key:
+                self._found.append(self._next.data)
             else:
-                self._unmatched(number, line)
+                self._unmatched(self._next)
             self._next = next(self._rows, None)
         return self._found
 
     def finish(self) -> None:
         """Give the rest of the rows to ``unmatched``."""
         while self._next is not None:
-            self._unmatched(*self._next[1:])
+            self._unmatched(self._next)
             self._next = next(self._rows, None)

@@ -1,8 +1,7 @@
 """Selections by rank: ``sample.TopK``, ``sample.Reservoir``, ``sample.Balance``, ``sample.Mix``."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby, islice
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,58 +9,25 @@ import xxhash
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
-from dagster_dataops.library.sample.ordering import sort_key
+from dagster_dataops.library.sample.ordering import sort_value
 from dagster_dataops.library.sample.splitting import RecordHash, sample
 from dagster_dataops.library.sorting.canonical_form import canonical
-from dagster_dataops.library.sorting.external_sort import ExternalSort
-from dagster_dataops.library.sorting.spill_lists import BitArray
+from dagster_dataops.library.sorting.ordered_keys import ordered_key
+from dagster_dataops.library.sorting.ranking import Ranking, first_of_groups, first_of_values
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.records import Record
 
 
-class _Ranked:
-    """Sketches of records: group (text) and sort key (list) of each, sorted by both.
-
-    With ``reverse``, higher sort keys come first. The scratch folder is empty.
-    """
-
-    def __init__(
-        self, sketches: Iterator[Any], scratch: Path, max_bytes: int, *, reverse: bool = False
-    ) -> None:
-        self._sorted = ExternalSort(scratch, max_bytes, reverse=reverse)
-        self.count = 0
-        for group, key in sketches:
-            self._sorted.add((group, *key), self.count.to_bytes(8))
-            self.count += 1
-
-    def sizes(self) -> Iterator[tuple[str, int]]:
-        """Yield each group and the number of its records."""
-        for group, entries in groupby(self._sorted, _group):
-            yield group, sum(1 for _ in entries)
-
-    def kept(self, most: Callable[[str, int], int]) -> Iterator[bool]:
-        """Yield for each record in input order whether it is one of the first of its group.
-
-        ``most`` returns how many are kept of a group, for the group and its size.
-        """
-        chosen = BitArray(self.count)
-        for (group, size), (_, entries) in zip(
-            self.sizes(), groupby(self._sorted, _group), strict=True
-        ):
-            for _, _, position in islice(entries, most(group, size)):
-                chosen.set(int.from_bytes(position))
-        return iter(chosen)
-
-
-def _group(entry: Any) -> str:
-    return str(entry[0][0])
-
-
 class _Groups:
-    """Returns the group of a record as a text: a digest of some columns; empty for one group."""
+    """Returns the group of a record as a text: a hex digest of some columns; empty for one group.
+
+    Attributes:
+        several: Whether there are columns.
+    """
 
     def __init__(self, key: Keys | None) -> None:
         self._columns = [] if key is None else list(map(FieldKey, key_list("group_key", key)))
+        self.several = bool(self._columns)
 
     def of(self, record: Record) -> str:
         if not self._columns:
@@ -81,12 +47,12 @@ class NumberKept:
         if (count is None) == (ratio is None):
             msg = f"give count or ratio, got count={count} and ratio={ratio}"
             raise DefinitionError(msg)
-        self._count, self._ratio = count, ratio
+        self.count, self._ratio = count, ratio
 
     def of(self, size: int) -> int:
         """Return how many of ``size`` records are kept; a share is rounded up."""
-        if self._count is not None:
-            return self._count
+        if self.count is not None:
+            return self.count
         return math.ceil(round((self._ratio or 0.0) * size, 9))
 
 
@@ -127,12 +93,21 @@ class TopK(sample):
         self._column, self._groups, self._reverse = FieldKey(sort_key), _Groups(group_key), reverse
         self._max_bytes = max_memory_mb << 20
 
-    def sketch(self, record: Record) -> list[Any]:
-        return [self._groups.of(record), sort_key(self._column, record, reverse=self._reverse)]
+    def sketch(self, record: Record) -> Any:
+        value = sort_value(self._column, record)
+        return [value, self._groups.of(record)] if self._groups.several else value
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
-        ranked = _Ranked(sketches, scratch, self._max_bytes, reverse=self._reverse)
-        return ranked.kept(lambda _, size: self._number.of(size))
+        reverse, count, limit = self._reverse, self._number.count, self._max_bytes
+        if count is not None and not self._groups.several:
+            return first_of_values(sketches, count, scratch, limit, reverse=reverse)
+        pairs = sketches if self._groups.several else ((value, "") for value in sketches)
+        ranked = (
+            (bytes.fromhex(group), ordered_key(value, reverse=reverse)) for value, group in pairs
+        )
+        if count is not None:
+            return first_of_groups(ranked, count, scratch, limit)
+        return Ranking(ranked, scratch, limit).first(lambda _, size: self._number.of(size))
 
 
 class Reservoir(sample):
@@ -175,10 +150,11 @@ class Reservoir(sample):
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
-        return [self._groups.of(record), [self._hash.of(record)]]
+        return [self._hash.of(record), self._groups.of(record)]
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
-        return _Ranked(sketches, scratch, self._max_bytes).kept(lambda _, __: self._count)
+        ranked = ((bytes.fromhex(group), hashed.to_bytes(8)) for hashed, group in sketches)
+        return first_of_groups(ranked, self._count, scratch, self._max_bytes)
 
 
 class Balance(sample):
@@ -214,14 +190,15 @@ class Balance(sample):
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
-        return [self._groups.of(record), [] if self._hash is None else [self._hash.of(record)]]
+        return [0 if self._hash is None else self._hash.of(record), self._groups.of(record)]
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
-        ranked = _Ranked(sketches, scratch, self._max_bytes)
-        most = self._most
-        if most is None:
-            most = min((size for _, size in ranked.sizes()), default=0)
-        return ranked.kept(lambda _, __: most)
+        ranked = ((bytes.fromhex(group), hashed.to_bytes(8)) for hashed, group in sketches)
+        if self._most is not None:
+            return first_of_groups(ranked, self._most, scratch, self._max_bytes)
+        ranking = Ranking(ranked, scratch, self._max_bytes)
+        most = min((size for _, size in ranking.sizes()), default=0)
+        return ranking.first(lambda _, __: most)
 
 
 class Mix(sample):
@@ -265,20 +242,25 @@ class Mix(sample):
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
-        group = self._column.text(record)
-        return [group, [self._hash.of(record)]]
+        return [self._hash.of(record), self._column.text(record)]
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
-        ranked = _Ranked(sketches, scratch, self._max_bytes)
-        sizes = dict.fromkeys(self._shares, 0)
-        sizes |= {group: size for group, size in ranked.sizes() if group in sizes}
-        if ranked.count:
+        names = list(self._shares)
+        numbers = {name: number.to_bytes(8) for number, name in enumerate(names)}
+        other = len(names).to_bytes(8)
+        ranked = ((numbers.get(group, other), hashed.to_bytes(8)) for hashed, group in sketches)
+        ranking = Ranking(ranked, scratch, self._max_bytes)
+        sizes = dict.fromkeys(names, 0)
+        sizes |= {
+            names[int.from_bytes(group)]: size for group, size in ranking.sizes() if group != other
+        }
+        if ranking.count:
             self._check_no_group_is_empty(sizes)
         whole = min(sizes[group] / share for group, share in self._shares.items())
         if self._total is not None:
             whole = min(whole, self._total)
-        most = {group: int(round(whole * share, 6)) for group, share in self._shares.items()}
-        return ranked.kept(lambda group, _: most.get(group, 0))
+        most = [int(round(whole * share, 6)) for share in self._shares.values()]
+        return ranking.first(lambda group, _: [*most, 0][int.from_bytes(group)])
 
     def _check_no_group_is_empty(self, sizes: Mapping[str, int]) -> None:
         empty = [group for group, size in sizes.items() if not size]

@@ -1,11 +1,11 @@
 """``sample.Sort`` and ``sample.GroupBy``: put records into another order."""
 
-import math
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import orjson
 import xxhash
@@ -14,8 +14,9 @@ from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.sample.splitting import sample
 from dagster_dataops.library.sorting.canonical_form import canonical
 from dagster_dataops.library.sorting.external_sort import ExternalSort
+from dagster_dataops.library.sorting.ordered_keys import ordered_key
 from dagster_dataops.operators.options.ranges import PositiveInt
-from dagster_dataops.records import Record, decode, encode
+from dagster_dataops.records import Record, decode_own, encode
 
 
 class Sort(sample):
@@ -51,15 +52,14 @@ class Sort(sample):
 
     def forward_batch_input(self, records: Iterable[Record]) -> Iterator[Record]:
         with TemporaryDirectory(prefix="dataops-sort-") as folder:
-            found = ExternalSort(Path(folder), self._max_bytes, reverse=self._reverse)
+            by_key = ExternalSort(Path(folder), self._max_bytes)
             for record in records:
-                found.add(self._key_of(record), encode(record))
-            for _, _, line in found:
-                yield decode(line)
+                by_key.add(self._key_of(record), encode(record))
+            yield from map(decode_own, by_key.data())
 
-    def _key_of(self, record: Record) -> tuple[Any, ...]:
-        keys = (sort_key(column, record, reverse=self._reverse) for column in self._columns)
-        return tuple(part for key in keys for part in key)
+    def _key_of(self, record: Record) -> bytes:
+        values = [sort_value(column, record) for column in self._columns]
+        return b"".join([ordered_key(value, reverse=self._reverse) for value in values])
 
 
 class GroupBy(sample):
@@ -102,12 +102,13 @@ class GroupBy(sample):
             by_group = ExternalSort(Path(folder), self._max_bytes // 2, name="group")
             for record in records:
                 values = [column.present(record) for column in self._columns]
-                by_group.add((xxhash.xxh3_128_digest(canonical(values)),), encode(record))
+                by_group.add(xxhash.xxh3_128_digest(canonical(values)), encode(record))
             by_first = ExternalSort(Path(folder), self._max_bytes // 2, name="first")
-            for _, entries in groupby(by_group, lambda entry: entry[0]):
+            for _, entries in groupby(by_group, attrgetter("key")):
                 kept = list(islice(entries, self._most))
-                by_first.add((kept[0][1],), b"[" + b",".join(line for _, _, line in kept) + b"]")
-            for _, _, group in by_first:
+                lines = b",".join(entry.data for entry in kept)
+                by_first.add(kept[0].number.to_bytes(8), b"[%b]" % lines)
+            for group in by_first.data():
                 yield self._grouped(orjson.loads(group))
 
     def _grouped(self, records: list[Record]) -> Record:
@@ -115,18 +116,17 @@ class GroupBy(sample):
         return {**found, self._output_key: records}
 
 
-def sort_key(column: FieldKey, record: Record, *, reverse: bool) -> list[Any]:
-    """Return the sort key of the value in a column; missing values come last.
+_SORTED: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def sort_value(column: FieldKey, record: Record) -> str | float | None:
+    """Return the value in a column to sort by; ``None`` if it is missing.
 
     Raises:
-        TypeError: The value is neither a number nor a text.
+        TypeError: It is neither a number nor a text.
     """
     value = column.value(record)
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return [not reverse, 0, 0]
-    if isinstance(value, str):
-        return [reverse, 1, value]
-    if isinstance(value, (int, float)):
-        return [reverse, 0, value]
+    if type(value) in _SORTED:
+        return value  # type: ignore[no-any-return]
     msg = f"{column.name!r} has a {type(value).__name__}: {value!r:.60}; sort by numbers or texts"
     raise TypeError(msg)

@@ -82,5 +82,8 @@ class BitArray:
         """Set the bit at ``position``."""
         self._bytes[position >> 3] |= 1 << (position & 7)
 
+    def __getitem__(self, position: int) -> bool:
+        return bool(self._bytes[position >> 3] >> (position & 7) & 1)
+
     def __iter__(self) -> Iterator[bool]:
         return islice(chain.from_iterable(map(_BITS.__getitem__, self._bytes)), self._count)

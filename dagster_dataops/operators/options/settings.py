@@ -153,9 +153,10 @@ class ExecutionSettings:
             begin at fixed records of the input, whatever the mode and the number of workers. A
             change makes finished records count as made with other options.
         agents: Resources of its machine that each agent reserves, by the cluster's names:
-            ``{"num_gpus": 1}``. An operator with it needs a cluster. False runs the operator on
-            this machine. Otherwise operators in process mode use the cluster of the run, if it has
-            one.
+            ``{"num_gpus": 1}``. Without a cluster, that divides the GPUs of this machine: there is
+            one process for each, whatever ``max_workers`` is; other resources need a cluster. False
+            runs the operator on this machine. Otherwise operators in process mode use the cluster
+            of the run, if it has one.
     """
 
     concurrency_mode: str | None = field(default=None, metadata=_of(MODE))

@@ -19,6 +19,8 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
+from dagster_dataops.records import right_sized
+
 Disposition: TypeAlias = bytes  # its JSON; equal dispositions have equal bytes
 
 USUAL: Final[Disposition] = b"{}"
@@ -26,7 +28,7 @@ USUAL: Final[Disposition] = b"{}"
 
 def disposition(**fields: Any) -> Disposition:
     """Return the disposition with these fields."""
-    return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+    return right_sized(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS))
 
 
 @cache

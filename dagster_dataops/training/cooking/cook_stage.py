@@ -8,6 +8,7 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.errors import CookerError
+from dagster_dataops.records import right_sized
 from dagster_dataops.streams.core.stage import Stage, State, UnaryStage
 from dagster_dataops.training.cooking.cookers import (
     CACHE,
@@ -256,4 +257,5 @@ class Cook(UnaryStage):
 
 
 def _label(place: str, subflavors: Mapping[str, Any]) -> bytes:
-    return orjson.dumps([place, subflavors], default=repr, option=orjson.OPT_SORT_KEYS)
+    label = orjson.dumps([place, subflavors], default=repr, option=orjson.OPT_SORT_KEYS)
+    return right_sized(label)
