@@ -16,6 +16,7 @@ from dagster_dataops.library.sorting.external_sort import Entry, ExternalSort
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, decode, encode
 
+_DIGEST_BYTES: Final = 16
 _OF_PAGES: Final = ("width", "height", "has_text", "backend")  # of documents.Pages and ToText
 
 
@@ -77,33 +78,35 @@ class Join(documents):
             )
             for record in pages:
                 by_file.add(self._key(record), encode(record))
-            for _, entries in groupby(by_file, lambda entry: entry[0][0]):
+            for _, entries in groupby(by_file, lambda entry: entry[0][:_DIGEST_BYTES]):
                 for first, document in self._documents(entries):
                     joined.add(first, encode(document))
             for _, _, line in joined:
                 yield decode(line)
 
-    def _key(self, record: Record) -> tuple[bytes, int, bool]:
-        """Return a digest of the file of a page, its number, and whether it has no text."""
+    def _key(self, record: Record) -> bytes:
+        """Return the digest of the file of a page, its number, and 1 if it has no text."""
         page, file = page_of(record, self._page_key), record.get(self._file_key)
         if file is None:
             msg = f"a record has no {self._file_key!r}; give records of documents.Pages"
             raise UnfitRecordError(msg)
-        return xxhash.xxh3_128_digest(canonical(file)), page, self._text_key not in record
+        without = bytes([self._text_key not in record])
+        return xxhash.xxh3_128_digest(canonical(file)) + page.to_bytes(8) + without
 
-    def _documents(self, entries: Iterable[Entry]) -> Iterator[tuple[tuple[bool, int], Record]]:
+    def _documents(self, entries: Iterable[Entry]) -> Iterator[tuple[bytes, Record]]:
         """Yield the documents of one file, each with its place in the order of all documents.
 
         The nth record of a page belongs to the nth document.
         """
         found: tuple[list[_Page], list[_Page]] = [], []  # with a text, without
-        for (_, page, without), number, line in entries:
-            found[without].append(_Page(page, number, line))
+        for key, number, line in entries:
+            page = int.from_bytes(key[_DIGEST_BYTES:-1])
+            found[key[-1]].append(_Page(page, number, line))
         copies = [_copies(pages) for pages in found]
         for nth in range(max(map(len, copies))):
             pages, known = (copy[nth] if nth < len(copy) else [] for copy in copies)
             first = min(page.position for page in pages or known)
-            yield (not pages, first), self._document(pages, known)
+            yield bytes([not pages]) + first.to_bytes(8), self._document(pages, known)
 
     def _document(self, pages: "list[_Page]", known: "list[_Page]") -> Record:
         records = [decode(page.line) for page in pages]
