@@ -19,6 +19,7 @@ from tests.each import each
 from tests.execution.helpers import node, run, write_input
 from tests.library import test_hostile_texts
 from tests.library.test_hostile_texts import IN_RUNS
+from tests.small_files import small_file
 
 # Options that an operator needs, besides those there.
 OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
@@ -172,6 +173,7 @@ TEXT: Final = "Ten quiet boats, 12 in all, lie in the old harbour of Lund."
 USUAL: Final[dict[str, Any]] = {
     **dict.fromkeys(("text", "answer", "reference", "question", "prompt", "url"), TEXT),
     **dict.fromkeys(("response", "html", "source"), TEXT),
+    "file": small_file("usual.png"),
     "label": 1,
     "instruction_id_list": ["keywords:existence"],
     "kwargs": [{"keywords": ["boats"]}],
@@ -191,6 +193,7 @@ VALUES: Final[Mapping[str, Any]] = {
     "export.Megatron.lengths_key": [1, 1],
     "sample.Diversity.vector_key": [1.0, 2.0],
     "llm.SemanticDedup.vector_key": [1.0, 2.0],
+    "llm.Transcribe.input_key": small_file("usual.wav"),
     "shape.Cast.types": 1,
     "shape.Explode.input_key": [1],
     "stats.Threshold.key": 1,

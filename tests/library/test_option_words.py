@@ -73,6 +73,8 @@ WORDS: Final = (
         "learning_rate temperature sigma tolerance overlap timeout_s",
         "int float",
     ),
+    _word("columns with files for a model", "images audio files", "str texts"),
+    _word("the largest file, and the longer side of an image", "max_bytes max_side", "int"),
     _word("random choice", "seed", "int"),
     _word("ids of tokens", "(end|pad)_id", "int"),
     _word("type of the numbers in a file", "dtype", "choice"),
@@ -115,7 +117,7 @@ WORDS: Final = (
     _word(
         "words for a model",
         r"(\w+_)?prompt system instruction rubric scale examples to answer "
-        "params response_format client delivery wait",
+        "params response_format client delivery wait send_files image_detail",
         TEXT + " numbers any operational",
     ),
     _word(
