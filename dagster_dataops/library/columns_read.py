@@ -101,7 +101,9 @@ def _prompted(**options: Any) -> list[ReadName]:
     known = {"record", *_VALUES, *options} if keys else {"record"}
     texts = [one for one in (options.get("prompt"), options.get("system")) if one]
     names = {name: None for text in texts for name in needed_names(text) if name not in known}
-    return [*map(ReadName, keys), *(ReadName(name, plain=True) for name in names)]
+    files = [name for option in _FILES for name in texts_in(options.get(option))]
+    plain = dict.fromkeys([*names, *files])
+    return [*map(ReadName, keys), *(ReadName(name, plain=True) for name in plain)]
 
 
 def _boxed(**options: Any) -> list[ReadName]:
@@ -119,6 +121,16 @@ def _hashed(**options: Any) -> list[ReadName]:
     return [*images, *map(ReadName, hashes), *ranked]
 
 
+def _seen(**options: Any) -> list[ReadName]:
+    """Return the columns of images and of a question, and those that the templates need."""
+    images = [ReadName(name, plain=True) for name in texts_in(options.get("input_key"))]
+    question = texts_in(options.get("question_key"))
+    needed = _prompted(**{**options, "input_key": None})
+    others = [one for one in needed if one != "question" or not question]
+    return [*images, *map(ReadName, question), *others]
+
+
+_FILES: Final = ("images", "audio", "files")  # options of `LLMOperator`
 READS: Final[Mapping[str, Declaration]] = {
     "audio.Cut": OptionsOf(("input_key", "segments_key")),
     "chat.Validate": _COLUMN,
@@ -150,6 +162,7 @@ READS: Final[Mapping[str, Declaration]] = {
     "join.Lookup": _ON,
     "join.Merge": _merged,
     "join.Table": _ON,
+    "llm.Caption": _seen,
     "llm.Classify": _prompted,
     "llm.Continue": _prompted,
     "llm.Extract": _prompted,
@@ -157,10 +170,12 @@ READS: Final[Mapping[str, Declaration]] = {
     "llm.Judge": _prompted,
     "llm.PreferencePairs": _prompted,
     "llm.QAPairs": _prompted,
+    "llm.ReadPage": _seen,
     "llm.Rewrite": _prompted,
     "llm.SelfConsistency": _prompted,
     "llm.SemanticDedup": _vectors,
     "llm.Translate": _prompted,
+    "llm.VisualQA": _seen,
     "sample.Balance": _GROUP,
     "sample.Diversity": _vectors,
     "sample.GroupBy": _GROUP,

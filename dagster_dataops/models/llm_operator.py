@@ -20,6 +20,15 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.models.attached_files import (
+    DETAILS,
+    MAX_BYTES,
+    SENDINGS,
+    Attachments,
+    Kind,
+    columns_of,
+    identify_files,
+)
 from dagster_dataops.models.batch_round import deliver_in_batches
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
@@ -47,6 +56,7 @@ _OF_NO_USE: Final = (
 )
 _DELIVERIES: Final = ("online", "batch")
 _WAITS: Final = ("sensor", "step")
+FILE_OPTIONS: Final = ("images", "audio", "files")
 
 
 class LLMOperator(ModelOperator):
@@ -75,7 +85,19 @@ class LLMOperator(ModelOperator):
     response_format: Any = None
     _publishes_text: bool = False  # so that replies that call tools are of no use
 
-    added_later = frozenset({"empty", "thinking"})
+    added_later = frozenset(
+        {
+            "empty",
+            "thinking",
+            "images",
+            "audio",
+            "files",
+            "send_files",
+            "image_detail",
+            "max_side",
+            "max_bytes",
+        }
+    )
 
     def __init__(  # noqa: PLR0913 - the options of an operator
         self,
@@ -93,6 +115,13 @@ class LLMOperator(ModelOperator):
         truncated: Literal["fail", "keep"] = "fail",
         empty: Literal["fail", "keep"] = "fail",
         thinking: Literal["keep", "cut"] = "keep",
+        images: str | Sequence[str] = (),
+        audio: str | Sequence[str] = (),
+        files: str | Sequence[str] = (),
+        send_files: Literal["data", "url"] = "data",
+        image_detail: Literal["auto", "low", "high"] | None = None,
+        max_side: PositiveInt | None = None,
+        max_bytes: PositiveInt = MAX_BYTES,
         delivery: Annotated[Literal["online", "batch"], Operational] = "online",
         wait: Annotated[Literal["sensor", "step"], Operational] = "sensor",
         cancel: Annotated[bool, Operational] = False,
@@ -118,6 +147,19 @@ class LLMOperator(ModelOperator):
                 kept.
             thinking: With ``cut``, the text of a reply is what follows its last ``</think>``; the
                 rest is its ``reasoning``.
+            images: Columns that name images: by a path, a URL, a reference ``{"file": ...}``, or a
+                list of these. They stand before the prompt, in the order of the columns; then come
+                the files of ``audio`` and ``files``.
+            audio: Columns that name sounds.
+            files: Columns that name documents, or files that the server has, as
+                ``{"file_id": ...}``.
+            send_files: With ``data`` a request has the content of the files, and the digest of each
+                belongs to its stored reply. With ``url`` it has the addresses of images and sounds,
+                from which the server reads them; a changed file is not noticed.
+            image_detail: The detail at which the server looks at images; its own by default.
+            max_side: Pixels of the longer side of an image. Larger ones are made smaller, which
+                needs the extra ``images``; by default they are sent as they are.
+            max_bytes: The largest file; a larger one is an error of the record.
             delivery: With ``batch`` the requests of all records are submitted as batches, which the
                 server answers within a day for less. It is not part of the operator's identity.
             wait: What a run does while the server works on batches: with ``sensor`` it ends at
@@ -138,6 +180,10 @@ class LLMOperator(ModelOperator):
         self.delivery, self.wait, self.cancel = delivery, wait, cancel
         self.examples, self.reasks, self.truncated = list(examples), reasks, truncated
         self.empty, self.thinking = empty, thinking
+        self._attachments = self._attachments_of(
+            {"image": columns_of(images), "audio": columns_of(audio), "file": columns_of(files)},
+            (send_files, image_detail, max_side, max_bytes),
+        )
         given = {"temperature": temperature, "max_tokens": max_tokens}
         given = {name: value for name, value in given.items() if value is not None}
         self.params: dict[str, Any] = {**(params or {}), **given}
@@ -157,7 +203,8 @@ class LLMOperator(ModelOperator):
         ):
             return []
         texts = [options.get(name) or getattr(cls, name) for name in ("prompt", "system")]
-        names = dict.fromkeys(name for text in texts for name in needed_names(text))
+        columns = [one for name in FILE_OPTIONS for one in columns_of(options.get(name) or ())]
+        names = dict.fromkeys([*(name for one in texts for name in needed_names(one)), *columns])
         return [ReadName(name, plain=True) for name in names if name != "record"]
 
     async def forward(self, record: Record) -> Any:
@@ -167,16 +214,31 @@ class LLMOperator(ModelOperator):
         return await parsed if inspect.isawaitable(parsed) else parsed
 
     def messages(self, record: Record) -> Messages:
-        """Return the messages for a record: system, examples, prompt."""
+        """Return the messages for a record: system, examples, prompt.
+
+        The prompt follows the files of the record, if an option names some.
+        """
         values = self.values(record)
-        made = [{"role": "system", "content": rendered(self.system, values)}] if self.system else []
+        made: list[dict[str, Any]] = []
+        if self.system:
+            made.append({"role": "system", "content": rendered(self.system, values)})
         for example in self.examples:
             answer = example[_REPLY]
             text = answer if isinstance(answer, str) else orjson.dumps(answer).decode()
             shown = {name: value for name, value in example.items() if name != _REPLY}
             made.append({"role": "user", "content": rendered(self.prompt, self.values(shown))})
             made.append({"role": "assistant", "content": text})
-        return [*made, {"role": "user", "content": rendered(self.prompt, values)}]
+        asked = rendered(self.prompt, values)
+        return [*made, {"role": "user", "content": self.with_files(asked, record)}]
+
+    def with_files(self, text: str, record: Record) -> str | list[dict[str, Any]]:
+        """Return the content of a message: the files of a record, then a text.
+
+        It is the text alone if no option names files.
+        """
+        if self._attachments is None:
+            return text
+        return [*self._attachments.parts(record), {"type": "text", "text": text}]
 
     def values(self, record: Record) -> Mapping[str, Any]:
         """Return the values that the templates see by name: by default the columns."""
@@ -214,6 +276,8 @@ class LLMOperator(ModelOperator):
         wanted = response_format or self.response_format
         form = output_format(wanted) if wanted is not None else None
         sent = [with_text_arguments(one) for one in messages]
+        if self._attachments is not None:
+            await identify_files(sent)
         request = {"model": self.model, "messages": sent, **self.params, **fields}
         if type(request.get("seed")) is int:  # samples of one seed would be equal
             request["seed"] += sample
@@ -316,6 +380,18 @@ class LLMOperator(ModelOperator):
             except EmptyReplyError as error:
                 raise _unusable(error, reply) from None
         return reply
+
+    def _attachments_of(
+        self, columns: Mapping[Kind, Sequence[str]], how: tuple[Any, ...]
+    ) -> Attachments | None:
+        """Return how files become parts of messages; ``None`` if no option names any."""
+        named = {kind: names for kind, names in columns.items() if names}
+        send, detail, *_ = how
+        self.require("send_files", fits=send in SENDINGS, reason="is 'data' or 'url'")
+        self.require("image_detail", fits=detail in DETAILS, reason="is 'auto', 'low' or 'high'")
+        fits = send == "data" or "file" not in named
+        self.require("send_files", fits=fits, reason="is 'data' for files=, or give their file_id")
+        return Attachments(named, *how) if named else None
 
     def _check(self) -> None:
         """Raise an `OperatorOptionError` for an invalid option."""

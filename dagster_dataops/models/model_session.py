@@ -28,6 +28,7 @@ from dagster_dataops.errors import (
 )
 from dagster_dataops.foundation.concurrency.retrying import STOP, Backoff, FailureRow
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.models.attached_files import with_files
 from dagster_dataops.models.batches.batch_delivery import BatchDelivery, DeferredRequest, Parts
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.dialect import Dialect
@@ -185,11 +186,11 @@ class ModelSession:
             request = {**request, "seed": self._seed_of(key)}
         if self._noted is not None:
             self._check_open(str(request["model"]))
-            self._noted.add(key, self._context.position, request)
+            self._noted.add(key, self._context.position, await with_files(request))
             raise DeferredRequest
         self._asked[key] = asyncio.Event()
         try:
-            paid = await self._tried(endpoint, request)
+            paid = await self._tried(endpoint, await with_files(request))
             self._store.put(
                 key,
                 paid.start,

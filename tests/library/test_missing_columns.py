@@ -239,14 +239,23 @@ OF_FILES: Final = {
     "audio": sound(tone()),
     "documents": DOCUMENT.read_bytes(),
     "images": saved(picture(), "PNG"),
+    "llm.Caption": saved(picture(), "PNG"),
+    "llm.ReadPage": saved(picture(), "PNG"),
+    "llm.Transcribe": sound(tone()),
+    "llm.VisualQA": saved(picture(), "PNG"),
     "video": film(seconds=1),
 }
-"""Groups for which a record without a file is an error, and a file for each."""
+"""Groups and operators for which a record without a file is an error, and a file for each."""
+
+
+def file_of(where: str) -> bytes:
+    """Return the file that an operator reads; empty if it reads none."""
+    return OF_FILES.get(where) or OF_FILES.get(where.partition(".")[0], b"")
 
 
 def inputs(where: str, path: Path, records: list[dict[str, Any]]) -> list[JsonlDataset]:
     """Return the inputs of an operator: two of the same records for a join."""
-    (path / "media").write_bytes(OF_FILES.get(where.partition(".")[0], b""))
+    (path / "media").write_bytes(file_of(where))
     dataset = write_input(path / "input.jsonl", records)
     return [dataset, dataset] if where == "join.Merge" else [dataset]
 
@@ -281,7 +290,7 @@ def test_records_that_lack_a_column_are_counted_by_every_operator(
     operator = made(*case, "column", **settings_of(case[0]))
     if operator is None:
         return
-    of_files = case[0].partition(".")[0] in OF_FILES
+    of_files = bool(file_of(case[0]))
     value = VALUES.get(".".join(case), "media" if of_files else TEXT)
     half = [
         {"id": one, **USUAL, "label": one % 2, **({"column": value} if one % 2 else {})}

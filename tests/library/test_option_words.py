@@ -87,6 +87,8 @@ WORDS: Final = (
     _word("a level in decibels", "level", "float"),
     _word("numbers of an image", "box mean std", "numbers"),
     _word("quality of a lossy format", "quality", "int"),
+    _word("columns with files for a model", "images audio files", "str texts"),
+    _word("longer side of an image in pixels", "max_side", "int"),
     _word("random choice", "seed", "int"),
     _word("ids of tokens", "(end|pad)_id", "int"),
     _word("type of the numbers in a file", "dtype", "choice"),
@@ -132,7 +134,7 @@ WORDS: Final = (
     _word(
         "words for a model",
         r"(\w+_)?prompt system instruction rubric scale examples to answer "
-        "params response_format client delivery wait",
+        "params response_format client delivery wait send_files image_detail",
         TEXT + " numbers any operational",
     ),
     _word(

@@ -207,7 +207,15 @@ def refusal(status: int, code: str, headers: dict[str, str]) -> web.Response:
 
 def text_of(message: dict[str, Any]) -> str:
     content = message.get("content") or ""
-    return content if isinstance(content, str) else " ".join(part["text"] for part in content)
+    return content if isinstance(content, str) else " ".join(map(text_of_part, content))
+
+
+def text_of_part(part: dict[str, Any]) -> str:
+    """Return the text of a part; of a file its type and a digest of what was sent."""
+    if part["type"] == "text":
+        return str(part["text"])
+    kind = part["type"].removesuffix("_url").removeprefix("input_")
+    return f"{kind}_{hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
 def instance(  # noqa: C901 - one case a type
@@ -348,6 +356,23 @@ async def embed(request: web.Request) -> web.StreamResponse:
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     reply = {"object": "list", "data": vectors, "model": body.get("model"), "usage": usage}
     return await answered(request, reply, question, {"tokens_in": tokens, "tokens_out": 0})
+
+
+async def transcribe(request: web.Request) -> web.StreamResponse:
+    server: Server = request.app["server"]
+    form = await request.post()
+    sound = form["file"]
+    assert isinstance(sound, web.FileField)
+    data = sound.file.read()
+    question = hashlib.sha256(data).hexdigest()
+    fields = {name: value for name, value in form.items() if isinstance(value, str)}
+    fault = server.fault_of(question, fields.get("prompt", ""))
+    no = server.limited(1) or await server.failed(fault, request)
+    if no:
+        return no
+    told = {"name": sound.filename, "type": sound.content_type, "digest": question[:8], **fields}
+    text = "" if fields.get("prompt") == "silence" else json.dumps(told, sort_keys=True)
+    return await answered(request, {"text": text}, question, {"tokens_in": 1, "tokens_out": 1})
 
 
 async def answered(
@@ -523,6 +548,7 @@ async def serve(options: argparse.Namespace) -> None:
     app["server"] = Server(options)
     app.router.add_post("/v1/chat/completions", chat)
     app.router.add_post("/v1/embeddings", embed)
+    app.router.add_post("/v1/audio/transcriptions", transcribe)
     app.router.add_post("/v1/files", upload)
     app.router.add_get("/v1/files/{id}/content", content)
     app.router.add_post("/v1/batches", submit)

@@ -8,6 +8,7 @@ import dagster as dg
 from dagster_dataops.assets.metadata.markdown import cell, fenced
 from dagster_dataops.assets.metadata.metadata_keys import PROMPT
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.models.attached_files import shown_content
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.operators.definition.operator import Operator
 
@@ -39,4 +40,4 @@ def prompt_metadata(
 
 def _content_of(message: Mapping[str, Any]) -> str:
     """Return the content of a message so that Markdown shows it as it is."""
-    return fenced(str(message.get("content"))[:_MAX_CHARACTERS])
+    return fenced(shown_content(message.get("content"))[:_MAX_CHARACTERS])

@@ -8,4 +8,6 @@ from dagster_dataops.library.llm import (
     question_pairs,
     self_consistency,
     semantic_dedup,
+    transcription,
+    vision,
 )

@@ -15,6 +15,7 @@ from dagster_dataops.errors import (
     ModelError,
     UnreachableError,
 )
+from dagster_dataops.models.attached_files import FileContent
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.redirects import following
 from dagster_dataops.models.calls.reply_body import json_object
@@ -24,7 +25,7 @@ from dagster_dataops.operators.secrets.secret_texts import without_logins
 
 _REQUESTS: Final = "x-ratelimit-limit-requests"
 _TOKENS: Final = "x-ratelimit-limit-tokens"
-_JSON_TYPE: Final = {"content-type": "application/json"}
+_JSON_TYPE: Final = "application/json"
 
 
 class Transport(Protocol):
@@ -97,7 +98,6 @@ class _HttpTransport:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
             timeout=aiohttp.ClientTimeout(total=client.timeout),
-            headers=_JSON_TYPE,
             trace_configs=[trace] if self._is_traced else [],  # it costs a tenth of a call
         )
 
@@ -108,7 +108,7 @@ class _HttpTransport:
         if not self._is_traced:
             sent()
         try:
-            status, headers, body = await self._posted(url, orjson.dumps(request), sent)
+            status, headers, body = await self._posted(url, _body_of(request), sent)
         except TimeoutError:
             reason = f"no reply of {shown_address(url)} within {self._client.timeout:g} s"
             raise CallTimeoutError(reason) from None
@@ -125,20 +125,43 @@ class _HttpTransport:
         return _without_error(reply, headers)
 
     async def _posted(
-        self, url: str, body: bytes, sent: Callable[[], object]
+        self, url: str, body: Callable[[], Any], sent: Callable[[], object]
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Return status, headers and body of a reply; redirects are followed with the body.
 
         Raises:
             WrongServerError: The server redirects to where the request must not go.
         """
-        options = {"data": body, "trace_request_ctx": sent}
         headers = self._client.all_headers
-        async with following(self._session, "POST", url, headers, lambda: options) as response:
+        async with following(
+            self._session,
+            "POST",
+            url,
+            headers,
+            lambda: {"data": body(), "trace_request_ctx": sent},
+        ) as response:
             return response.status, response.headers, await response.read()
 
     async def close(self) -> None:
         await self._session.close()
+
+
+def _body_of(request: dict[str, Any]) -> Callable[[], Any]:
+    """Return a function that makes the body of a request: a form if it has a file, else JSON."""
+    aiohttp = http_library()
+    if isinstance(request.get("file"), FileContent):
+        return lambda: _form_of(aiohttp.FormData(), request)
+    text = orjson.dumps(request)
+    return lambda: aiohttp.BytesPayload(text, content_type=_JSON_TYPE)
+
+
+def _form_of(form: Any, request: dict[str, Any]) -> Any:
+    for name, value in request.items():
+        if isinstance(value, FileContent):
+            form.add_field(name, value.data, filename=value.name, content_type=value.media_type)
+        else:
+            form.add_field(name, value if isinstance(value, str) else orjson.dumps(value).decode())
+    return form
 
 
 async def _note_sent(_: object, context: Any, __: object) -> None:

@@ -72,7 +72,12 @@ def _audio_tokens(part: Mapping[str, Any]) -> float:
         return _USUAL_SECONDS * _TOKENS_A_SECOND
     head = _bytes_of(part, _WAVE_HEAD)
     rate = int.from_bytes(head[28:32], "little") if head[:4] == b"RIFF" else 0
-    return max(1.0, size / (rate or _BYTES_A_SECOND) * _TOKENS_A_SECOND)
+    return sound_tokens(size, rate)
+
+
+def sound_tokens(size: int, bytes_a_second: float = 0.0) -> float:
+    """Return about how many tokens a sound of ``size`` bytes counts; 0 for an unknown rate."""
+    return max(1.0, size / (bytes_a_second or _BYTES_A_SECOND) * _TOKENS_A_SECOND)
 
 
 def _bytes_of(part: Mapping[str, Any], most: int) -> bytes:

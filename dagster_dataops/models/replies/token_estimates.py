@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from dagster_dataops.models.replies.media_tokens import media_kind, media_tokens
+from dagster_dataops.models.replies.media_tokens import media_kind, media_tokens, sound_tokens
 
 _BYTES_A_TOKEN: Final = 3.5  # of UTF-8: about 4 letters of English, or one character of Chinese
 _USUAL_OUTPUT: Final = 256  # tokens of a reply without a limit, until it is there
@@ -29,6 +29,8 @@ def estimate(
     ``usual_output`` is the number of tokens of a reply without a limit. ``media`` has the number
     of tokens of a part by its kind: ``image``, ``audio``, ``video``, ``file``.
     """
+    if "file" in request:  # of a form, with a sound
+        return (media or {}).get("audio", sound_tokens(len(request["file"].data))), usual_output
     if "messages" not in request:
         return text_tokens(str(request.get("input"))), 0.0
     tokens = sum(_message_tokens(one, media or {}) for one in request["messages"])

@@ -1,0 +1,320 @@
+"""Files in requests to models: images, sounds and documents, as parts of a message."""
+
+import asyncio
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from io import BytesIO
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+
+from dagster_dataops.datasets.file_values.reference import FileReference
+from dagster_dataops.errors import FileError, FileReferenceError, MissingExtraError
+from dagster_dataops.models.replies.image_sizes import image_size
+from dagster_dataops.records import Record
+
+Kind: TypeAlias = Literal["image", "audio", "file"]
+Sending: TypeAlias = Literal["data", "url"]
+Detail: TypeAlias = Literal["auto", "low", "high"]
+
+KINDS: Final[tuple[Kind, ...]] = ("image", "audio", "file")
+SENDINGS: Final = ("data", "url")
+DETAILS: Final = (None, "auto", "low", "high")
+MAX_BYTES: Final = 20_000_000
+_SIZE_HEAD: Final = 1 << 16  # bytes of an image that are looked at for its size
+_QUALITY: Final = 90  # of JPEG
+_LONGEST_SHOWN: Final = 200  # characters of a name
+_FILE_ID: Final = "file_id"
+_TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {  # how types begin; films may hold sounds alone
+    "image": ("image/",),
+    "audio": ("audio/", "video/"),
+    "file": ("",),
+}
+_NAMES: Final[Mapping[Kind, str]] = {"image": "image", "audio": "sound", "file": "file"}
+_URLS: Final = ("http://", "https://", "data:")
+_FORMATS: Final = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}  # others: the name of the type
+
+
+class FileContent(NamedTuple):
+    """A file as the field of a form.
+
+    Attributes:
+        name: Its name.
+        data: Its content.
+        media_type: Its media type.
+    """
+
+    name: str
+    data: bytes
+    media_type: str
+
+
+@dataclass(frozen=True)
+class Attachments:
+    """How the files of a record become parts of a message.
+
+    Attributes:
+        columns: Columns that name files, by the kind of their files.
+        send: With ``data`` the request has the content of a file, with ``url`` its address.
+        detail: The detail at which a server looks at images; that of the server if ``None``.
+        max_side: Pixels of the longer side of an image; larger ones are made smaller.
+        max_bytes: The largest file.
+    """
+
+    columns: Mapping[Kind, Sequence[str]]
+    send: Sending = "data"
+    detail: Detail | None = None
+    max_side: int | None = None
+    max_bytes: int = MAX_BYTES
+
+    def parts(self, record: Record) -> list["FilePart"]:
+        """Return a part for each file of a record, in the order of the columns.
+
+        Raises:
+            FileReferenceError: A column is missing, or names no file.
+        """
+        return [
+            FilePart(kind, value, column, self)
+            for kind in KINDS
+            for column in self.columns.get(kind, ())
+            for value in _values(record, column)
+        ]
+
+
+class FilePart(dict[str, Any]):
+    """A part of a message with a file. The file is read when the request is sent.
+
+    As a dict, it has what the reply depends on: the kind and digest of the file, or its address,
+    and how an image is changed. This is in the key of the stored reply, so that a reply is found
+    without the file, if the record tells the digest.
+    """
+
+    def __init__(self, kind: Kind, value: object, column: str, attachments: Attachments) -> None:
+        super().__init__(type=kind)
+        self._kind, self._attachments = kind, attachments
+        self._reference: FileReference | None = None
+        self._read: bytes | None = None
+        file_id = value.get(_FILE_ID) if isinstance(value, Mapping) else None
+        if file_id is not None:
+            self._take_id(file_id, column)
+            return
+        self._reference = reference = FileReference.of(value, f"column {column!r}")
+        if attachments.send == "url":
+            self["url"] = _address(reference, column)
+        elif reference.digest:
+            self["digest"] = reference.digest
+        if kind == "image":
+            named = {"detail": attachments.detail, "max_side": attachments.max_side}
+            self.update({name: one for name, one in named.items() if one is not None})
+        if kind == "file":
+            self["name"] = reference.name
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether the part has a digest, an address or an id."""
+        return not self.keys().isdisjoint(("digest", "url", _FILE_ID))
+
+    @property
+    def shown(self) -> str:
+        """The kind and name of the file, for people."""
+        name = self.get(_FILE_ID) if self._reference is None else self._reference.file
+        return f"[{self._kind}: {str(name)[:_LONGEST_SHOWN]}]"
+
+    def identify(self) -> None:
+        """Read the file for its digest.
+
+        Raises:
+            FileError: There is no such file, or it cannot be read, or it is larger than allowed.
+        """
+        assert self._reference is not None  # noqa: S101 - else it has an id
+        self._read = self._reference.read(self._attachments.max_bytes)
+        self["digest"] = f"sha256:{sha256(self._read).hexdigest()}"
+
+    def sent(self) -> dict[str, Any]:
+        """Return the part of a request of a chat.
+
+        Raises:
+            FileError: The file cannot be read, is of another kind, or larger than allowed.
+            FileChangedError: It is not the file that the record names.
+        """
+        if _FILE_ID in self:
+            return {"type": "file", "file": {_FILE_ID: self[_FILE_ID]}}
+        if "url" in self:
+            return self._with_address(self["url"])
+        content = self.content()
+        if self._kind == "audio":
+            form = content.name.rpartition(".")[2]
+            sound = {"data": base64.b64encode(content.data).decode(), "format": form}
+            return {"type": "input_audio", "input_audio": sound}
+        address = data_url(content.data, content.media_type)
+        if self._kind == "image":
+            return self._with_address(address)
+        return {"type": "file", "file": {"filename": content.name, "file_data": address}}
+
+    def content(self) -> FileContent:
+        """Return the file; an image with a longer side of at most ``max_side`` pixels.
+
+        Raises:
+            FileError: The file cannot be read, is of another kind, or larger than allowed.
+            FileChangedError: It is not the file that the record names.
+        """
+        reference = self._reference
+        assert reference is not None  # noqa: S101 - else it has an id
+        data, self._read = self._read, None
+        if data is None:
+            data = reference.read(self._attachments.max_bytes)
+        if not data:
+            raise FileError(reference.file, "is empty", "leave the file out")
+        media_type = reference.media_type_of(data)
+        if not (media_type or "").startswith(_TYPES[self._kind]):
+            found = f"is of {media_type or 'no known type'}, which is no {_NAMES[self._kind]}"
+            raise FileError(reference.file, found, "name its column in the option for its kind")
+        media_type = media_type or "application/octet-stream"
+        side = self._attachments.max_side
+        if self._kind == "image" and side is not None:
+            data, media_type = _within(side, data, media_type, reference.file)
+        name = reference.name or "file"
+        if self._kind == "audio":  # servers look at the ending alone
+            name = f"sound.{_FORMATS.get(media_type, media_type.partition('/')[2])}"
+        return FileContent(name, data, media_type)
+
+    def _with_address(self, address: str) -> dict[str, Any]:
+        name = f"{self._kind}_url"
+        detail = {"detail": self["detail"]} if "detail" in self else {}
+        return {"type": name, name: {"url": address, **detail}}
+
+    def _take_id(self, file_id: object, column: str) -> None:
+        where = f"column {column!r}"
+        if not isinstance(file_id, str) or not file_id:
+            raise FileReferenceError(where, f"has the file_id {file_id!r}", "give a text")
+        if self._kind != "file":
+            found = f"has a file_id, but is named in the option for files of the kind {self._kind}"
+            raise FileReferenceError(where, found, "name the column in files=")
+        self[_FILE_ID] = file_id
+
+
+def data_url(data: bytes, media_type: str) -> str:
+    """Return the content of a file as an address."""
+    return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+
+
+async def identify_files(messages: Sequence[Mapping[str, Any]]) -> None:
+    """Read the files of messages whose digest the record does not tell.
+
+    Raises:
+        FileError: A file cannot be read, or is larger than allowed.
+    """
+    for part in _file_parts(messages):
+        if not part.is_identified:
+            await asyncio.to_thread(part.identify)
+
+
+async def with_files(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the request with the content of its files.
+
+    Raises:
+        FileError: A file cannot be read, is of another kind, or larger than allowed.
+        FileChangedError: A file is not the one that the record names.
+    """
+    if isinstance(request.get("file"), FilePart):  # of a form
+        return {**request, "file": await asyncio.to_thread(request["file"].content)}
+    messages = request.get("messages", ())
+    if next(_file_parts(messages), None) is None:
+        return request
+    return {**request, "messages": await asyncio.to_thread(_filled, messages)}
+
+
+def shown_content(content: object) -> str:
+    """Return the content of a message as a text, with the kind and name of each file."""
+    if not isinstance(content, list):
+        return str(content)
+    return "\n".join(map(_shown, content))
+
+
+def columns_of(value: object) -> tuple[str, ...]:
+    """Return the columns of an option: one name, or several."""
+    return (value,) if isinstance(value, str) else tuple(cast("Sequence[str]", value))
+
+
+def _filled(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [
+        {**one, "content": [_sent(part) for part in one["content"]]}
+        if isinstance(one.get("content"), list)
+        else one
+        for one in messages
+    ]
+
+
+def _shown(part: object) -> str:
+    if isinstance(part, FilePart):
+        return part.shown
+    text = part.get("text") if isinstance(part, Mapping) else None
+    return text if isinstance(text, str) else str(part)
+
+
+def _sent(part: object) -> object:
+    return part.sent() if isinstance(part, FilePart) else part
+
+
+def _file_parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[FilePart]:
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, list):
+            yield from (part for part in content if isinstance(part, FilePart))
+
+
+def _values(record: Record, column: str) -> list[Any]:
+    """Return the files that a column names: one, or a list of one or more.
+
+    Raises:
+        FileReferenceError: There is none.
+    """
+    if column not in record:
+        names = ", ".join(map(repr, record)) or "no column"
+        raise FileReferenceError(f"column {column!r}", f"is missing; there is {names}", "name one")
+    value = record[column]
+    if not isinstance(value, list):
+        return [value]
+    if not value:
+        remedy = "filter out such records, or give them to an operator without this option"
+        raise FileReferenceError(f"column {column!r}", "is an empty list of files", remedy)
+    return value
+
+
+def _address(reference: FileReference, column: str) -> str:
+    if not reference.file.startswith(_URLS):
+        where = f"column {column!r} ({reference.file})"
+        remedy = "use send_files='data', or name files by http:// or https://"
+        raise FileReferenceError(where, "is no address that a server can read", remedy)
+    return reference.file
+
+
+def _within(side: int, data: bytes, media_type: str, name: str) -> tuple[bytes, str]:
+    """Return an image with a longer side of at most ``side`` pixels, and its media type.
+
+    Raises:
+        FileError: It cannot be decoded.
+        MissingExtraError: Pillow is not installed.
+    """
+    size = image_size(data[:_SIZE_HEAD])
+    if size is not None and max(size) <= side:
+        return data, media_type
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise MissingExtraError("the option max_side", "images") from None
+    try:
+        with Image.open(BytesIO(data)) as opened:
+            if max(opened.size) <= side:
+                return data, media_type
+            image = ImageOps.exif_transpose(opened)
+            image.thumbnail((side, side), Image.Resampling.LANCZOS)
+            lossy = media_type == "image/jpeg"
+            if not lossy and image.mode not in {"1", "L", "LA", "P", "RGB", "RGBA"}:
+                image = image.convert("RGB")
+            target = BytesIO()
+            image.save(target, "JPEG" if lossy else "PNG", quality=_QUALITY)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        reason = f"cannot be decoded: {error}"
+        raise FileError(name, reason, "mend the file, or leave it out") from error
+    return target.getvalue(), "image/jpeg" if lossy else "image/png"

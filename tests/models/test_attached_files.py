@@ -1,0 +1,229 @@
+"""Tests of dagster_dataops.models.attached_files: requests with images, sounds and documents."""
+
+import base64
+import json
+import pickle
+from collections.abc import Iterator
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops import LLMOperator, ModelClient, config, data
+from dagster_dataops.errors import FileError, OperatorOptionError
+from tests.library.llm.scripted_model import ScriptedModel
+from tests.models.running_server import RunningServer, running_server
+from tests.small_files import png, wave
+
+PDF = b"%PDF-1.4\n1 0 obj<<>>endobj\ntrailer<<>>\n%%EOF\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name, content in {"a.png": png(), "a.wav": wave(), "a.pdf": PDF}.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
+    with running_server() as started:
+        monkeypatch.setitem(config.clients, "default", ModelClient(base_url=started.address))
+        yield started
+
+
+def model() -> ScriptedModel:
+    return ScriptedModel(lambda *_: "seen")
+
+
+def content(asked: ScriptedModel, number: int = 0) -> Any:
+    return asked.requests[number]["messages"][-1]["content"]
+
+
+def error_rows(root: Path) -> list[dict[str, Any]]:
+    return [
+        json.loads(line)
+        for path in root.rglob("*_error.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+
+
+def test_files_stand_before_the_prompt_in_the_form_of_the_provider(files: Path) -> None:
+    asked = model()
+    operator = data.llm.Generate(
+        prompt="{{ q }}", images="i", audio="s", files=["d", "e"], image_detail="low", client=asked
+    )
+    record = {
+        "q": "What?",
+        "i": f"{files}/a.png",
+        "s": {"file": f"{files}/a.wav"},
+        "d": [f"{files}/a.pdf"],
+        "e": {"file_id": "file-7"},
+    }
+
+    assert operator([record])[0]["answer"] == "seen"
+
+    image, sound, document, stored, text = content(asked)
+    coded = base64.b64encode(png()).decode()
+    address = f"data:image/png;base64,{coded}"
+    assert image == {"type": "image_url", "image_url": {"url": address, "detail": "low"}}
+    assert sound == {
+        "type": "input_audio",
+        "input_audio": {"data": base64.b64encode(wave()).decode(), "format": "wav"},
+    }
+    coded = f"data:application/pdf;base64,{base64.b64encode(PDF).decode()}"
+    assert document == {"type": "file", "file": {"filename": "a.pdf", "file_data": coded}}
+    assert stored == {"type": "file", "file": {"file_id": "file-7"}}
+    assert text == {"type": "text", "text": "What?"}
+
+
+def test_addresses_are_sent_as_they_are_on_request() -> None:
+    asked = model()
+    operator = data.llm.Generate(prompt="x", images="i", audio="s", send_files="url", client=asked)
+
+    operator([{"i": "https://example.org/a.png", "s": "https://example.org/a.mp3"}])
+
+    image, sound, _ = content(asked)
+    assert image == {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    assert sound == {"type": "audio_url", "audio_url": {"url": "https://example.org/a.mp3"}}
+
+
+def test_equal_content_is_paid_once_and_other_content_again(
+    server: RunningServer, files: Path, root: Path
+) -> None:
+    (files / "same.png").write_bytes(png())
+    rows = [{"i": f"{files}/a.png"}, {"i": f"{files}/same.png"}]
+    operator = data.llm.Generate(prompt="What?", images="i")
+    first = operator(rows)
+    assert server.stats()["requests"] == 1
+
+    (files / "a.png").write_bytes(png(color=b"\0\xff\0"))
+    second = data.llm.Generate(prompt="What?", images="i", output_key="seen")(rows)
+
+    assert server.stats()["requests"] == 2
+    assert second[1]["seen"] == first[1]["answer"] != second[0]["seen"]
+
+
+def test_a_told_digest_finds_the_stored_reply_without_the_file(
+    server: RunningServer, files: Path
+) -> None:
+    digest = f"sha256:{sha256(png()).hexdigest()}"
+    rows = [{"i": {"file": f"{files}/a.png", "digest": digest}}]
+    first = data.llm.Generate(prompt="What?", images="i")(rows)
+    (files / "a.png").unlink()
+
+    again = data.llm.Generate(prompt="What?", images="i", output_key="seen")(rows)
+
+    assert again[0]["seen"] == first[0]["answer"]
+    assert server.stats()["requests"] == 1
+
+
+def test_another_file_than_the_record_names_is_an_error(
+    server: RunningServer, files: Path, root: Path
+) -> None:
+    reference = {"file": f"{files}/a.png", "digest": f"sha256:{'0' * 64}"}
+
+    data.llm.Generate(prompt="What?", images="i")([{"i": reference}, {"i": f"{files}/a.png"}])
+
+    (row,) = error_rows(root)
+    assert row["exception"] == "FileChangedError"
+    assert "digest" in row["message"]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("no.png", "no.png"),
+        ("empty.png", "empty"),
+        ("a.pdf", "application/pdf"),
+        ("wrong.png", "image/gif"),
+        ("large.png", "max_bytes"),
+        ([], "empty list"),
+        (None, "NoneType"),
+        (7, "int"),
+        ({"file_id": "file-7"}, "files="),
+    ],
+    ids=str,
+)
+def test_a_file_that_cannot_be_sent_is_an_error_of_its_record(
+    files: Path, root: Path, value: Any, said: str
+) -> None:
+    (files / "empty.png").write_bytes(b"")
+    (files / "wrong.png").write_bytes(b"GIF89a" + bytes(20))
+    (files / "large.png").write_bytes(png() + bytes(10_000))
+    asked = model()
+    named = f"{files}/{value}" if isinstance(value, str) else value
+
+    operator = data.llm.Generate(prompt="x", images="i", max_bytes=5000, client=asked)
+    rows = operator([{"i": named}, {"i": f"{files}/a.png"}])
+
+    assert [row["answer"] for row in rows] == ["seen"]
+    (row,) = error_rows(root)
+    assert said in row["message"]
+    assert len(asked.requests) == 1
+
+
+def test_large_images_are_made_smaller_on_request(files: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image", reason="needs the extra images")
+    (files / "large.png").write_bytes(png(400, 100))
+    asked = model()
+    operator = data.llm.Generate(prompt="x", images="i", max_side=200, client=asked)
+
+    operator([{"i": f"{files}/large.png"}, {"i": f"{files}/a.png"}])
+
+    sent = [content(asked, number)[0]["image_url"]["url"].partition(",")[2] for number in (0, 1)]
+    sizes = {pillow.open(BytesIO(base64.b64decode(one))).size for one in sent}
+    assert sizes == {(200, 50), (8, 4)}
+
+
+def test_an_operator_of_a_user_attaches_files_to_its_own_messages(files: Path) -> None:
+    class Compare(LLMOperator):
+        def messages(self, record: dict[str, Any]) -> list[dict[str, Any]]:
+            return [{"role": "user", "content": self.with_files("Which is larger?", record)}]
+
+    asked = model()
+    record = {"i": [f"{files}/a.png", f"{files}/a.png"]}
+    from dagster_dataops import data_register
+
+    operator = data_register("data.sight")(Compare)(images="i", client=asked)
+
+    operator([record])
+
+    assert [part["type"] for part in content(asked)] == ["image_url", "image_url", "text"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"images": "i", "send_files": "link"},
+        {"files": "d", "send_files": "url"},
+        {"images": "i", "image_detail": "huge"},
+        {"images": "i", "max_side": 0},
+    ],
+    ids=str,
+)
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(OperatorOptionError):
+        data.llm.Generate(prompt="x", **options)
+
+
+def test_batches_have_the_content_of_files(server: RunningServer, files: Path, root: Path) -> None:
+    rows = [{"i": f"{files}/a.png", "n": number} for number in range(3)]
+    online = data.llm.Generate(prompt="{{ n }}", images="i")(rows)
+    server.reset()
+
+    operator = data.llm.Generate(
+        prompt="{{ n }}", images="i", output_key="seen", delivery="batch", wait="step"
+    )
+    batched = operator([{**row, "n": row["n"]} for row in rows])
+
+    assert [row["seen"] for row in batched] == [row["answer"] for row in online]
+
+
+def test_errors_of_files_survive_pickling() -> None:
+    error = FileError("a.png", "is empty", "leave the file out")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
