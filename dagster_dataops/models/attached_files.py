@@ -3,7 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from io import BytesIO
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
@@ -31,6 +31,7 @@ _TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {  # how types begin; films may 
     "file": ("",),
 }
 _NAMES: Final[Mapping[Kind, str]] = {"image": "image", "audio": "sound", "file": "file"}
+_IMAGE_URL: Final = "image_url"
 _URLS: Final = ("http://", "https://", "data:")
 _FORMATS: Final = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}  # others: the name of the type
 
@@ -198,15 +199,23 @@ def data_url(data: bytes, media_type: str) -> str:
     return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
 
 
-async def identify_files(messages: Sequence[Mapping[str, Any]]) -> None:
-    """Read the files of messages whose digest the record does not tell.
+async def identified(
+    messages: Sequence[Mapping[str, Any]], attachments: Attachments | None
+) -> list[Mapping[str, Any]]:
+    """Return messages whose files are known by digest, address or id.
+
+    An image of a chat record, ``{"type": "image_url", "image_url": {"url": ...}}``, whose ``url``
+    is a path or a reference, becomes a part with that file.
 
     Raises:
         FileError: A file cannot be read, or is larger than allowed.
     """
-    for part in _file_parts(messages):
+    how = attachments or Attachments({})
+    known = [_with_parts(one, how, f"messages[{at}]") for at, one in enumerate(messages)]
+    for part in _file_parts(known):
         if not part.is_identified:
             await asyncio.to_thread(part.identify)
+    return known
 
 
 async def with_files(request: dict[str, Any]) -> dict[str, Any]:
@@ -234,6 +243,24 @@ def shown_content(content: object) -> str:
 def columns_of(value: object) -> tuple[str, ...]:
     """Return the columns of an option: one name, or several."""
     return (value,) if isinstance(value, str) else tuple(cast("Sequence[str]", value))
+
+
+def _with_parts(message: Mapping[str, Any], how: Attachments, where: str) -> Mapping[str, Any]:
+    """Return a message whose images on this machine are parts with files."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    return {**message, "content": [_with_file(part, how, where) for part in content]}
+
+
+def _with_file(part: object, how: Attachments, where: str) -> object:
+    place = part.get(_IMAGE_URL) if isinstance(part, Mapping) else None
+    url = place.get("url") if isinstance(place, Mapping) else None
+    if url is None or (isinstance(url, str) and url.startswith(_URLS)):
+        return part
+    assert isinstance(place, Mapping)  # noqa: S101 - it has a url
+    detail = place.get("detail", how.detail)
+    return FilePart("image", url, f"{where} {_IMAGE_URL}", replace(how, detail=detail))
 
 
 def _filled(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -27,7 +27,7 @@ from dagster_dataops.models.attached_files import (
     Attachments,
     Kind,
     columns_of,
-    identify_files,
+    identified,
 )
 from dagster_dataops.models.batch_round import deliver_in_batches
 from dagster_dataops.models.batches.cancellation import cancel_batches
@@ -275,9 +275,7 @@ class LLMOperator(ModelOperator):
             messages = [{"role": "user", "content": messages}]
         wanted = response_format or self.response_format
         form = output_format(wanted) if wanted is not None else None
-        sent = [with_text_arguments(one) for one in messages]
-        if self._attachments is not None:
-            await identify_files(sent)
+        sent = await identified([with_text_arguments(one) for one in messages], self._attachments)
         request = {"model": self.model, "messages": sent, **self.params, **fields}
         if type(request.get("seed")) is int:  # samples of one seed would be equal
             request["seed"] += sample

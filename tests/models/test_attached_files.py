@@ -81,6 +81,24 @@ def test_files_stand_before_the_prompt_in_the_form_of_the_provider(files: Path) 
     assert text == {"type": "text", "text": "What?"}
 
 
+def test_images_of_a_conversation_may_be_files_of_this_machine(files: Path) -> None:
+    asked = model()
+    address = "https://example.org/b.png"
+    image = {"type": "image_url", "image_url": {"url": f"{files}/a.png", "detail": "high"}}
+    other = {"type": "image_url", "image_url": {"url": address}}
+    content_of_user = [{"type": "text", "text": "What?"}, image, other]
+
+    (row,) = data.llm.Continue(client=asked)(
+        [{"messages": [{"role": "user", "content": content_of_user}]}]
+    )
+
+    _, sent, passed = content(asked)
+    assert sent["image_url"]["url"].startswith("data:image/png;base64,")
+    assert sent["image_url"]["detail"] == "high"
+    assert passed == other
+    assert row["messages"][0]["content"] == content_of_user
+
+
 def test_addresses_are_sent_as_they_are_on_request() -> None:
     asked = model()
     operator = data.llm.Generate(prompt="x", images="i", audio="s", send_files="url", client=asked)
