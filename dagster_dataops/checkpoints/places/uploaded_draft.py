@@ -52,20 +52,23 @@ class UploadedDraft(JsonlWriter):
 
     @override
     def write(self, lines: bytes, rows: int = 1) -> None:
+        super().write(lines, rows)
+        if self._upload is None and is_large(self.size_bytes) and not self._linked:
+            self._send_file()
+
+    @override
+    def _put(self, lines: bytes | bytearray) -> None:
         if self._upload is None:
-            super().write(lines, rows)
-            if is_large(self.size_bytes) and not self._linked:
-                self._send_file()
+            super()._put(lines)
             return
-        self._upload.write(lines)
+        self._upload.write(bytes(lines))
         self._digest.update(lines)
-        self.rows += rows
-        self.size_bytes += len(lines)
 
     def _send_file(self) -> None:
         """Send what the file holds, and go on in the bucket."""
         from dagster_dataops.foundation.places.object_store import part_bytes
 
+        self._put_pending()
         size = part_bytes(self._expected, _LEAST_PART_BYTES)
         self._upload = upload = self._store.begin_upload(self.key, size)
         with storage(self._draft, "upload it"):
@@ -84,6 +87,7 @@ class UploadedDraft(JsonlWriter):
     def finish(self) -> JsonlDataset:
         if self._upload is None:
             return super().finish()
+        self._put_pending()
         self._upload.finish()
         self.uploaded, self._finished_ns = True, time.time_ns()
         return self._dataset()

@@ -60,7 +60,7 @@ class KeyedLines:
         at = index.find(digest, start, end)
         while (at - start) % _ENTRY_BYTES and at >= 0:  # the end of one entry and the next one
             at = index.find(digest, at + 1, end)
-        found = []
+        found: list[int] = []
         while at >= 0 and (not found or index.startswith(digest, at)):
             found += place_at(index, at + _DIGEST_BYTES)
             at += _ENTRY_BYTES
