@@ -66,7 +66,7 @@ def test_files_of_both_versions_can_contain_one_another(folder):
     [
         ("\nsplits: {train: {datasets: [{path: a, aux: {}}]}}", "version 1 has no such key"),
         ("\nsplits: {train: {blend: [{path: a}]}}", "version 1 has no such key"),
-        ("\nsplits: {train: {datasets: [{path: a, wieght: 1}]}}", "did you mean 'weight'"),
+        ("\nsplits: {train: {datasets: [{path: a, weights: 1}]}}", "did you mean 'weight'"),
         ("\nsplits: {train: {datasets: [{path: a, weight: 0}]}}", "above 0"),
         ("\nsplits: {train: {datasets: []}}", "empty list"),
         ("\nsplits: {train: {}}", "'datasets' is missing"),
