@@ -71,13 +71,13 @@ def _use_store(store: dict[str, Any], scratch: str) -> list[str]:
     from dagster_dataops.foundation.places.object_store import ObjectStore
 
     requests: list[str] = []
-    named = ObjectStore._named
+    named = ObjectStore.named
 
     def counted(self: ObjectStore, key: str, action: str) -> Any:
         requests.append(action)
         return named(self, key, action)
 
-    ObjectStore._named = counted  # type: ignore[method-assign]
+    ObjectStore.named = counted  # type: ignore[method-assign]
     config.data_process_scratch = scratch
     config.storage_options.update(store["options"])
     config.data_process_path = f"{store['url']}/{uuid4().hex}"

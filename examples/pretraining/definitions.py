@@ -15,6 +15,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from itertools import chain, islice
 from pathlib import Path
@@ -48,8 +49,9 @@ def distributions() -> Iterator[dict[str, str]]:
         description = str(found.metadata.get_payload() or "")
         yield {"kind": "description", "project": found.name, "text": description}
         for name in found.metadata.get_all("License-File") or ():
-            text = found.read_text(f"licenses/{name}") or found.read_text(name) or ""
-            yield {"kind": "licence", "project": found.name, "text": text}
+            with suppress(UnicodeDecodeError):  # some licences are in Latin-1
+                text = found.read_text(f"licenses/{name}") or found.read_text(name) or ""
+                yield {"kind": "licence", "project": found.name, "text": text}
 
 
 def standard_library() -> Iterator[dict[str, str]]:
