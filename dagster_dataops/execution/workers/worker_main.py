@@ -238,7 +238,10 @@ class _Worker:
             self._send(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
             return False
         self._report_done(time.monotonic() - self._loop.began)
-        return not self._memory.is_half_used  # else another worker takes its place
+        if self._memory.is_half_used:  # another worker takes its place
+            self._send(protocol.pack(Kind.LEAVING))
+            return False
+        return True
 
     def _report_done(self, seconds: float) -> None:
         self._send(protocol.pack(Kind.DONE, seconds))
