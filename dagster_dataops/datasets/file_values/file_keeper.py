@@ -29,6 +29,7 @@ FILES: Final = "files"  # the folder below the root of the results
 LOCK: Final = ".files.lock"  # in it; a node may have the name of the folder
 DRAFT_ENDING: Final = ".draft"
 _WRITERS: Final = 16  # syncs and uploads at the same time
+_MOST_KNOWN: Final = 10_000  # uploaded files that are not sent again
 _MOST_PENDING: Final = 64 << 20  # bytes that wait to be uploaded
 
 
@@ -56,6 +57,7 @@ class FileKeeper:
         self._written: set[Path] = set()  # not synced yet
         self._uploads: dict[str, bytes] = {}  # not uploaded yet, by key
         self._pending_bytes = 0  # of them
+        self._uploaded: set[str] = set()  # keys of the last ones
         self._is_used = False
         self._synced_folders: set[Path] = set()
 
@@ -113,6 +115,8 @@ class FileKeeper:
         if bucket is not None:
             with self._lock:
                 key = bucket.key_of(path)
+                if key in self._uploaded:
+                    return
                 self._pending_bytes += len(data) * (key not in self._uploads)
                 self._uploads[key] = data
                 full = self._pending_bytes >= _MOST_PENDING
@@ -161,6 +165,7 @@ class FileKeeper:
             try:
                 if uploads:
                     self._upload(uploads)
+                    self._uploaded = {*uploads, *(self._uploaded if self._knows_few else ())}
                 if written:
                     self._sync(written)
                 self._pending_bytes = 0
@@ -168,6 +173,10 @@ class FileKeeper:
                 self._written |= written
                 self._uploads = {**uploads, **self._uploads}
                 raise
+
+    @property
+    def _knows_few(self) -> bool:
+        return len(self._uploaded) < _MOST_KNOWN
 
     def _upload(self, uploads: Mapping[str, bytes]) -> None:
         bucket = self.root.bucket

@@ -19,10 +19,11 @@ class Slow:
 
     def __init__(self, refuses: bool = False) -> None:
         self.begun, self.may_go_on = threading.Event(), threading.Event()
-        self.refuses = refuses
+        self.refuses, self.requests = refuses, 0
         self.objects: dict[str, bytes] = {}
 
     def put(self, key: str, data: bytes) -> None:
+        self.requests += 1
         self.begun.set()
         assert self.may_go_on.wait(60)
         if self.refuses:
@@ -65,3 +66,16 @@ def test_a_store_that_refuses_files_stops_the_run_and_they_are_sent_again(tmp_pa
     keeper.sync()
 
     assert store.objects == {f"root/{reference['file']}": b"text"}
+
+
+def test_a_file_is_sent_once(tmp_path: Path) -> None:
+    store = Slow()
+    store.may_go_on.set()
+    keeper = keeper_of(store, tmp_path)
+    for _ in range(3):
+        keeper.keep(File(b"text"))
+        keeper.sync()
+        keeper.keep(File(b"more"))
+    keeper.sync()
+
+    assert len(store.objects) == store.requests == 2

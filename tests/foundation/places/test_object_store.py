@@ -372,7 +372,8 @@ def with_file(record):
 @pytest.mark.parametrize("mode", ["process", "thread"])
 def test_files_that_operators_make_need_no_other_rights_either(others, registry, mode):
     operator = registry("data.group", _concurrency_mode=mode, _max_workers=2)(with_file)()
-    files = {FileReference.of(record["file"]).read() for record in operator(RECORDS)}
+    names = {record["file"]["file"] for record in operator(RECORDS)}
+    files = {FileReference.of(name).read() for name in names}
     assert files == {f"text {n}".encode() for n in range(7)}
     assert others == []
 
