@@ -68,7 +68,7 @@ class FileReads:
                 self._logs.remove(log)
 
     def end_all(self) -> None:
-        """Add no further reads to any log: a forked process has logs that only its parent writes."""
+        """Add no further reads to any log: only its parent writes those of a forked process."""
         self._logs.clear()
 
 
