@@ -160,11 +160,11 @@ def _in_run(operator: Operator, attempt: NodeAttempt) -> Operator:
     """Return the operator as part of the run of an attempt."""
     folder = attempt.folder
     root = folder.root.at(attempt.context.root or folder.path)
-    use_root(root)
     for dataset in attempt.inputs:
         use_root_of(dataset.location)
+    use_root(root)  # the first one to be searched
     operator = in_run(with_present_files(operator), _link(attempt))
-    others = [one for one in roots() if one != root]
+    others = [one for one in roots() if one is not root]
     return keeping_files(operator, FileKeeper(root, others))
 
 

@@ -288,6 +288,8 @@ def test_settings_are_those_on_which_the_parts_agree() -> None:
     made = chain(act_(_concurrency_mode="thread", _max_workers=3), counted(_max_workers=3))
     assert made.__dataops__.resolved.concurrency_mode == "thread"
     assert made.__dataops__.resolved.max_workers == 3
+    with pytest.raises(OperatorOptionError, match=r"act 2, act 3\); give it to chain"):
+        chain(act_(_max_workers=2), act_(_max_workers=3))
     with pytest.raises(OperatorOptionError, match=r"act 2, counted 3\); give it to chain"):
         chain(act_(_max_workers=2), counted(_max_workers=3))
     given = chain(act_(_max_workers=2), counted(_max_workers=3), _max_workers=4)

@@ -28,6 +28,7 @@ FILES: Final = "files"  # the folder below the root of the results
 LOCK: Final = ".files.lock"  # in it; a node may have the name of the folder
 DRAFT_ENDING: Final = ".draft"
 _WRITERS: Final = 16  # syncs and uploads at the same time
+_MOST_KNOWN: Final = 10_000  # uploaded files that are not sent again
 _MOST_PENDING: Final = 64 << 20  # bytes that wait to be uploaded
 
 
@@ -54,6 +55,9 @@ class FileKeeper:
         self._lock = threading.Lock()
         self._written: set[Path] = set()  # not synced yet
         self._uploads: dict[str, bytes] = {}  # not uploaded yet, by key
+        self._pending_bytes = 0  # of them
+        self._uploaded: set[str] = set()  # keys of the last ones
+        self._is_used = False
         self._synced_folders: set[Path] = set()
 
     @override
@@ -99,19 +103,22 @@ class FileKeeper:
 
         digest = sha256(file.data).hexdigest()
         name = name_of_content(digest)
-        try:
+        with _refusals():
             self._store(name, file.data)
-        except StorageError as error:
-            raise FileNotStoredError(*error.args) from error
         size, kind = len(file.data), file.media_type
         return {"file": name, "size": size, "digest": f"sha256:{digest}", "media_type": kind}
 
     def _store(self, name: str, data: bytes) -> None:
         bucket, path = self.root.bucket, self.root.path / name
+        self._is_used = True
         if bucket is not None:
             with self._lock:
-                self._uploads[bucket.key_of(path)] = data
-                full = sum(map(len, self._uploads.values())) >= _MOST_PENDING
+                key = bucket.key_of(path)
+                if key in self._uploaded:
+                    return
+                self._pending_bytes += len(data) * (key not in self._uploads)
+                self._uploads[key] = data
+                full = self._pending_bytes >= _MOST_PENDING
             if full:
                 self.sync()
             return
@@ -144,32 +151,39 @@ class FileKeeper:
             os.close(descriptor)
 
     def sync(self) -> None:
-        """Make all files durable that were stored.
+        """Make all files durable that were stored, also those that another thread is syncing.
 
         Raises:
-            StorageError: Disk or store refuse.
+            FileNotStoredError: Disk or store refuse.
         """
-        if not self._written and not self._uploads:
+        if not self._is_used:
             return
-        with self._lock:
+        with self._lock, _refusals():
             written, self._written = self._written, set()
             uploads, self._uploads = self._uploads, {}
             try:
                 if uploads:
                     self._upload(uploads)
+                    self._uploaded = {*uploads, *(self._uploaded if self._knows_few else ())}
                 if written:
                     self._sync(written)
+                self._pending_bytes = 0
             except BaseException:
                 self._written |= written
                 self._uploads = {**uploads, **self._uploads}
                 raise
 
+    @property
+    def _knows_few(self) -> bool:
+        return len(self._uploaded) < _MOST_KNOWN
+
     def _upload(self, uploads: Mapping[str, bytes]) -> None:
-        assert self.root.bucket is not None  # noqa: S101 - else nothing is uploaded
+        bucket = self.root.bucket
+        assert bucket is not None  # noqa: S101 - else nothing is uploaded
         # Imported only if there is a bucket.
         from dagster_dataops.foundation.places.open_stores import writing
 
-        store = writing(self.root.bucket)
+        store = writing(bucket, bucket.key_of(self.root.path))
         _each(lambda item: store.put(*item), list(uploads.items()))
 
     def _sync(self, written: set[Path]) -> None:
@@ -218,6 +232,17 @@ def with_references(value: Any, keeper: FileKeeper | None) -> Any:
     if keeper.root.bucket is not None:  # the next part may read it
         keeper.sync()
     return reference
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise errors of the disk or the store in the block as those that end the run."""
+    try:
+        yield
+    except FileNotStoredError:
+        raise
+    except StorageError as error:
+        raise FileNotStoredError(*error.args) from error
 
 
 def _each(function: Any, values: list[Any]) -> None:

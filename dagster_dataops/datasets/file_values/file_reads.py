@@ -67,8 +67,13 @@ class FileReads:
             if log in self._logs:
                 self._logs.remove(log)
 
+    def end_all(self) -> None:
+        """Add no further reads to any log: only its parent writes those of a forked process."""
+        self._logs.clear()
+
 
 READS: Final = FileReads()
+os.register_at_fork(after_in_child=READS.end_all)
 
 
 class FileReadLog:

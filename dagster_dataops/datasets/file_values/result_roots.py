@@ -3,6 +3,8 @@
 A file is named by its content, so that any root with a file of that name has the right one.
 """
 
+import os
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -12,14 +14,19 @@ from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.root import Root
 
+_MOST: Final = 64  # roots; a process may use a new one for each run
 _LEVELS: Final = 8  # folders between a root and a result: a node, its group, a partition
 _USED: Final[dict[Path, Root]] = {}
+_USING: Final = threading.Lock()
 
 
 def use_root(root: Root) -> None:
     """Look for files below a root, before those that were used earlier."""
-    _USED.pop(root.path, None)
-    _USED[root.path] = root
+    with _USING:
+        _USED.pop(root.path, None)
+        _USED[root.path] = root
+        while len(_USED) > _MOST:
+            del _USED[next(iter(_USED))]  # used longest ago
 
 
 def use_root_of(result: Location) -> None:
@@ -28,12 +35,17 @@ def use_root_of(result: Location) -> None:
         *folders, _ = result.key.split("/")
         for depth in range(len(folders)):
             prefix = "/".join(folders[:depth])
-            root = Root(result.bucket.folder / prefix, result.bucket)
-            _USED.setdefault(root.path, root)
+            _use_also(Root(result.bucket.folder / prefix, result.bucket))
         return
-    for folder in list(Path(result).absolute().parents)[:_LEVELS]:
-        if (folder / FILES).is_dir():
-            _USED.setdefault(folder, Root(folder))
+    folder = os.path.abspath(result)  # noqa: PTH100 - each node does this
+    for _ in range(_LEVELS):
+        folder = os.path.dirname(folder)  # noqa: PTH120
+        if os.path.isdir(f"{folder}/{FILES}"):  # noqa: PTH112
+            _use_also(Root(Path(folder)))
+
+
+def _use_also(root: Root) -> None:
+    use_root(_USED.get(root.path, root))
 
 
 def use_roots_of(keeper: FileKeeper) -> None:

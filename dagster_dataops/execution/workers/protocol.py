@@ -61,6 +61,7 @@ class Kind(IntEnum):
         STOPPED: The operator stops the run: the reason.
         UNOPENED: The operator cannot be opened: the values of the `OperatorOpenError`.
         UNFIT: The operator has damaged the process, which ends: how.
+        LEAVING: The worker ends and begins none of the ranges that it still has.
     """
 
     READY = 0
@@ -76,6 +77,7 @@ class Kind(IntEnum):
     STOPPED = 10
     UNOPENED = 11
     UNFIT = 12
+    LEAVING = 13
 
 
 _RANGE: Final = struct.Struct("<QQBd")

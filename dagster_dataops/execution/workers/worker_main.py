@@ -93,10 +93,10 @@ class Assignment:
     gpus: str = ""
 
 
-def see_gpus(assignment: Assignment) -> None:
+def see_gpus(gpus: str) -> None:
     """Let this process see the GPUs of a run alone; before the operator is loaded."""
-    if assignment.gpus:
-        os.environ[VISIBLE] = assignment.gpus
+    if gpus:
+        os.environ[VISIBLE] = gpus
 
 
 def serve(
@@ -238,7 +238,10 @@ class _Worker:
             self._send(protocol.pack(Kind.FAILED, *failure._replace(error=None)[:-1]))
             return False
         self._report_done(time.monotonic() - self._loop.began)
-        return not self._memory.is_half_used  # else another worker takes its place
+        if self._memory.is_half_used:  # another worker takes its place
+            self._send(protocol.pack(Kind.LEAVING))
+            return False
+        return True
 
     def _report_done(self, seconds: float) -> None:
         self._send(protocol.pack(Kind.DONE, seconds))
@@ -343,14 +346,13 @@ def _serve_next(
         connection.send_bytes(protocol.pack(Kind.STALE))
         return False
     importlib.invalidate_caches()  # there may be new files
-    fields = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
-    assignment = Assignment(**fields)
-    see_gpus(assignment)
+    see_gpus(fields.get("gpus", ""))
     operator = _received(connection, payload)
     if operator is None:
         return False
     modules.take_note(began)
-    stopped = serve(connection, assignment, operator, termination)
+    fields = {**fields, "stamp": tuple(fields["stamp"]), "heartbeat": heartbeat}
+    stopped = serve(connection, Assignment(**fields), operator, termination)
     modules.take_note(began)  # modules that were imported during the run
     return stopped and surroundings() == before
 

@@ -184,7 +184,7 @@ class WorkerPool:
                 os.close(descriptor)
             end_with_parent(parent_pipe)
             termination = set_signals()
-            see_gpus(assignment)
+            see_gpus(assignment.gpus)
             serve(connection, assignment, self._operator, termination)
         except BaseException:  # noqa: BLE001 - nothing may reach the parent's code above us
             sys.excepthook(*sys.exc_info())

@@ -60,6 +60,7 @@ class WorkerProcess:
         gpus: Its `CUDA_VISIBLE_DEVICES`, if the workers divide the GPUs.
         overdue: The record for which it was terminated.
         unfit: Why it ends itself; empty if it does not.
+        leaving: Whether it ends, and begins none of its ranges.
         journaled_to: The byte up to which the first range is settled.
     """
 
@@ -108,6 +109,7 @@ class WorkerProcess:
         self.late = False
         self.overdue: Overdue | None = None
         self.unfit = ""
+        self.leaving = False
         self.journaled_to = 0
         self._busy_before = 0.0
 

@@ -190,7 +190,7 @@ class _Run:
 
     def _supply(self, worker: WorkerProcess) -> None:
         """Give a worker its next ranges. If it has died meanwhile, `_listen` notices."""
-        if self._ending or not worker.ready:
+        if self._ending or not worker.ready or worker.leaving:
             return
         depth = 1 if worker.late else self._scheduler.depth
         sharing = len(self._pool.workers)
@@ -246,7 +246,7 @@ class _Run:
             case Kind.STALE:
                 self._pool.discard(worker)
                 self._start_worker()
-            case Kind.FAILED | Kind.LAST_FAILED | Kind.UNFIT:
+            case Kind.FAILED | Kind.LAST_FAILED | Kind.UNFIT | Kind.LEAVING:
                 self._take_note(worker, message)
             case Kind.UNOPENED:
                 raise OperatorOpenError(*protocol.unpack(message))
@@ -254,8 +254,10 @@ class _Run:
                 self._raise_fault(message[0], *protocol.unpack(message))
 
     def _take_note(self, worker: WorkerProcess, message: bytes) -> None:
-        """Record the failure that ends the run, what failed last in a worker, or why it ends."""
-        if message[0] == Kind.UNFIT:
+        """Record the failure that ends the run, what failed last in a worker, or that it ends."""
+        if message[0] == Kind.LEAVING:
+            worker.leaving = True
+        elif message[0] == Kind.UNFIT:
             (worker.unfit,) = protocol.unpack(message)
         elif message[0] == Kind.FAILED:
             self._failed = self._failed or Failure(*protocol.unpack(message))
@@ -313,7 +315,7 @@ class _Run:
         untouched = list(worker.ranges)
         if not worker.ready:
             self._count_failed_start(worker)
-        elif untouched:
+        elif untouched and not worker.leaving:
             current = untouched.pop(0)
             self._work.finish(current.start, max(current.start, worker.journaled_to))
             if worker.overdue is not None and not self._work.batch_size:

@@ -307,10 +307,10 @@ def merged_settings(
     Raises:
         OperatorOptionError: Parts have different values, or a time limit, and the chain has none.
     """
-    wanted: dict[str, dict[str, Any]] = {}
+    wanted: dict[str, list[tuple[str, Any]]] = {}
     for part, settings in parts:
         for name, value in settings.given().items():
-            wanted.setdefault(name, {})[part] = value
+            wanted.setdefault(name, []).append((part, value))
     given = own.given()
     agreed = {
         name: _agreed(chain, name, values) for name, values in wanted.items() if name not in given
@@ -319,7 +319,7 @@ def merged_settings(
     return ExecutionSettings(**{**found, **given})
 
 
-def _agreed(chain: str, setting: str, wanted: Mapping[str, Any]) -> Any:
+def _agreed(chain: str, setting: str, wanted: Sequence[tuple[str, Any]]) -> Any:
     """Return the one value that parts have for a setting; ``None`` if it does not apply to parts.
 
     Raises:
@@ -327,8 +327,8 @@ def _agreed(chain: str, setting: str, wanted: Mapping[str, Any]) -> Any:
     """
     if setting == "save_data":
         return None
-    values = list(wanted.values())
-    shown = ", ".join(f"{part} {value!r}" for part, value in wanted.items())
+    values = [value for _, value in wanted]
+    shown = ", ".join(f"{part} {value!r}" for part, value in wanted)
     if setting == "timeout" and any(values):
         reason = (
             f"is set for a call of a part ({shown}), and a chain has one limit for the calls of "

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from dagster_dataops.data import data_register
+from dagster_dataops.execution.workers.scheduler import Scheduler
 from tests.execution.helpers import error_rows, node, run, run_over, write_input
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit is that of Linux")
@@ -36,6 +37,8 @@ def needing(record: dict[str, Any]) -> dict[str, Any]:
             _in_c()
         case "leak":
             _kept.append(bytearray(8 << 20))
+        case "most":
+            _kept.append(bytearray(120 << 20))
         case "some":
             bytearray(70 << 20)
         case "limit":
@@ -75,6 +78,19 @@ def test_records_do_not_fail_for_what_others_have_left_in_memory(tmp_path: Path)
     report = over(tmp_path, deeds)
 
     assert [record["n"] for record in report.dataset] == list(range(60))
+
+
+def test_a_worker_that_ends_for_its_memory_is_no_death_in_the_range_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaths: list[object] = []
+    monkeypatch.setattr(Scheduler, "give_back_after_death", lambda *order: deaths.append(order))
+
+    report = over(tmp_path, [("most" if n % 400 == 0 else "little") for n in range(1200)])
+
+    assert deaths == []
+    assert error_rows(node(tmp_path)) == []
+    assert report.manifest.rows_out == 1200
 
 
 def test_a_worker_has_its_own_limit_again_in_the_next_run(tmp_path: Path) -> None:

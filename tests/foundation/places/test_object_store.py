@@ -16,6 +16,7 @@ from obstore.store import LocalStore
 from dagster_dataops import JsonlDataset, config, load_result, pipeline
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ConfigurationError, InputError, StorageError, StoreRefusedError
+from dagster_dataops.files import File, FileReference
 from dagster_dataops.foundation.places import object_store
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
@@ -340,22 +341,40 @@ def through(address, monkeypatch, tmp_path):
     return begun
 
 
-def test_all_requests_of_a_run_are_below_the_prefix_of_the_root(through, registry, tmp_path):
-    below = f"{tmp_path.name}/root/"
-    others = []
+@pytest.fixture
+def others(through, tmp_path):
+    """Return a list of the requests for keys that are not below the root; they are refused."""
+    below, found = f"{tmp_path.name}/root/", []
 
     def fails(method: str, path: str) -> str:
         parts = urlsplit(path)
         keys = [parts.path.removeprefix("/results").removeprefix("/")]
         keys += parse_qs(parts.query).get("prefix", [])
         if not any(key.startswith(below) for key in keys) and "delete" not in parts.query:
-            others.append((method, path))
+            found.append((method, path))
             return "403"
         return ""
 
     with through(fails):
-        assert len(registry("data.group", _concurrency_mode="single")(double)()(RECORDS)) == 444
-        assert len(load_result(config.results_root() / "double").read()) == 444
+        yield found
+
+
+def test_all_requests_of_a_run_are_below_the_prefix_of_the_root(others, registry):
+    assert len(registry("data.group", _concurrency_mode="single")(double)()(RECORDS)) == 444
+    assert len(load_result(config.results_root() / "double").read()) == 444
+    assert others == []
+
+
+def with_file(record):
+    return {"file": File(f"text {record['n'] % 7}".encode())}
+
+
+@pytest.mark.parametrize("mode", ["process", "thread"])
+def test_files_that_operators_make_need_no_other_rights_either(others, registry, mode):
+    operator = registry("data.group", _concurrency_mode=mode, _max_workers=2)(with_file)()
+    names = {record["file"]["file"] for record in operator(RECORDS)}
+    files = {FileReference.of(name).read() for name in names}
+    assert files == {f"text {n}".encode() for n in range(7)}
     assert others == []
 
 
