@@ -6,7 +6,7 @@ import pytest
 
 from dagster_dataops import FileReference, config, data_register, pipeline
 from dagster_dataops.errors import FileError
-from dagster_dataops.readers import read_files
+from tests.execution.helpers import second_thread
 from tests.object_stores import SECRETS, s3_server, writing
 
 OPTIONS = {
@@ -51,10 +51,10 @@ def options(tmp_path, monkeypatch):
 def test_references_are_read_with_the_options_of_the_root(options, tmp_path, mode):
     records = [{"file": f"s3://results/scans/{n}.txt"} for n in (1, 2)]
     with pipeline("p") as ppl:
-        ppl.count = count_bytes(_concurrency_mode=mode, _fresh_workers=mode == "process")
-    assert [row["bytes"] for row in ppl(records)] == [14, 14]
-    [known] = read_files([records[0]["file"]], content="reference")
-    reference = FileReference.of(known["file"])
+        ppl.count = count_bytes(_concurrency_mode=mode)
+    with second_thread(True):  # no forks
+        assert [row["bytes"] for row in ppl(records)] == [14, 14]
+    reference = FileReference.of(records[0]["file"]).with_facts()
     assert (reference.version is not None, reference.size) == (True, 14)
     with reference.open() as file:
         assert file.read(4) == b"page"

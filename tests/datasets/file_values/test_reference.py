@@ -207,10 +207,12 @@ def test_a_shard_that_is_replaced_or_cut_off_while_it_is_open_is_an_error(folder
         FileReference("shard.tar#1.png").open(),
     ):
         os.utime(folder / "shard.tar")
-    with pytest.raises(FileError, match="is cut off"):
-        with FileReference("shard.tar#1.png").open() as file:
-            os.truncate(folder / "shard.tar", 600)
-            file.read()
+    with (
+        pytest.raises(FileError, match="is cut off"),
+        FileReference("shard.tar#1.png").open() as file,
+    ):
+        os.truncate(folder / "shard.tar", 600)
+        file.read()
 
 
 def test_a_file_over_the_limit_is_not_read():
