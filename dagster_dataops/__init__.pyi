@@ -196,10 +196,10 @@ from dagster_dataops.training.cooking.cookers import cooker as cooker
 from dagster_dataops.training.cooking.cookers import SkipSample as SkipSample
 from dagster_dataops.training.cooking.samples import basic_sample_keys as basic_sample_keys
 from dagster_dataops.training.cooking.samples import edataclass as edataclass
-from dagster_dataops.training.cooking.file_references import (
+from dagster_dataops.training.filestores.file_references import (
     with_file_contents as with_file_contents,
 )
-from dagster_dataops.training.cooking.file_references import (
+from dagster_dataops.training.filestores.file_references import (
     with_file_references as with_file_references,
 )
 from dagster_dataops.training.cooking.samples import Sample as Sample

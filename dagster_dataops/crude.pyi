@@ -25,12 +25,6 @@ from dagster_dataops.training.cooking.cookers import SkipSample as SkipSample
 from dagster_dataops.training.cooking.cookers import cooker as cooker
 from dagster_dataops.training.cooking.crude_streams import crude as crude
 from dagster_dataops.training.cooking.crude_streams import read_tar as read_tar
-from dagster_dataops.training.cooking.file_references import (
-    with_file_contents as with_file_contents,
-)
-from dagster_dataops.training.cooking.file_references import (
-    with_file_references as with_file_references,
-)
 from dagster_dataops.training.cooking.metadataset.metadataset_leaves import (
     MetadatasetLeaf as MetadatasetLeaf,
 )
@@ -71,6 +65,12 @@ from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool as
 from dagster_dataops.training.filestores.cache_pool import NoCachePool as NoCachePool
 from dagster_dataops.training.filestores.energon.energon_preparation import (
     prepare_energon as prepare_energon,
+)
+from dagster_dataops.training.filestores.file_references import (
+    with_file_contents as with_file_contents,
+)
+from dagster_dataops.training.filestores.file_references import (
+    with_file_references as with_file_references,
 )
 from dagster_dataops.training.filestores.lazy_files import Lazy as Lazy
 from dagster_dataops.training.filestores.source_info import SourceInfo as SourceInfo

@@ -111,11 +111,11 @@ def test_the_tables_of_settings_are_complete() -> None:
 
 def test_the_reference_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     text = (DOCS / "reference/configuration.md").read_text()
-    listed = re.findall(r"^\| `python -m dagster_dataops (\w+)", text, re.MULTILINE)
+    listed = re.findall(r"^\| `python -m dagster_dataops ([\w-]+)", text, re.MULTILINE)
     with pytest.raises(SystemExit):
         main(["--help"])
 
-    (commands,) = set(re.findall(r"{([\w,]+)}", capsys.readouterr().out))
+    (commands,) = set(re.findall(r"{([\w,-]+)}", capsys.readouterr().out))
     assert sorted(listed) == sorted(commands.split(","))
 
 

@@ -14,7 +14,6 @@ from dagster_dataops.assets.inputs.path_pattern import PathPattern, SourceFile
 from dagster_dataops.assets.inputs.source_files import exists, source_file
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext
-from dagster_dataops.checkpoints.folder.check_outcomes import CheckOutcome, note_outcomes
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, load_result, published
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import StorageError
@@ -119,6 +118,8 @@ def _note(
     folder: NodeFolder, manifest: Manifest, found: Iterable[tuple[DeclaredCheck, Finding]]
 ) -> None:
     """Keep the outcomes beside the result, for the card of a dataset that is made of it."""
+    from dagster_dataops.checkpoints.folder.check_outcomes import CheckOutcome, note_outcomes
+
     if folder.bucket is not None:
         return
     outcomes = {

@@ -12,7 +12,7 @@ on are written twice.
 
 Every format has this envelope, and the kinds `FrameKind.ATTEMPT` and `FrameKind.COPY`. An attempt
 names the format of the frames that follow it. If another kind of frame, or the content of one,
-changes, raise `NUMBER`, and keep the reader of the format before in `formats`.
+changes, raise `NUMBER`, and keep the reader of the format before in `READERS` of `journal_reader`.
 """
 
 import struct

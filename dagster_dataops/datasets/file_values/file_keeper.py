@@ -22,7 +22,6 @@ from dagster_dataops.datasets.file_values.file import File
 from dagster_dataops.errors import FileNotStoredError, StorageError
 from dagster_dataops.foundation.concurrency.file_lock import shared
 from dagster_dataops.foundation.places.bucket import StoreBucket
-from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.root import Root
 
 FILES: Final = "files"  # the folder below the root of the results
@@ -167,6 +166,9 @@ class FileKeeper:
 
     def _upload(self, uploads: Mapping[str, bytes]) -> None:
         assert self.root.bucket is not None  # noqa: S101 - else nothing is uploaded
+        # Imported only if there is a bucket.
+        from dagster_dataops.foundation.places.open_stores import writing
+
         store = writing(self.root.bucket)
         _each(lambda item: store.put(*item), list(uploads.items()))
 

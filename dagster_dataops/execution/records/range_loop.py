@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.execution.records.calls import Calls
-from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
+from dagster_dataops.foundation.concurrency.fork_safety import ForkGuard
 from dagster_dataops.foundation.places.range_source import Readable, expect
 
 Write: TypeAlias = Callable[[FinishedSpan], None]

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar
 
 from dagster_dataops.execution.records.record_failures import Failure
-from dagster_dataops.execution.workers.memory_limit import MemoryLimit
 from dagster_dataops.execution.workers.process_environment import limits
+from dagster_dataops.foundation.concurrency.memory_limit import MemoryLimit
 
 P = ParamSpec("P")
 T = TypeVar("T")

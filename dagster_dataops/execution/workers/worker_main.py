@@ -36,7 +36,6 @@ from dagster_dataops.execution.workers import protocol
 from dagster_dataops.execution.workers.fitness import Fitness, UnfitError
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
 from dagster_dataops.execution.workers.loaded_modules import LoadedModules
-from dagster_dataops.execution.workers.memory_limit import MemoryLimit
 from dagster_dataops.execution.workers.parent_death import end_with_parent
 from dagster_dataops.execution.workers.process_environment import surroundings
 from dagster_dataops.execution.workers.protocol import STOP, Kind, Mode, Range
@@ -53,6 +52,7 @@ from dagster_dataops.execution.workers.standard_streams import (
 )
 from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.foundation.concurrency.gpus import VISIBLE
+from dagster_dataops.foundation.concurrency.memory_limit import MemoryLimit
 from dagster_dataops.foundation.places.bucket import location_of
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable, close_readable, state_of

@@ -19,13 +19,13 @@ from dagster_dataops.datasets.lines import Line, iterate_lines
 from dagster_dataops.errors import RunStoppedError, RunWaitingError
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.records.breaker import Breaker
-from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.retries import PauseEnded
 from dagster_dataops.execution.records.span_draft import Finished, span_of
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.timeouts.record_timeout import TooManyStuckError
 from dagster_dataops.execution.work_list import WorkList
+from dagster_dataops.foundation.concurrency.fork_safety import ForkGuard
 from dagster_dataops.foundation.concurrency.waitable_thread import WaitableThread
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import close_readable

@@ -1,11 +1,16 @@
-"""Check whether this process can fork without a child blocked by a lock of another thread."""
+"""Whether this process can fork safely, and `ForkGuard`, which ends forked copies."""
 
+import os
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+_RETURNED: Final = (
+    "dagster-dataops: a process forked by an operator returned from the operator's call; it is "
+    "ended now. End forked processes with os._exit().\n"
+)
 _TASKS: Final = Path("/proc/self/task")
 _waiting: Final[list[Callable[[], set[int]]]] = []
 
@@ -28,3 +33,24 @@ def may_fork() -> bool:
     except OSError:
         return False
     return threads <= {threading.get_native_id()}.union(*(one() for one in _waiting))
+
+
+class ForkGuard:
+    """Ends a forked copy of the process that creates it.
+
+    An operator may fork. A copy that returns from the operator's call would continue the run, and
+    journal every record a second time. Check for a copy each time control returns from the
+    operator, before any lock is taken: another thread may have held that lock when the copy was
+    made.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+
+    def check(self) -> None:
+        """End this process at once if it is a copy."""
+        if os.getpid() != self._pid:
+            try:
+                os.write(2, _RETURNED.encode())
+            finally:
+                os._exit(1)

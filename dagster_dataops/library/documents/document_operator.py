@@ -7,8 +7,8 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import DataOpsError, FileError, UnfitRecordError
 from dagster_dataops.files import FileReference
 from dagster_dataops.foundation.hashing.operational import Operational
-from dagster_dataops.library.documents.document import Limits
-from dagster_dataops.library.documents.document_opening import Documents, OpenDocument
+from dagster_dataops.library.documents.formats.document import Limits
+from dagster_dataops.library.documents.formats.document_opening import Documents, OpenDocument
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.definition.operator import Operator

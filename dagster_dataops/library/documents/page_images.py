@@ -3,7 +3,6 @@
 from typing import Any
 
 from dagster_dataops.files import File
-from dagster_dataops.library.documents.document_opening import OpenDocument
 from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
     documents,
@@ -11,6 +10,7 @@ from dagster_dataops.library.documents.document_operator import (
     pages_of,
     readable,
 )
+from dagster_dataops.library.documents.formats.document_opening import OpenDocument
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record

@@ -5,12 +5,12 @@ from typing import Any
 from typing_extensions import override
 
 from dagster_dataops.errors import FileError
-from dagster_dataops.library.documents.document_opening import OpenDocument
 from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
     documents,
     readable,
 )
+from dagster_dataops.library.documents.formats.document_opening import OpenDocument
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record

@@ -16,12 +16,12 @@ from dagster_dataops.library.documents.backends import (
     DocumentReader,
     Reader,
 )
-from dagster_dataops.library.documents.document import Document
 from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
     documents,
     pages_of,
 )
+from dagster_dataops.library.documents.formats.document import Document
 from dagster_dataops.operators.outcomes.record_context import OperatorContext
 from dagster_dataops.records import Record
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar,
 from typing_extensions import override
 
 from dagster_dataops.datasets.exporters.endings import check_output, names_file
-from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.errors import (
     ConfigurationError,
     DefinitionError,
@@ -61,6 +60,8 @@ from dagster_dataops.operators.secrets.secret_options import holds_secret, secre
 
 if TYPE_CHECKING:
     import os
+
+    from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 
 _T = TypeVar("_T")
 
@@ -430,7 +431,7 @@ def begun(operator: Operator, started: str) -> None:
         _changed(operator, link=link._replace(facts=facts))
 
 
-def keeping_files(operator: Operator, keeper: FileKeeper | None) -> Operator:
+def keeping_files(operator: Operator, keeper: "FileKeeper | None") -> Operator:
     """Return the operator as part of a run that stores the files that it makes.
 
     Its options are digested once for all runs: a function among them may change what it holds.

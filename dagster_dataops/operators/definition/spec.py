@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dagster_dataops.datasets.artefact import path_form
-from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.foundation.hashing.code import CodeFacts, code_facts
 from dagster_dataops.foundation.hashing.exact_forms import EntryRules, ExactForms
 from dagster_dataops.foundation.hashing.operational import Operational, is_annotated_operational
@@ -36,6 +35,9 @@ from dagster_dataops.operators.secrets.endpoint_credentials import (
 )
 from dagster_dataops.operators.secrets.secret_options import is_hidden, secrets_of
 from dagster_dataops.operators.secrets.secret_texts import Secrets
+
+if TYPE_CHECKING:
+    from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 
 _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 
@@ -197,7 +199,7 @@ class Invocation:
     server: str = ""
     adopts: bool = False
     files: Mapping[str, str] = field(default_factory=dict)
-    keeper: FileKeeper | None = None
+    keeper: "FileKeeper | None" = None
 
     @cached_property
     def artefacts(self) -> tuple[str, ...]:

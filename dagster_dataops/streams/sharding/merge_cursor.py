@@ -16,9 +16,9 @@ from dagster_dataops.streams.sharding.feeds import Feed, FeedCursor, SentElement
 from dagster_dataops.streams.sharding.shard_pool import Limits, ShardPool
 from dagster_dataops.streams.sharding.tasks import (
     ItemFailure,
-    Outcome,
     StreamJob,
     Task,
+    TaskResult,
     dumps,
     loads,
 )
@@ -122,11 +122,11 @@ class MergeCursor(Cursor):
         pool = ShardPool(job, self._stage.limits, start, source)
         try:
             for task in pool.tasks():
-                outcome = task.outcome or self._killed(task)
-                yield from self._outcome_items(outcome)
-                if outcome.ended:
+                result = task.result or self._killed(task)
+                yield from self._result_items(result)
+                if result.ended:
                     return
-                pool.anchor = (outcome.end_state, task.first + task.count)
+                pool.anchor = (result.end_state, task.first + task.count)
                 if source is not None:
                     source.forget(task.first, task.count)
             if source is not None:
@@ -146,30 +146,30 @@ class MergeCursor(Cursor):
             self._feed.held = held
 
     def _encoded_at(self, number: int) -> bytes:
-        """Return the state at the end of all elements, if none follows the last outcome."""
+        """Return the state at the end of all elements, if none follows the last result."""
         self._convert()
         self._feed.number = number
         if self._elements is not None:
             self._elements.number += self._feed.before.numbers_after
         return self._encoded()
 
-    def _outcome_items(self, outcome: Outcome) -> Iterator[Any]:
-        failures = iter(outcome.failures)
+    def _result_items(self, result: TaskResult) -> Iterator[Any]:
+        failures = iter(result.failures)
         failure = next(failures, None)
-        for at, item in enumerate(outcome.items):
+        for at, item in enumerate(result.items):
             while failure is not None and failure.at <= at:
                 self._settle(failure)
                 failure = next(failures, None)
-            self._latest, self._at = outcome.states, at
+            self._latest, self._at = result.states, at
             yield item
         while failure is not None:
             self._settle(failure)
             failure = next(failures, None)
-        for number in outcome.passed:
+        for number in result.passed:
             self._counters[number].end(None)
-        if outcome.error is not None:
-            raise outcome.error
-        self._latest, self._at = outcome.end_state, None
+        if result.error is not None:
+            raise result.error
+        self._latest, self._at = result.end_state, None
 
     def _settle(self, failure: ItemFailure) -> None:
         counter = self._counters[failure.counter]
@@ -180,8 +180,8 @@ class MergeCursor(Cursor):
         before = counter.before if failure.in_a_row is None else failure.in_a_row and FAILED
         counter.end(counter.settle(failure.item, failure.error, before))
 
-    def _killed(self, task: Task) -> Outcome:
-        """Handle an element that killed workers; return its outcome, without items."""
+    def _killed(self, task: Task) -> TaskResult:
+        """Handle an element that killed workers; return its result, without items."""
         self._convert()
         feed = self._feed
         if task.payload is not None:
@@ -207,7 +207,7 @@ class MergeCursor(Cursor):
             feed.held = after
         else:
             feed.number, feed.held = after, feed.places[after]
-        return Outcome([], b"", [], self._encoded(), ended=item is _END)
+        return TaskResult([], b"", [], self._encoded(), ended=item is _END)
 
     def _run_name(self) -> str:
         return " > ".join(one.counter.stage for one in reversed(self._run)) or "workers"

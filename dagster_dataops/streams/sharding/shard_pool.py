@@ -13,7 +13,7 @@ from dagster_dataops.foundation.concurrency.fork_safety import may_fork
 from dagster_dataops.streams.sharding.feeds import SentElements
 from dagster_dataops.streams.sharding.shard_process import ShardProcess, check_sendable
 from dagster_dataops.streams.sharding.shard_worker import READY
-from dagster_dataops.streams.sharding.tasks import Outcome, Start, StreamJob, Task, loads
+from dagster_dataops.streams.sharding.tasks import Start, StreamJob, Task, TaskResult, loads
 
 _MOST_ELEMENTS: Final = 64  # of one task
 _TASK_SECONDS: Final = 0.05  # the time that a task should take
@@ -150,7 +150,7 @@ class ShardPool:
         if not self._tasks:
             return False
         task = self._tasks[0]
-        return task.outcome is not None or task.exit_code is not None
+        return task.result is not None or task.exit_code is not None
 
     def _has_room(self) -> bool:
         """Return whether another task may be added.
@@ -195,14 +195,14 @@ class ShardPool:
             worker.ready, self._failed_starts = True, 0
             return True
         task = worker.tasks.popleft()
-        outcome = task.outcome = loads(data)
-        self._adapt(task, outcome)
+        result = task.result = loads(data)
+        self._adapt(task, result)
         return True
 
-    def _adapt(self, task: Task, outcome: Outcome) -> None:
-        if outcome.ended or outcome.error is not None:
+    def _adapt(self, task: Task, result: TaskResult) -> None:
+        if result.ended or result.error is not None:
             self._ended = True
-        each = max(outcome.seconds, 1e-9) / max(1, task.count)
+        each = max(result.seconds, 1e-9) / max(1, task.count)
         fitting = int(_TASK_SECONDS / each)
         self._size = max(1, min(fitting, _GROWTH * task.count, _MOST_ELEMENTS))
         self._is_measured = True

@@ -23,11 +23,11 @@ from dagster_dataops.streams.core.stage import ReadContext, State
 from dagster_dataops.streams.sharding.feeds import PartFeed, run_cursors
 from dagster_dataops.streams.sharding.tasks import (
     ItemFailure,
-    Outcome,
     Start,
     StreamJob,
+    TaskResult,
     dumps,
-    encode_outcome,
+    encode_result,
     loads,
 )
 
@@ -77,8 +77,8 @@ class _Chain:
         if self._elements is not None:
             self._first_number = self._elements.number - at * self._elements.step
 
-    def process(self, first: int, payload: Any) -> Outcome:
-        """Return the outcome of a task. An error is part of it."""
+    def process(self, first: int, payload: Any) -> TaskResult:
+        """Return the result of a task. An error is part of it."""
         began = time.perf_counter()
         items: list[Any] = []
         states: list[State] = []
@@ -96,7 +96,7 @@ class _Chain:
                 note(state())
         except BaseException as found:  # noqa: BLE001 - raised again in the reading process
             error = found
-        return Outcome(
+        return TaskResult(
             items,
             dumps(states),
             self._failures.found,
@@ -143,10 +143,10 @@ def _process_all(start: Start, received: "SimpleQueue[bytes]", results: Connecti
         first, payload = loads(received.get())
         try:
             chain = chain or _Chain(start)
-            outcome = chain.process(first, payload)
+            result = chain.process(first, payload)
         except BaseException as error:  # noqa: BLE001 - raised again in the reading process
-            outcome = Outcome([], b"", [], start.state, error=error)
-        results.send_bytes(encode_outcome(outcome))
+            result = TaskResult([], b"", [], start.state, error=error)
+        results.send_bytes(encode_result(result))
 
 
 def main(requests: int, results: int) -> None:

@@ -19,7 +19,7 @@ class ItemFailure(NamedTuple):
     """A failed item.
 
     Attributes:
-        at: The number of items of the outcome before it.
+        at: The number of items of the result before it.
         counter: The number of the stage's counter.
         failed: The value of that counter after it, in the worker.
         in_a_row: Whether the stage failed on the item before it, too; ``None`` if that was not an
@@ -69,7 +69,7 @@ class Start(NamedTuple):
 
 
 @dataclass
-class Outcome:
+class TaskResult:
     """The results of some elements.
 
     Attributes:
@@ -102,7 +102,7 @@ class Task:
         count: The number of elements.
         payload: The elements; ``None`` where workers read them.
         deaths: The number of workers that died on these elements.
-        outcome: The outcome, once it is there.
+        result: The result, once it is there.
         exit_code: The exit code of the last worker that died, if no other one is tried.
     """
 
@@ -110,7 +110,7 @@ class Task:
     count: int
     payload: list[Any] | None = None
     deaths: int = 0
-    outcome: Outcome | None = None
+    result: TaskResult | None = None
     exit_code: int | None = None
 
     def split(self) -> "list[Task]":
@@ -139,22 +139,22 @@ def loads(data: bytes) -> Any:
     return pickle.loads(data)  # noqa: S301 - bytes of a process of this stream
 
 
-def encode_outcome(outcome: Outcome) -> bytes:
-    """Return an outcome as bytes. An item that cannot be sent becomes an error at its place."""
-    outcome.error = outcome.error and sendable_error(outcome.error)
-    outcome.failures = [one._replace(error=sendable_error(one.error)) for one in outcome.failures]
+def encode_result(result: TaskResult) -> bytes:
+    """Return a result as bytes. An item that cannot be sent becomes an error at its place."""
+    result.error = result.error and sendable_error(result.error)
+    result.failures = [one._replace(error=sendable_error(one.error)) for one in result.failures]
     try:
-        return dumps(outcome)
+        return dumps(result)
     except Exception:  # noqa: BLE001 - objects raise anything here
-        return dumps(_sendable(outcome))
+        return dumps(_sendable(result))
 
 
-def _sendable(outcome: Outcome) -> Outcome:
+def _sendable(result: TaskResult) -> TaskResult:
     failures = [
         one if _fault(one.item) is None else one._replace(item=repr(one.item))
-        for one in outcome.failures
+        for one in result.failures
     ]
-    for at, item in enumerate(outcome.items):
+    for at, item in enumerate(result.items):
         fault = _fault(item)
         if fault is not None:
             error = DataPipelineError(
@@ -162,8 +162,8 @@ def _sendable(outcome: Outcome) -> Outcome:
                 f"{fault}. Make it of plain values, or after workers()"
             )
             kept = [one for one in failures if one.at <= at]
-            return replace(outcome, items=outcome.items[:at], failures=kept, error=error)
-    return replace(outcome, failures=failures)
+            return replace(result, items=result.items[:at], failures=kept, error=error)
+    return replace(result, failures=failures)
 
 
 def _fault(value: object) -> str | None:

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from dagster_dataops import To, data, data_register
-from dagster_dataops.execution.records.fork_guard import ForkGuard
 from dagster_dataops.execution.records.span_draft import SpanDraft, span_of
+from dagster_dataops.foundation.concurrency.fork_safety import ForkGuard
 from tests.execution.engine import Failure, Finished, calling_once
 from tests.faults.crashing import in_child
 from tests.journals import Line

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 from typing_extensions import override
 
 from dagster_dataops.files import File
-from dagster_dataops.library.documents.document import (
+from dagster_dataops.library.documents.formats.document import (
     Document,
     Limits,
     Size,
@@ -17,9 +17,9 @@ from dagster_dataops.library.documents.document import (
     damaged,
     described,
 )
-from dagster_dataops.library.documents.office_blocks import Block, markdown_of, text_of
-from dagster_dataops.library.documents.word_styles import ParagraphForms, W
-from dagster_dataops.library.documents.word_texts import (
+from dagster_dataops.library.documents.formats.office_blocks import Block, markdown_of, text_of
+from dagster_dataops.library.documents.formats.word_styles import ParagraphForms, W
+from dagster_dataops.library.documents.formats.word_texts import (
     CHARACTERS,
     LEFT_OUT,
     MATH_TEXT,
@@ -27,7 +27,7 @@ from dagster_dataops.library.documents.word_texts import (
     emphasis_of,
     plain_text,
 )
-from dagster_dataops.library.documents.zipped_parts import Relation, ZippedParts
+from dagster_dataops.library.documents.formats.zipped_parts import Relation, ZippedParts
 
 _R: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _COMPATIBLE: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"

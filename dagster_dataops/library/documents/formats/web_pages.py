@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File, type_of_content
-from dagster_dataops.library.documents.document import (
+from dagster_dataops.library.documents.formats.document import (
     Document,
     Limits,
     Table,

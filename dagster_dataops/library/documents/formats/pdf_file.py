@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File
-from dagster_dataops.library.documents.document import (
+from dagster_dataops.library.documents.formats.document import (
     Document,
     Limits,
     Size,
@@ -22,7 +22,7 @@ from dagster_dataops.library.documents.document import (
     described,
     encrypted,
 )
-from dagster_dataops.library.documents.pdf_lines import markdown_of_lines, text_lines
+from dagster_dataops.library.documents.formats.pdf_lines import markdown_of_lines, text_lines
 from dagster_dataops.library.option_values import needs_extra
 
 _END_BYTES: Final = 64 << 10  # at the end of a file, where its end mark must be

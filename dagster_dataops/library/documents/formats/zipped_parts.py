@@ -13,7 +13,7 @@ from zipfile import BadZipFile, LargeZipFile, ZipFile
 from typing_extensions import override
 
 from dagster_dataops.errors import FileError
-from dagster_dataops.library.documents.document import Limits, damaged, encrypted
+from dagster_dataops.library.documents.formats.document import Limits, damaged, encrypted
 
 _ENCRYPTED: Final = 1  # a flag of a part
 _RELATION: Final = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"

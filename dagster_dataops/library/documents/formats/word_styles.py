@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 
-from dagster_dataops.library.documents.zipped_parts import Relation, ZippedParts
+from dagster_dataops.library.documents.formats.zipped_parts import Relation, ZippedParts
 
 W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _LEVELS: Final = 9  # of headings

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from dagster_dataops.library.documents.document import Table
+from dagster_dataops.library.documents.formats.document import Table
 
 _DEEPEST: Final = 6  # level of a heading in Markdown
 _BREAKS: Final = re.compile(r"\s*\n\s*")

@@ -3,7 +3,7 @@
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from dagster_dataops.library.documents.word_styles import W
+from dagster_dataops.library.documents.formats.word_styles import W
 
 MATH_TEXT: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 LEFT_OUT: Final = frozenset(

@@ -10,11 +10,11 @@ from zipfile import BadZipFile, ZipFile
 
 from dagster_dataops.errors import DataOpsError, FileChangedError, FileError
 from dagster_dataops.files import FileReference, same_type, type_of_content, type_of_name
-from dagster_dataops.library.documents.book_file import BookFile
-from dagster_dataops.library.documents.document import Document, Limits, encrypted
-from dagster_dataops.library.documents.slides_file import SlidesFile
-from dagster_dataops.library.documents.web_pages import WebPage
-from dagster_dataops.library.documents.word_file import WordFile
+from dagster_dataops.library.documents.formats.book_file import BookFile
+from dagster_dataops.library.documents.formats.document import Document, Limits, encrypted
+from dagster_dataops.library.documents.formats.slides_file import SlidesFile
+from dagster_dataops.library.documents.formats.web_pages import WebPage
+from dagster_dataops.library.documents.formats.word_file import WordFile
 
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument."
 _PDF: Final = "application/pdf"
@@ -119,7 +119,7 @@ def opened_document(
     """
     kind = media_type_of(path, reference)
     if kind == _PDF:
-        from dagster_dataops.library.documents.pdf_file import PdfFile
+        from dagster_dataops.library.documents.formats.pdf_file import PdfFile
 
         return PdfFile(path, reference.file, password, limits)
     format_ = next(one for known, one in _FORMATS.items() if same_type(known, kind))

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 from typing_extensions import override
 
 from dagster_dataops.files import File
-from dagster_dataops.library.documents.document import (
+from dagster_dataops.library.documents.formats.document import (
     Document,
     Limits,
     Size,
@@ -16,9 +16,9 @@ from dagster_dataops.library.documents.document import (
     checked_page,
     damaged,
 )
-from dagster_dataops.library.documents.office_blocks import Block, markdown_of, text_of
-from dagster_dataops.library.documents.word_file import described_by
-from dagster_dataops.library.documents.zipped_parts import ZippedParts
+from dagster_dataops.library.documents.formats.office_blocks import Block, markdown_of, text_of
+from dagster_dataops.library.documents.formats.word_file import described_by
+from dagster_dataops.library.documents.formats.zipped_parts import ZippedParts
 
 _P: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _A: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 from typing_extensions import override
 
 from dagster_dataops.files import File
-from dagster_dataops.library.documents.document import (
+from dagster_dataops.library.documents.formats.document import (
     Document,
     Limits,
     Table,
@@ -18,8 +18,8 @@ from dagster_dataops.library.documents.document import (
     described,
     encrypted,
 )
-from dagster_dataops.library.documents.web_pages import HtmlReader, images_of
-from dagster_dataops.library.documents.zipped_parts import ZippedParts, joined_name
+from dagster_dataops.library.documents.formats.web_pages import HtmlReader, images_of
+from dagster_dataops.library.documents.formats.zipped_parts import ZippedParts, joined_name
 
 _CONTAINER: Final = "META-INF/container.xml"
 _ENCRYPTION: Final = "META-INF/encryption.xml"

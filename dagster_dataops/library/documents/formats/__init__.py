@@ -1,0 +1,1 @@
+"""Document files by their format: opened, and read page by page."""
