@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 
 from dagster_dataops.checkpoints.places.working_copies import clean
-from dagster_dataops.configuration import config
+from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.datasets.file_values.unnamed_files import GRACE_DAYS, prune_files
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.url_forms import folder_setting
@@ -87,8 +87,9 @@ def _prune(given: argparse.Namespace) -> str:
 
 
 def _prune_files(given: argparse.Namespace) -> str:
-    root = folder_setting("ROOT", given.root)
-    also = [folder_setting("--also", one) for one in given.also]
+    options = config.storage_options
+    root = root_setting("ROOT", given.root, options)
+    also = [root_setting("--also", one, options) for one in given.also]
     _, text = prune_files(root, given.days, also, delete=given.yes)
     return text
 
@@ -200,7 +201,7 @@ def _add_prune_files(commands: "argparse._SubParsersAction[argparse.ArgumentPars
     text = "List files that operators made and that no result below a root names any more."
     command = commands.add_parser("prune-files", help=text, description=text)
     command.set_defaults(run=_prune_files)
-    command.add_argument("root", metavar="ROOT", help="root of the results, a folder")
+    command.add_argument("root", metavar="ROOT", help="root of the results, a folder or a URL")
     command.add_argument(
         "--days",
         type=float,
@@ -212,7 +213,7 @@ def _add_prune_files(commands: "argparse._SubParsersAction[argparse.ArgumentPars
         action="append",
         default=[],
         metavar="PATH",
-        help="another folder or file whose records name files of the root, such as another root",
+        help="another folder, file or URL whose records name files of the root",
     )
     what = command.add_mutually_exclusive_group()
     what.add_argument("--dry-run", action="store_true", help="only list them, the default")

@@ -26,6 +26,7 @@ from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.places.open_stores import reading, use, writing
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
+    ListedObject,
     ResultStore,
     Status,
     Upload,
@@ -137,6 +138,7 @@ class FakeStore(ResultStore):
 
     Attributes:
         objects: Content and version of each object.
+        modified: When each was written, in seconds since 1970.
         uploads: The keys of uploads that were begun, and neither finished nor aborted.
     """
 
@@ -144,6 +146,7 @@ class FakeStore(ResultStore):
 
     def __init__(self, request: Request = nullcontext) -> None:
         self.objects: dict[str, tuple[bytes, Version]] = {}
+        self.modified: dict[str, float] = {}
         self.uploads: set[str] = set()
         self._versions = count(1)
         self.request = request
@@ -151,11 +154,13 @@ class FakeStore(ResultStore):
     def seen_by(self, request: Request) -> "FakeStore":
         other = FakeStore(request)
         other.objects, other.uploads, other._versions = self.objects, self.uploads, self._versions
+        other.modified = self.modified
         return other
 
     def _store(self, key: str, data: bytes) -> Version:
         version = Version(f"v{next(self._versions)}")
         self.objects[key] = (bytes(data), version)
+        self.modified[key] = time.time()
         return version
 
     @override
@@ -220,6 +225,15 @@ class FakeStore(ResultStore):
     def names(self, prefix: str) -> list[str]:
         with self.request():
             return sorted(key for key in self.objects if key.startswith(f"{prefix}/"))
+
+    @override
+    def listed(self, prefix: str) -> dict[str, ListedObject]:
+        with self.request():
+            return {
+                key: ListedObject(Status(len(data), version), self.modified[key])
+                for key, (data, version) in self.objects.items()
+                if not prefix or key.startswith(f"{prefix}/")
+            }
 
     @override
     def names_in(self, prefix: str) -> list[str]:

@@ -8,21 +8,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 from typing_extensions import override
 
 from dagster_dataops.datasets.file_values.file_keeper import FILES
-from dagster_dataops.datasets.file_values.result_roots import roots
+from dagster_dataops.datasets.file_values.result_roots import object_at, roots
 from dagster_dataops.errors import DataOpsError, FileChangedError, FileError
 from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.foundation.places.bucket import BucketFile
-from dagster_dataops.foundation.places.opening import exists, open_readable
+from dagster_dataops.foundation.places.object_file import ObjectFile
+from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.streams.files.contents import Content, PlainContent, WindowedContent
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
-
-if TYPE_CHECKING:
-    from dagster_dataops.foundation.places.range_source import RangeSource
 
 _STORED: Final = re.compile(rf"{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{62}}")
 _FIND: Final = "check the path, and that this machine can read it"
@@ -140,8 +138,8 @@ class FileOfMachine(_ContentFile):
 class RemoteUrlFile(_ContentFile):
     """A file by URL, which is read by ranges."""
 
-    def __init__(self, url: str, options: Any) -> None:
-        self.name, self._options = url, options
+    def __init__(self, name: str, url: str, options: Any) -> None:
+        self.name, self._url, self._options = name, url, options
         details = self._details()
         size = details.get("size")
         self.size = size if isinstance(size, int) else None
@@ -150,7 +148,7 @@ class RemoteUrlFile(_ContentFile):
 
     def _details(self) -> dict[str, Any]:
         try:
-            return file_details(self.name, self._options)
+            return file_details(self._url, self._options)
         except DataOpsError as error:
             raise FileError(self.name, _reason(error), _FIND) from error
 
@@ -161,13 +159,17 @@ class RemoteUrlFile(_ContentFile):
 
 
 class ObjectOfStore(OpenedFile):
-    """An object of the object store that is the root of results."""
+    """An object of an object store on which results or inputs of the run are."""
 
     def __init__(self, name: str, file: BucketFile) -> None:
         self.name = name
-        self._file = cast("RangeSource", open_readable(file))
+        try:
+            self._file = ObjectFile(file)
+        except DataOpsError as error:
+            raise FileError(name, _reason(error), _FIND) from error
         self.size = self._file.size
-        self.version = self._file.fingerprint
+        tag = self._file.version.tag
+        self.version = f"reported:{tag}" if tag else None
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:
@@ -177,8 +179,37 @@ class ObjectOfStore(OpenedFile):
             raise FileError(self.name, _reason(error), _FIND) from error
 
 
+class FileOfShard(OpenedFile):
+    """A file in a shard, which is read by ranges."""
+
+    def __init__(self, name: str, window: Any) -> None:
+        self.name, self._window = name, window
+        self.size, self.version = window.size, _version_of_store(window.shard)
+
+    @property
+    @override
+    def state(self) -> list[object]:
+        return [self.version]
+
+    @override
+    def read_at(self, size: int, offset: int) -> bytes:
+        try:
+            data: bytes = self._window.read_at(size, offset)
+        except DataOpsError as error:
+            raise FileError(self.name, _reason(error), _FIND) from error
+        if len(data) < min(size, self._window.size - offset):
+            found = f"is cut off: its shard ends within its {self._window.size:,} bytes"
+            raise FileError(self.name, found, "restore the shard")
+        return data
+
+    @override
+    def check_unchanged(self) -> None:
+        if not self._window.is_unchanged():
+            raise FileChangedError(self.name, "was replaced while it was read", "run again")
+
+
 class FileOfStore(OpenedFile):
-    """A file in a store, such as a member of a tar."""
+    """A file in a store that is read whole, such as a member of a compressed tar."""
 
     def __init__(self, name: str, data: bytes, version: str | None) -> None:
         self.name, self._data = name, data
@@ -258,14 +289,27 @@ def _open(name: str, options: Mapping[str, Any]) -> OpenedFile:
     if not is_url(local) and ("#" not in local or os.path.exists(local)):  # noqa: PTH110 - a text
         return FileOfMachine(name, Path(local))
     if "#" in local:
-        store, _, member = local.partition("#")
-        try:
-            version = _version_of_store(store)
-            data = function_of_part("file_of_store")(store, member)
-            return FileOfStore(name, data, version)
-        except (DataOpsError, OSError) as error:
-            raise FileError(name, _reason(error), _FIND) from error
-    return RemoteUrlFile(local, options)
+        return _in_store(name, *local.split("#", 1))
+    return _by_url(name, local, options)
+
+
+def _by_url(name: str, url: str, options: Mapping[str, Any]) -> OpenedFile:
+    file = None if options else object_at(url)
+    return RemoteUrlFile(name, url, options) if file is None else ObjectOfStore(name, file)
+
+
+def _in_store(name: str, store: str, member: str) -> OpenedFile:
+    """Open a file in a store."""
+    try:
+        version = _version_of_store(store)
+        found = function_of_part("file_of_store")(store, member)
+    except (DataOpsError, OSError) as error:
+        raise FileError(name, _reason(error), _FIND) from error
+    if isinstance(found, bytes):
+        return FileOfStore(name, found, version)
+    if isinstance(found, str):
+        return _by_url(name, found, {}) if is_url(found) else FileOfMachine(name, Path(found))
+    return FileOfShard(name, found)
 
 
 def _stored(name: str) -> OpenedFile:
@@ -293,7 +337,7 @@ def state_of_file(name: str) -> list[object]:
         FileError: There is no such file, or it cannot be read.
     """
     store, mark, _ = name.partition("#")
-    if mark and not is_url(store) and not os.path.exists(name):  # noqa: PTH110 - a text
+    if mark and os.path.isfile(store) and not os.path.exists(name):  # noqa: PTH110,PTH113 - texts
         return [_version_of_store(store)]
     with opened(name) as file:
         return file.state

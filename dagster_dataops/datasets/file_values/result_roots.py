@@ -5,13 +5,19 @@ A file is named by its content, so that any root with a file of that name has th
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from dagster_dataops.configuration import config
 from dagster_dataops.datasets.file_values.file_keeper import FILES, FileKeeper
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.foundation.places.bucket import BucketFile, Location
+from dagster_dataops.foundation.places.bucket import (
+    BucketFile,
+    Location,
+    StoreBucket,
+    prefix_of,
+)
 from dagster_dataops.foundation.places.root import Root
 
 _MOST: Final = 64  # roots; a process may use a new one for each run
@@ -52,6 +58,30 @@ def use_roots_of(keeper: FileKeeper) -> None:
     """Look for files below the roots of a run."""
     for root in (*reversed(keeper.others), keeper.root):
         use_root(root)
+
+
+def object_at(url: str) -> BucketFile | None:
+    """Return the object of a URL on a store for whose roots or inputs there are options.
+
+    Returns:
+        The object, with these options; ``None`` for a URL of another store.
+    """
+    buckets = [root.bucket for root in roots() if root.bucket is not None and root.bucket.options]
+    buckets.sort(key=lambda one: not url.startswith(f"{one.url}/"))  # its own bucket first
+    for bucket in buckets:
+        found = prefix_of("file", url, bucket.options, partial(_scratch_of, bucket))
+        if found is not None and _scheme(found.bucket.url) == _scheme(bucket.url) and found.prefix:
+            known = bucket if found.bucket.url == bucket.url else found.bucket
+            return BucketFile(known, found.prefix)
+    return None
+
+
+def _scratch_of(bucket: StoreBucket) -> Path:
+    return bucket.folder.parent.parent
+
+
+def _scheme(url: str) -> str:
+    return url.partition("://")[0]
 
 
 def roots() -> list[Root]:

@@ -23,6 +23,7 @@ from dagster_dataops.errors import MissingExtraError, StorageError, StoreRefused
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
+    ListedObject,
     ResultStore,
     Status,
     Upload,
@@ -260,6 +261,15 @@ class ObjectStore(ResultStore):
             return _repeated(listed)
 
     @override
+    def listed(self, prefix: str) -> dict[str, ListedObject]:
+        def listed() -> dict[str, ListedObject]:
+            pages = obstore.list(self._client, prefix=f"{prefix}/" if prefix else None)
+            return {found["path"]: _listed(found) for page in pages for found in page}
+
+        with self.named(prefix, "list"):
+            return _repeated(listed)
+
+    @override
     def names_in(self, prefix: str) -> list[str]:
         def listed() -> list[str]:
             found = obstore.list_with_delimiter(self._client, prefix=f"{prefix}/")
@@ -331,6 +341,11 @@ _PARTS: Final[dict[str, Any]] = {"chunk_size": PART_BYTES, "max_concurrency": _C
 
 def _version(found: Any) -> Version:
     return Version(found["e_tag"] or "", found["version"] or "")
+
+
+def _listed(found: Any) -> ListedObject:
+    status = Status(found["size"], _version(found))
+    return ListedObject(status, found["last_modified"].timestamp())
 
 
 def _update(seen: Version) -> Any:

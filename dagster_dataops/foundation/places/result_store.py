@@ -24,6 +24,18 @@ class Status(NamedTuple):
     version: Version
 
 
+class ListedObject(NamedTuple):
+    """An object as a listing tells it.
+
+    Attributes:
+        status: Its size and version.
+        modified: When it was written last, in seconds since 1970 by the clock of the store.
+    """
+
+    status: Status
+    modified: float
+
+
 class ConflictError(Exception):
     """An object was there already, or was not in the expected version: another run is at work."""
 
@@ -139,6 +151,10 @@ class ResultStore(Protocol):
 
     def names(self, prefix: str) -> list[str]:
         """Return the keys of the objects below a prefix, sorted."""
+        ...
+
+    def listed(self, prefix: str) -> dict[str, ListedObject]:
+        """Return the objects below a prefix by their keys; all of the bucket if it is empty."""
         ...
 
     def names_in(self, prefix: str) -> list[str]:

@@ -1,3 +1,3 @@
 """Group ``shape``: operators that change keys, nesting and types of records."""
 
-from dagster_dataops.library.shape import casting, columns, derived_values, nesting
+from dagster_dataops.library.shape import casting, columns, derived_values, file_facts, nesting

@@ -58,12 +58,31 @@ class FolderStore(FileStore):
         data = self._remote(plain) if is_url(self.path) else self._local(plain)
         return data, SourceInfo.of(self.path, name, self.path, [name])
 
+    @override
+    def place(self, name: str) -> str:
+        plain = self.confined(name)
+        if is_url(self.path):
+            return joined(self.path, plain)
+        path = self._path(plain)
+        if not path.is_file():
+            raise self.missing(name)
+        return str(path)
+
+    def _path(self, name: str) -> Path:
+        """Return the path of a file in a local folder, which need not exist.
+
+        Raises:
+            PathEscapeError: It is a link that leads out of the folder.
+        """
+        path = self._top / name
+        if not path.resolve().is_relative_to(self._top):
+            raise PathEscapeError(self.shown, name)
+        return path
+
     def _local(self, name: str) -> bytes:
         path = self._top / name
         try:
-            if not path.resolve().is_relative_to(self._top):
-                raise PathEscapeError(self.shown, name)
-            return path.read_bytes()
+            return self._path(name).read_bytes()
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise self.missing(name) from None
         except OSError as error:

@@ -12,7 +12,7 @@ from dagster_dataops.errors import InputError
 from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info
-from dagster_dataops.training.filestores.store import FileStore
+from dagster_dataops.training.filestores.store import FileStore, FileWindow
 from dagster_dataops.training.filestores.store_opening import FOLDER_SCHEME, file_store
 
 TAG: Final = "~lazy"
@@ -121,19 +121,24 @@ def _store_at(address: str, decoding: str | None = None) -> FileStore:
     return found
 
 
-def file_of_store(address: str, name: str) -> bytes:
-    """Return the content of a file in a store.
+def file_of_store(address: str, name: str) -> FileWindow | str | bytes:
+    """Return a file in a store: where it can be read by ranges, else its content.
 
     Args:
         address: The path or URL of the store; see `file_store`.
         name: The name of the file in it.
+
+    Returns:
+        Its own path or URL, or its window in a shard, or its content.
 
     Raises:
         AuxFileMissingError: There is no such file.
         InputError: There is no such store.
         PathEscapeError: The name leaves the store.
     """
-    return _store_in_state(address, _state_of(address)).get(name)
+    store = _store_in_state(address, _state_of(address))
+    place = store.place(name)
+    return store.get(name) if place is None else place
 
 
 @lru_cache(maxsize=64)

@@ -2,11 +2,11 @@
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from dagster_dataops.errors import AuxFileMissingError, PathEscapeError
 from dagster_dataops.foundation.places.confined_names import is_plain
@@ -16,6 +16,22 @@ from dagster_dataops.training.filestores.source_info import SourceInfo, add_sour
 
 _METADATA: Final = "dagster_dataops.training.decoding.media_metadata"  # it imports stores
 _MAX_COMPARED = 10_000  # names that are compared with a missing one
+
+
+class FileWindow(NamedTuple):
+    """A file in a shard, read by ranges.
+
+    Attributes:
+        size: The number of bytes.
+        read_at: Returns ``size`` bytes from ``offset``; fewer only at the end.
+        shard: The path or URL of the shard.
+        is_unchanged: Tells whether the shard is the one that it was.
+    """
+
+    size: int
+    read_at: Callable[[int, int], bytes]
+    shard: str
+    is_unchanged: Callable[[], bool]
 
 
 class FileStore(ABC):
@@ -42,6 +58,23 @@ class FileStore(ABC):
             IndexOutdatedError: The store was changed after it was indexed.
             StreamSourceError: The file cannot be read.
         """
+
+    def place(self, name: str) -> FileWindow | str | None:  # noqa: ARG002
+        """Return where a file can be read by ranges.
+
+        Args:
+            name: The name of the file in the store.
+
+        Returns:
+            Its own path or URL, or its window in a shard; ``None`` if it must be read whole.
+
+        Raises:
+            AuxFileMissingError: There is no such file.
+            PathEscapeError: The name leaves the store.
+            IndexOutdatedError: The store was changed after it was indexed.
+            StreamSourceError: The file cannot be read.
+        """
+        return None
 
     @abstractmethod
     def names(self) -> Iterator[str]:

@@ -10,9 +10,10 @@ from dagster_dataops.training.filestores.energon.energon_layout import ShardedDa
 from dagster_dataops.training.filestores.energon.prepared_index import prepared_index
 from dagster_dataops.training.filestores.sample_names import split_name
 from dagster_dataops.training.filestores.source_info import SourceInfo
-from dagster_dataops.training.filestores.store import FileStore
+from dagster_dataops.training.filestores.store import FileStore, FileWindow
 from dagster_dataops.training.filestores.tars.open_shards import MAX_KEPT, OpenShards
-from dagster_dataops.training.filestores.tars.tar_index import TarIndex
+from dagster_dataops.training.filestores.tars.shard_scan import BY_TARFILE
+from dagster_dataops.training.filestores.tars.tar_index import IndexedFile, TarIndex
 
 
 class TarStore(FileStore):
@@ -47,17 +48,36 @@ class TarStore(FileStore):
 
     @override
     def read(self, name: str) -> tuple[bytes, SourceInfo]:
-        divided = split_name(name)
-        found = self.index.find(*divided) if divided is not None else None
-        if found is None:
-            raise self.missing(name)
-        number, start, *place = found
+        number, start, *place = self._found(name)
         shard = self.dataset.shards[number]
         content = self._kept[number] if number in self._kept else self._open(number)
         data = content.read_at(place[1], place[0]) if content else b""
         if content is None or len(data) < place[1]:
             data = self._shards.part(shard, start, name, place)
         return data, SourceInfo.of(self.path, name, shard.name, [name])
+
+    def _found(self, name: str) -> IndexedFile:
+        divided = split_name(name)
+        found = self.index.find(*divided) if divided is not None else None
+        if found is None:
+            raise self.missing(name)
+        return found
+
+    @override
+    def place(self, name: str) -> FileWindow | None:
+        number, start, first, size = self._found(name)
+        shard = self.dataset.shards[number]
+        if size == BY_TARFILE or shard.location.compression is not None:
+            return None
+        self._shards.check_part(shard, start, name, first, size)
+        stamp = shard.location.stamp()
+
+        def read_at(most: int, offset: int) -> bytes:
+            most = max(0, min(most, size - offset))
+            return self._shards.read(shard, most, first + offset) if most else b""
+
+        path = shard.location.path
+        return FileWindow(size, read_at, path, lambda: shard.location.stamp() == stamp)
 
     def _open(self, number: int) -> Content | None:
         """Open a shard that stays open; ``None`` if each read must check it or open it again."""

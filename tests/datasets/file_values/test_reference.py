@@ -153,6 +153,68 @@ def test_a_replaced_shard_is_read_anew(folder):
     assert reference.read() == b"other"
 
 
+@pytest.fixture
+def pread_bytes(monkeypatch):
+    """The numbers of bytes of all reads."""
+    read, pread = [], os.pread
+
+    def counted(*arguments):
+        data = pread(*arguments)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "pread", counted)
+    return read
+
+
+@pytest.mark.parametrize("name", ["1.png", f"{'long' * 40}.png"])
+def test_a_file_in_a_shard_is_read_by_ranges(folder, pread_bytes, name):
+    data = PNG + bytes(9_000_000)
+    (folder / "big.png").write_bytes(data)
+    with tarfile.open(folder / "big.tar", "w") as tar:
+        tar.add(folder / "big.png", name)
+    reference = FileReference(f"big.tar#{name}")
+    with reference.open() as file:
+        assert file.read(8) == PNG[:8]
+        assert file.seek(-1, os.SEEK_END) == len(data) - 1
+        assert file.read() == b"\0"
+    assert sum(pread_bytes) < 3_000_000
+    assert reference.read() == data
+    assert reference.with_facts().size == len(data)
+
+
+def test_a_file_in_a_folder_or_a_compressed_shard_is_read_too(folder):
+    (folder / "images").mkdir()
+    (folder / "images" / "a.png").write_bytes(PNG)
+    with tarfile.open(folder / "shard.tar.gz", "w:gz") as tar:
+        tar.add(folder / "a.png", "1.png")
+    for name in ("images#a.png", "shard.tar.gz#1.png", "filesystem+memory://references#a.png"):
+        reference = FileReference(name)
+        assert reference.read() == PNG
+        with reference.open() as file:
+            assert file.read(8) == PNG[:8]
+    with FileReference("images#a.png").local() as path:
+        assert path == folder / "images" / "a.png"
+    (folder / "images" / "out").symlink_to(folder / "a.png")
+    for name, found in (("images#b.png", "no file 'b.png'"), ("images#out", "leads out of")):
+        with pytest.raises(FileError, match=found):
+            FileReference(name).read()
+
+
+def test_a_shard_that_is_replaced_or_cut_off_while_it_is_open_is_an_error(folder):
+    with (
+        pytest.raises(FileChangedError, match="replaced while it was read"),
+        FileReference("shard.tar#1.png").open(),
+    ):
+        os.utime(folder / "shard.tar")
+    with (
+        pytest.raises(FileError, match="is cut off"),
+        FileReference("shard.tar#1.png").open() as file,
+    ):
+        os.truncate(folder / "shard.tar", 600)
+        file.read()
+
+
 def test_a_file_over_the_limit_is_not_read():
     assert FileReference("a.png").read(max_bytes=len(PNG)) == PNG
     for name in ("a.png", "shard.tar#1.png", "memory://references/a.png"):

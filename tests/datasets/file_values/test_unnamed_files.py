@@ -8,8 +8,10 @@ from hashlib import sha256
 import pytest
 
 from dagster_dataops import File, config, data_register, pipeline
+from dagster_dataops.configuration import root_setting
 from tests.command_line import main
 from tests.nodes import FolderLock
+from tests.object_stores import FakeStore, use, writing
 
 
 @data_register("data.unnamed_files", _concurrency_mode="single")
@@ -130,3 +132,150 @@ def test_a_wrong_root_and_a_wrong_period_are_refused(root, capsys):
     assert main(["prune-files", str(root / "none")]) == 1
     assert main(["prune-files", str(root), "--days", "-1"]) == 1
     assert "a number of days" in capsys.readouterr().err
+
+
+BUCKET = "memory://unnamed/results"
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = FakeStore()
+    with config.temporary(data_process_scratch=tmp_path / "scratch", data_process_path=BUCKET):
+        bucket = root_setting("root", BUCKET).bucket
+        assert bucket is not None
+        use(bucket, store)
+        made([{"n": n} for n in range(4)])
+        yield store
+
+
+def stored_objects(store):
+    return sorted(
+        "".join(key.split("/")[-2:]) for key in store.objects if key.startswith("results/files/")
+    )
+
+
+def age_objects(store, days=30.0, below="results/"):
+    for key in store.modified:
+        if key.startswith(below):
+            store.modified[key] = time.time() - days * 86_400
+
+
+def forget(store, node):
+    store.remove(store.names(f"results/{node}"))
+
+
+def test_files_in_a_bucket_are_deleted_as_those_of_a_folder(store, capsys):
+    age_objects(store, below="results/files/")
+    forget(store, "p/draw")
+    assert main(["prune-files", BUCKET, "--yes"]) == 0
+    assert capsys.readouterr().out.startswith("0 files older than 7 days")
+    assert stored_objects(store) == sorted(map(digest, range(4)))
+    forget(store, "p")
+    made([{"n": 1}])
+    for arguments, left in (
+        ([], 4), (["--days", "60", "--yes"], 4), (["--also", f"{BUCKET}/p", "--yes"], 1)
+    ):  # fmt: skip
+        assert main(["prune-files", BUCKET, *arguments]) == 0
+        assert len(stored_objects(store)) == left
+    assert stored_objects(store) == [digest(1)]
+    assert "3 files older than 7 days" in capsys.readouterr().out
+    assert not [key for key in store.objects if "clock" in key]
+
+
+def test_an_object_of_another_place_keeps_what_it_names(store, tmp_path):
+    forget(store, "p")
+    age_objects(store)
+    names = [f"files/{digest(n)[:2]}/{digest(n)[2:]}" for n in range(3)]
+    store.put("other/records.jsonl", b"x" * ((8 << 20) - 30) + f'"{names[0]}"'.encode())
+    (tmp_path / "more.jsonl").write_text(names[1])
+    also = [
+        "--also",
+        "memory://unnamed/other/records.jsonl",
+        "--also",
+        str(tmp_path / "more.jsonl"),
+    ]
+    assert main(["prune-files", BUCKET, "--yes", *also]) == 0
+    assert stored_objects(store) == sorted(map(digest, range(2)))
+
+
+def test_outputs_of_an_unfinished_run_in_two_objects_keep_what_they_name(store):
+    forget(store, "p")
+    name = f'"files/{digest(2)[:2]}/{digest(2)[2:]}"'.encode()
+    store.put("results/p/draw/.journal/data/00000002-a", b"{" + name[:20])
+    store.put("results/p/draw/.journal/data/00000003-a", name[20:] + b"}")
+    age_objects(store)
+    assert main(["prune-files", BUCKET, "--yes"]) == 0
+    assert stored_objects(store) == [digest(2)]
+
+
+def test_a_run_of_another_machine_keeps_all_files_of_a_bucket(store, capsys):
+    forget(store, "p")
+    age_objects(store)
+    for kind in ("claim", "work"):
+        entry = b'{"kind":"%s","host":"there"}\n' % kind.encode()
+        store.put("results/p/draw/.journal/00000007", entry)
+        assert main(["prune-files", BUCKET, "--yes"]) == 1
+        assert "in use by a run on there" in capsys.readouterr().err
+    assert len(stored_objects(store)) == 4
+    store.put("results/p/draw/.journal/00000008", b'{"kind":"commit"}\n')
+    assert main(["prune-files", BUCKET, "--yes"]) == 0
+    assert stored_objects(store) == []
+
+
+def test_a_run_that_found_its_result_finished_keeps_no_files(store):
+    with config.temporary(data_process_resume=True):
+        made([{"n": n} for n in range(4)])
+    age_objects(store, below="results/files/")
+    assert main(["prune-files", BUCKET, "--yes"]) == 0
+    lock = FolderLock(config.data_process_path / "p" / "draw", "run", 0.0)
+    try:
+        assert main(["prune-files", BUCKET]) == 1
+    finally:
+        lock.release()
+
+
+def test_a_file_that_is_stored_again_while_a_bucket_is_searched_is_kept(store):
+    forget(store, "p")
+    age_objects(store)
+    put = store.put
+
+    def put_again(key, data):
+        if "clock" in key:
+            again = f"results/files/{digest(1)[:2]}/{digest(1)[2:]}"
+            put(again, store.objects[again][0])
+        put(key, data)
+
+    store.put = put_again
+    assert main(["prune-files", BUCKET, "--yes"]) == 0
+    assert stored_objects(store) == [digest(1)]
+
+
+def test_a_bucket_whose_results_change_meanwhile_keeps_all_files(store, capsys):
+    forget(store, "p")
+    age_objects(store)
+    store.put("results/notes.jsonl", b"{}")
+    read_range = store.read_range
+
+    def changed(*arguments):
+        store.put("results/new.jsonl", b"{}")
+        return read_range(*arguments)
+
+    store.read_range = changed
+    assert main(["prune-files", BUCKET, "--yes"]) == 1
+    assert "has changed results meanwhile" in capsys.readouterr().err
+    assert main(["prune-files", "memory://unnamed/none"]) == 1
+    assert "a root with objects below it" in capsys.readouterr().err
+    assert len(stored_objects(store)) == 4
+
+
+def test_a_store_tells_the_time_of_its_objects(tmp_path):
+    with config.temporary(data_process_scratch=tmp_path, data_process_path="memory://listed/a"):
+        made([{"n": n} for n in range(4)])
+        bucket = root_setting("root", "memory://listed/a").bucket
+        assert bucket is not None
+        listed = writing(bucket).listed("a")
+        assert listed.keys() == writing(bucket).listed("").keys()
+        [image] = [one for key, one in listed.items() if key.endswith(digest(1)[2:])]
+        assert image.status.size == len("image 1")
+        assert abs(image.modified - time.time()) < 60
+        assert main(["prune-files", "memory://listed/a", "--days", "0", "--yes"]) == 0

@@ -1,0 +1,80 @@
+"""`StoredFiles`: the files that operators made, below a root, and what there names them."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from dagster_dataops.datasets.file_values.file_keeper import name_of_content
+
+_NAME: Final = re.compile(rb"files/([0-9a-f]{2})/([0-9a-f]{62})")
+_NAME_BYTES: Final = len(name_of_content("0" * 64))
+
+
+class StoredFile(NamedTuple):
+    """A stored file, or a draft that a kill has left.
+
+    Attributes:
+        name: Its name below the root.
+        size_bytes: Its size.
+    """
+
+    name: str
+    size_bytes: int
+
+
+class StoredFiles(ABC):
+    """The files that operators made, below a root."""
+
+    @abstractmethod
+    def check_root(self) -> None:
+        """Check that there is such a root.
+
+        Raises:
+            ConfigurationError: There is none.
+        """
+
+    @abstractmethod
+    def check_unused(self, grace_seconds: float) -> None:
+        """Check that no run works below the root.
+
+        Raises:
+            FolderLockedError: One does.
+        """
+
+    @abstractmethod
+    def state(self) -> Any:
+        """Return what differs if anything else below the root was changed."""
+
+    @abstractmethod
+    def named(self) -> set[str]:
+        """Return the digests of the files that anything else below the root names."""
+
+    @abstractmethod
+    def stored_before(self, grace_seconds: float) -> Iterator[StoredFile]:
+        """Yield the stored files and drafts that are older than the grace period."""
+
+    @abstractmethod
+    def deleted(self, files: list[StoredFile], grace_seconds: float) -> list[StoredFile]:
+        """Delete files, but those that a run has just stored again; return the deleted ones."""
+
+
+def digest_of(name: str) -> str:
+    """Return the hexadecimal digits by which records name a stored file."""
+    return "".join(name.split("/")[-2:])
+
+
+def is_name_of_content(name: str) -> bool:
+    """Return whether a name below the root is that of a stored file."""
+    return _NAME.fullmatch(name.encode("utf-8", "surrogateescape")) is not None
+
+
+def digests_in(blocks: Iterable[bytes]) -> set[str]:
+    """Return the digests of the files that are named in the bytes of some blocks together."""
+    named: set[str] = set()
+    rest = b""
+    for block in blocks:
+        text = rest + block
+        named.update((found[1] + found[2]).decode() for found in _NAME.finditer(text))
+        rest = text[-_NAME_BYTES:]
+    return named

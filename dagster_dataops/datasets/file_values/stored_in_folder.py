@@ -1,0 +1,121 @@
+"""`FilesOfFolder`: the files that operators made, below a root of this machine."""
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from typing_extensions import override
+
+from dagster_dataops.datasets.file_values.file_keeper import DRAFT_ENDING, FILES, LOCK
+from dagster_dataops.datasets.file_values.stored_files import (
+    StoredFile,
+    StoredFiles,
+    digests_in,
+    is_name_of_content,
+)
+from dagster_dataops.errors import ConfigurationError, FolderLockedError
+from dagster_dataops.foundation.concurrency.file_lock import locked, unused
+
+_SHELF: Final = re.compile(r"[0-9a-f]{2}")
+_BLOCK_BYTES: Final = 8 << 20
+_LOCKS: Final = ".lock"  # in the folder of a node
+
+
+class FilesOfFolder(StoredFiles):
+    """The files below a folder.
+
+    Args:
+        root: The folder. What a single file names can be asked for, too.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @override
+    def check_root(self) -> None:
+        if not self._root.is_dir():
+            raise ConfigurationError("ROOT", str(self._root), "a folder that exists, or a URL")
+
+    @override
+    def check_unused(self, grace_seconds: float) -> None:
+        check_unlocked(self._root)
+
+    @override
+    def state(self) -> dict[Path, tuple[int, int]]:
+        found = {}
+        for path in _others(self._root):
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                found[path] = status.st_size, status.st_mtime_ns
+        return found
+
+    @override
+    def named(self) -> set[str]:
+        named: set[str] = set()
+        for path in _others(self._root):
+            if path.is_file():
+                with suppress(FileNotFoundError), path.open("rb") as file:
+                    named |= digests_in(_blocks(file))
+        return named
+
+    @override
+    def stored_before(self, grace_seconds: float) -> Iterator[StoredFile]:
+        before = time.time() - grace_seconds
+        for folder in sorted((self._root / FILES).glob("[0-9a-f][0-9a-f]")):
+            for path in sorted(folder.iterdir()):
+                name = path.relative_to(self._root).as_posix()
+                is_draft = path.name.startswith(".") and path.name.endswith(DRAFT_ENDING)
+                if is_draft or is_name_of_content(name):
+                    with suppress(FileNotFoundError):
+                        status = path.stat()
+                        if status.st_mtime < before:
+                            yield StoredFile(name, status.st_size)
+
+    @override
+    def deleted(self, files: list[StoredFile], grace_seconds: float) -> list[StoredFile]:
+        before = time.time() - grace_seconds
+        return [file for file in files if self._is_deleted(self._root / file.name, before)]
+
+    def _is_deleted(self, path: Path, before: float) -> bool:
+        lock = self._root / FILES / LOCK
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            with locked(descriptor), suppress(FileNotFoundError):
+                if path.stat().st_mtime < before:
+                    path.unlink()
+                    return True
+            return False
+        finally:
+            os.close(descriptor)
+
+
+def check_unlocked(root: Path) -> None:
+    """Check that no run of this machine works below a folder.
+
+    Raises:
+        FolderLockedError: One does.
+    """
+    for lock in _others(root):
+        if lock.name == _LOCKS:
+            with suppress(FileNotFoundError), unused(lock) as free:
+                if not free:
+                    raise FolderLockedError(str(lock.parent), "a run", 0.0)
+
+
+def _others(root: Path) -> Iterator[Path]:
+    """Yield the files below a folder, or a file itself, but those that operators made."""
+    if root.is_file():
+        yield root
+    for folder, folders, names in os.walk(root):
+        if Path(folder) == root / FILES:
+            folders[:] = [name for name in folders if not _SHELF.fullmatch(name)]
+        yield from (Path(folder, name) for name in sorted(names))
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(_BLOCK_BYTES):
+        yield block
