@@ -95,6 +95,12 @@ def test_what_names_no_file_is_an_error_with_its_column(value: object) -> None:
         data.images.Size(input_key="picture").forward({"picture": value})
 
 
+def test_more_pixels_than_pillow_opens_are_an_error_that_names_its_limit(tmp_path: Path) -> None:
+    record = stored(tmp_path, "a.png", huge_png())
+    with pytest.raises(FileError, match=r"2500000000 pixels.* limit of 178956970 pixels; replace"):
+        data.images.Check().forward(record)
+
+
 def test_the_size_is_checked_before_pixels_are_decoded(tmp_path: Path) -> None:
     record = stored(tmp_path, "a.png", saved(picture(96, 64), "PNG"))
 
