@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from dagster_dataops.errors import FileError
+from dagster_dataops.errors import FileError, FileReferenceError
 from dagster_dataops.files import FileReference
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import Judgement, RuleFilter
@@ -58,7 +58,12 @@ class FileColumn:
         Raises:
             FileReferenceError: The record has none.
         """
-        return FileReference.of(self.value(record), f"column {self._key.name!r}")
+        value, where = self.value(record), f"column {self._key.name!r}"
+        if value is None:
+            columns = ", ".join(map(repr, record)) or "no column"
+            found = f"is missing or null; there is {columns:.300}"
+            raise FileReferenceError(where, found, "name the column with the file by input_key")
+        return FileReference.of(value, where)
 
     def check_type(self, reference: FileReference, head: bytes) -> None:
         """Check the type of a file by its first bytes.

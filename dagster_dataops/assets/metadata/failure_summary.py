@@ -19,7 +19,8 @@ _EXAMPLES: Final = 3  # examples per exception, with different messages
 _LOOKED_AT: Final = 100  # rows per exception that are searched for examples
 _MOST_GROUPS: Final = 50
 _OTHERS: Final = "others"
-_CHARACTERS: Final = 160  # length of a shown message and input; the UI does not break long words
+_MESSAGE: Final = 400  # characters that are shown; a message ends with what to do
+_INPUT: Final = 160  # of the input: the UI does not break long words
 _BUFFER_BYTES: Final = 1 << 20
 
 
@@ -78,7 +79,7 @@ def failure_groups(paths: Iterable[Path]) -> list[FailureGroup]:
 def _example_of(row: dict[str, Any]) -> FailureExample:
     part = f"{row['part']}: " if row.get("part") else ""  # of a chain
     message, given = plain(f"{part}{row['message']}"), plain(row["input"])
-    return FailureExample(row["line"], message[:_CHARACTERS], given[:_CHARACTERS])
+    return FailureExample(row["line"], message[:_MESSAGE], given[:_INPUT])
 
 
 def failures(path: Path) -> str:
@@ -88,7 +89,9 @@ def failures(path: Path) -> str:
         for group in failure_groups([path])
         for shown in group.examples[:1]
     ]
-    return table(["exception", "records", "first"], rows, f"all of them: {path.name}")
+    return table(
+        ["exception", "records", "first"], rows, f"all of them: {path.name}", width=_MESSAGE
+    )
 
 
 def failure_table(groups: Iterable[FailureGroup]) -> dg.TableMetadataValue:

@@ -1,9 +1,9 @@
 """Markdown in which values are shown as text: tables with values as cells, fenced texts, prose.
 
 Dagster's UI shows Markdown of less than 1,000 characters inline on the asset page. A line has room
-for about 45 characters there, and the rest is cut off. Longer Markdown is shown in a wide window
-behind a link. Therefore a narrow table is kept below 1,000 characters, and a wide table is padded
-to more.
+for about 32 characters there if the page is 1,360 pixels wide, and the rest is cut off. Longer
+Markdown is shown in a wide window behind a link. Therefore a narrow table is kept below 1,000
+characters, and a wide table is padded to more.
 """
 
 import functools
@@ -15,7 +15,7 @@ import orjson
 
 INLINE_CHARACTERS: Final = 1000
 _WIDTHS: Final = (120, 80, 60, 40)  # lengths of a cell; the largest that fits is used
-_ROOM: Final = 45  # total length of the longest words in a row: browsers do not break words
+_ROOM: Final = 32  # total length of the longest words in a row: browsers do not break words
 _LONGEST_ROW: Final = 120  # length of a row that takes two or three lines
 _BLOCK: Final = re.compile(r"([-+=]|[0-9]+[.)])")  # begins a list or a rule
 _CODE: Final = re.compile(r"(?<![`\\])(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
@@ -102,7 +102,12 @@ def plain(value: object) -> str:
 
 
 def table(
-    header: Sequence[str], rows: Sequence[Sequence[object]], note: str = "", *, window: bool = False
+    header: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    note: str = "",
+    *,
+    window: bool = False,
+    width: int = 0,
 ) -> str:
     """Return a Markdown table that the UI shows inline if it is narrow, else in a window.
 
@@ -111,23 +116,26 @@ def table(
         rows: The values, one per column in each row.
         note: A remark below the table.
         window: Whether it is shown in a window even if it is narrow, for rows of long texts.
+        width: Most characters of a cell; by default 120, and fewer if the table is then inline.
     """
     texts = tuple(tuple(plain(value) for value in row) for row in [header, *rows])
-    return _wide(texts, note) if window else _fitted(texts, note)
+    if window:
+        return _wide(texts, note, width or _WIDTHS[0])
+    return _fitted(texts, note, (width,) if width else _WIDTHS)
 
 
 @functools.lru_cache(maxsize=512)  # many nodes have the same table of options
-def _fitted(texts: _Rows, note: str) -> str:
-    for width in _WIDTHS:
+def _fitted(texts: _Rows, note: str, widths: tuple[int, ...]) -> str:
+    for width in widths:
         cut = [[_cut(text, width) for text in row] for row in texts]
         made = _table(cut, note, rule="---")
         if len(made) < INLINE_CHARACTERS and _fits(cut):
             return made
-    return _wide(texts, note)
+    return _wide(texts, note, widths[0])
 
 
-def _wide(texts: _Rows, note: str) -> str:
-    cut = [[_cut(text, _WIDTHS[0]) for text in row] for row in texts]
+def _wide(texts: _Rows, note: str, width: int) -> str:
+    cut = [[_cut(text, width) for text in row] for row in texts]
     missing = INLINE_CHARACTERS - len(_table(cut, note, rule="---"))
     return _table(cut, note, rule="---" + "-" * max(0, missing))
 

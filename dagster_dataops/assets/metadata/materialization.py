@@ -39,9 +39,11 @@ from dagster_dataops.assets.metadata.trace_command import trace_metadata
 from dagster_dataops.checkpoints.folder.manifest import Manifest, published_uri
 from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.file_values.file_contents import is_reference
+from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.datasets.file_values.result_roots import use_root_of
-from dagster_dataops.datasets.file_values.thumbnails import thumbnails
-from dagster_dataops.errors import InputError
+from dagster_dataops.datasets.file_values.thumbnails import Thumbnail, thumbnails
+from dagster_dataops.errors import FileReferenceError, InputError
 from dagster_dataops.foundation.quantities import counted
 
 if TYPE_CHECKING:
@@ -167,13 +169,22 @@ def thumbnail_metadata(dataset: JsonlDataset, key: str) -> dict[str, Any]:
         found = thumbnails(dataset.head(_PREVIEW_ROWS), _THUMBNAILS)
     except InputError:  # the preview says what is wrong
         return {}
-    if not found:
-        return {}
-    header = [f"{one.column} {one.row + 1}" for one in found]
-    pictures = " | ".join(f"![]({one.url})" for one in found)
-    names = " | ".join(cell(name) for name in header)
-    rule = " | ".join("---" for _ in found)
-    return {key: dg.MetadataValue.md(f"| {names} |\n| {rule} |\n| {pictures} |")}
+    return {key: dg.MetadataValue.md(_pictures(found))} if found else {}
+
+
+def _pictures(found: list[Thumbnail]) -> str:
+    """Return a Markdown table of pictures, with a column for each record: five fit in a window."""
+    records = list(dict.fromkeys(one.row for one in found))
+    columns = dict.fromkeys(one.column for one in found)
+    rows = [
+        [cell(column), *(_pictures_of(found, row, column) for row in records)] for column in columns
+    ]
+    lines = [["record", *(str(row + 1) for row in records)], ["---"] * (len(records) + 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _pictures_of(found: list[Thumbnail], row: int, column: str) -> str:
+    return " ".join(f"![]({one.url})" for one in found if (one.row, one.column) == (row, column))
 
 
 def preview(rows: list[dict[str, Any]]) -> str:
@@ -184,7 +195,26 @@ def preview(rows: list[dict[str, Any]]) -> str:
     shown = columns[:_PREVIEW_COLUMNS]
     hidden = len(columns) - len(shown)
     note = f"and {counted(hidden, 'more columns')}" if hidden else ""
-    return table(shown, [[row.get(name, "") for name in shown] for row in rows], note)
+    return table(shown, [[_shown(row.get(name, "")) for name in shown] for row in rows], note)
+
+
+def _shown(value: object) -> object:
+    """Return a value of a preview: of a reference to a file its name and size, of others itself.
+
+    The whole reference is so long that no other column would be seen.
+    """
+    if not is_reference(value):
+        return value
+    try:
+        reference = FileReference.of(value)
+    except FileReferenceError:
+        return value
+    if reference.to_json() != value:  # it has further keys
+        return value
+    name = reference.name
+    if name in (reference.digest or ""):  # an operator has made it
+        name = reference.media_type or "a file"
+    return name if reference.size is None else f"{name}, {counted(reference.size, 'bytes')}"
 
 
 def resumed_metadata(report: "RunReport") -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.markdown import fenced, table
+from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, fenced, table
 from dagster_dataops.assets.metadata.metadata_keys import TRAINED
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.foundation.quantities import percentage
@@ -37,7 +37,8 @@ def training_metadata(
     tokens, trained = counts["tokens"], counts.get("trained_tokens", 0)
     row = [f"{tokens:,}", f"{trained:,}", percentage(trained / tokens)]
     summary = table(["tokens", "trained", "share"], [row])
-    return {TRAINED: dg.MetadataValue.md(f"{summary}\n\n{samples(map(text_of, records))}")}
+    text = f"{summary}\n\n{samples(map(text_of, records))}"
+    return {TRAINED: dg.MetadataValue.md(text.ljust(INLINE_CHARACTERS))}  # lines need a window
 
 
 def samples(texts: Iterable[str]) -> str:

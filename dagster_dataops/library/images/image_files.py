@@ -234,8 +234,8 @@ def decoding_image(file: str, verb: str = "decoded") -> Iterator[None]:
     with decoding(file, verb):
         try:
             yield
-        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-            msg = "it has more pixels than Pillow reads"
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+            msg = str(error).partition(", ")[0]  # its pixels, and the most that Pillow opens
             raise ValueError(msg) from None
 
 

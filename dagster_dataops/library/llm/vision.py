@@ -16,12 +16,21 @@ class ImagePrompt(LLMOperator):
 
     Args:
         input_key: Column with an image or a list of images; or several columns.
+        images: Nothing else: ``input_key`` names all images.
         **kwargs: As of `LLMOperator`.
     """
 
     _publishes_text = True
 
-    def __init__(self, input_key: str | Sequence[str] = "file", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        input_key: str | Sequence[str] = "file",
+        *,
+        images: str | Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
+        reason = "names no images here; give all columns of images as input_key"
+        self.require("images", fits=not images, reason=reason)
         super().__init__(images=input_key, **kwargs)
 
 

@@ -302,7 +302,7 @@ class Operator(metaclass=OperatorMeta):
 
     def __dataops_changed__(self, options: Mapping[str, Any]) -> Self:
         """Return the operator constructed with some options replaced."""
-        return type(self)(**{**self.__dataops__.options, **options})
+        return type(self)(**{**self.__dataops__.chosen, **options})
 
     def __dataops_server__(self, clients: Mapping[str, Any]) -> tuple[str, bool]:
         """Return the server of models that the operator asks in a run.
@@ -362,7 +362,7 @@ def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
     before = operator.__dataops__
     if not before.artefacts:
         return operator
-    options = {name: with_references(value, found) for name, value in before.options.items()}
+    options = {name: with_references(value, found) for name, value in before.chosen.items()}
     made: Operator = type(operator)(**options)
     # Settings of the registration, and the flag that a launch repeats, do not override those that
     # ``__init__`` passes on.

@@ -210,6 +210,20 @@ class Invocation:
         return tuple(dict.fromkeys(referenced(dict(self.options))))
 
     @property
+    def chosen(self) -> dict[str, Any]:
+        """The options without those that have their default, to construct the operator again.
+
+        An ``__init__`` may give its base class an option that its ``**kwargs`` take, too; a default
+        that is passed would then be a second value.
+        """
+        defaults = {option.name: option.default for option in self.spec.options}
+        return {
+            name: value
+            for name, value in self.options.items()
+            if name not in defaults or value is not defaults[name]
+        }
+
+    @property
     def uses(self) -> "list[Invocation]":
         """The invocations of the parts of a chain; for any other operator, this one alone."""
         return [part.__dataops__ for _, part in self.spec.parts] or [self]

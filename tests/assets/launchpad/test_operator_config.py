@@ -236,6 +236,27 @@ def test_options_that_a_launch_does_not_name_keep_the_values_of_the_pipeline(
     ]
 
 
+def test_a_launch_can_change_an_operator_that_gives_its_base_class_an_option(
+    registry: OperatorRegistry,
+) -> None:
+    class Asks(Operator):
+        def __init__(self, model: str = "small", *, words: tuple = (), **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            self.given = (model, words)
+
+    @registry("data.text")
+    class Names(Asks):
+        def __init__(self, key: str = "text", **kwargs: Any) -> None:
+            super().__init__(words=(key,), **kwargs)
+
+        def forward(self, record: dict) -> dict:
+            return record
+
+    changed = configured(Names("title"), {"params": {"model": "large"}})
+    assert changed.given == ("large", ("title",))
+    assert changed.__dataops__.options["key"] == "title"
+
+
 def test_nodes_with_the_same_options_share_the_type_of_their_configuration(tag: Any) -> None:
     one, other = (config_field(tag(prefix=prefix)) for prefix in ("b", "c"))
     assert one.config_type is other.config_type

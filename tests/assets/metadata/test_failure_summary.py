@@ -81,7 +81,7 @@ def test_examples_are_cut_and_on_one_line(tmp_path: Path) -> None:
     row = error(1, "ValueError", "one\ntwo " + "x" * 10_000, {"text": "y" * 10_000})
     (group,) = failure_groups([write_jsonl(tmp_path / "errors.jsonl", [row])])
     assert group.examples[0].message.startswith("one two xxx")
-    assert len(group.examples[0].message) == len(group.examples[0].input) == 160
+    assert (len(group.examples[0].message), len(group.examples[0].input)) == (400, 160)
 
 
 def test_kinds_without_end_are_counted_together(tmp_path: Path) -> None:
@@ -165,3 +165,10 @@ def test_each_column_with_numbers_is_an_entry(tmp_path: Path):
 def test_a_result_that_is_no_summary_has_no_pictures(tmp_path: Path, row: dict[str, Any]):
     made = dataset_of(tmp_path / "x.jsonl", [row])
     assert histogram_metadata(made, SUMMARY) == {}
+
+
+def test_the_table_shows_what_to_do_at_the_end_of_a_long_message(tmp_path: Path) -> None:
+    message = f"/data/{'long folder/' * 10}a.jpg: cannot be decoded; replace the file"
+    path = write_jsonl(tmp_path / "errors.jsonl", [error(1, "FileError", message, {})])
+    assert "replace the file |" in failures(path)
+    assert len(failures(path)) >= INLINE_CHARACTERS

@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_dataops import DataOpsResource, build_definitions, checks, data, pipeline
+from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS
 from dagster_dataops.assets.metadata.training_metadata import samples
 from tests.assets.helpers import write_jsonl
 
@@ -42,6 +43,7 @@ def test_the_page_shows_what_is_trained(tmp_path: Path) -> None:
     assert text.startswith("| tokens | trained | share |\n")
     assert "| 304 | 48 | 15.8 % |" in text
     assert text.count("**record ") == 3
+    assert len(text) >= INLINE_CHARACTERS  # the page would cut the lines off
     assert "<b>Hi</b> ```<|im_end|>\n<|im_start|>assistant\n[[Ho<|im_end|>]]\n" in text
     assert checked.passed
     assert "**record 0**" in str(checked.metadata["dagster_dataops/trained"].value)

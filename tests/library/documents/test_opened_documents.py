@@ -9,7 +9,7 @@ import pytest
 
 from dagster_dataops import data, pipeline
 from dagster_dataops.files import FileReference
-from dagster_dataops.library.documents import document_opening
+from dagster_dataops.library.documents.formats import document_opening
 from tests.execution.helpers import node, run, write_input
 from tests.library.documents.made_files import PNG, docx, paragraph, pdf
 

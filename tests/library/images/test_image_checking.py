@@ -95,6 +95,17 @@ def test_what_names_no_file_is_an_error_with_its_column(value: object) -> None:
         data.images.Size(input_key="picture").forward({"picture": value})
 
 
+def test_a_missing_column_of_files_names_the_columns_that_are_there() -> None:
+    with pytest.raises(FileError, match="column 'file': is missing or null; there is 'fil', 'id'"):
+        data.images.Size().forward({"fil": "a.png", "id": 1})
+
+
+def test_more_pixels_than_pillow_opens_are_an_error_that_names_its_limit(tmp_path: Path) -> None:
+    record = stored(tmp_path, "a.png", huge_png())
+    with pytest.raises(FileError, match=r"2500000000 pixels.* limit of 178956970 pixels; replace"):
+        data.images.Check().forward(record)
+
+
 def test_the_size_is_checked_before_pixels_are_decoded(tmp_path: Path) -> None:
     record = stored(tmp_path, "a.png", saved(picture(96, 64), "PNG"))
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import data
+from dagster_dataops.assets.launchpad.operator_config import configured
 from dagster_dataops.errors import OperatorOptionError
 from tests.library.llm.scripted_model import ScriptedModel
 from tests.small_files import png
@@ -55,5 +56,12 @@ def test_a_page_becomes_markdown_in_the_column_text(image: str) -> None:
 
 @pytest.mark.parametrize("name", ["Caption", "VisualQA", "ReadPage"])
 def test_images_are_named_by_input_key_alone(name: str) -> None:
-    with pytest.raises((OperatorOptionError, TypeError), match="images"):
+    with pytest.raises(OperatorOptionError, match="'images' names no images here; .* input_key"):
         getattr(data.llm, name)(images="other")
+
+
+@pytest.mark.parametrize("name", ["Caption", "VisualQA", "ReadPage"])
+def test_another_option_can_be_changed_in_a_launch(name: str) -> None:
+    before = getattr(data.llm, name)("photo", model="small")
+    after = configured(before, {"params": {"model": "large"}})
+    assert dict(after.__dataops__.options) == {**before.__dataops__.options, "model": "large"}
