@@ -156,7 +156,7 @@ from dagster_dataops.readers.numbers import parse_numbers as parse_numbers
 
 # Files in records
 from dagster_dataops import files as files
-from dagster_dataops.datasets.file_values.file import File as File
+from dagster_dataops.datasets.file_values.file_keeper import File as File
 from dagster_dataops.datasets.file_values.reference import FileReference as FileReference
 
 # Loaders

@@ -3,8 +3,8 @@
 >>> from dagster_dataops.files import File, FileReference
 """
 
-from dagster_dataops.datasets.file_values.file import File
 from dagster_dataops.datasets.file_values.file_contents import bytes_and_path, is_reference
+from dagster_dataops.datasets.file_values.file_keeper import File
 from dagster_dataops.datasets.file_values.media_types import (
     same_type,
     type_of_content,

@@ -15,7 +15,7 @@ from dagster_dataops.records import Record
 LEAVE_OUT: Final = "replace the file, or leave it out"
 
 
-class FileContent(NamedTuple):
+class ReadFile(NamedTuple):
     """The content of a file of a record.
 
     Attributes:

@@ -36,7 +36,7 @@ _URLS: Final = ("http://", "https://", "data:")
 _FORMATS: Final = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}  # others: the name of the type
 
 
-class FileContent(NamedTuple):
+class FormFile(NamedTuple):
     """A file as the field of a form.
 
     Attributes:
@@ -152,7 +152,7 @@ class FilePart(dict[str, Any]):
             return self._with_address(address)
         return {"type": "file", "file": {"filename": content.name, "file_data": address}}
 
-    def content(self) -> FileContent:
+    def content(self) -> FormFile:
         """Return the file; an image with a longer side of at most ``max_side`` pixels.
 
         Raises:
@@ -177,7 +177,7 @@ class FilePart(dict[str, Any]):
         name = reference.name or "file"
         if self._kind == "audio":  # servers look at the ending alone
             name = f"sound.{_FORMATS.get(media_type, media_type.partition('/')[2])}"
-        return FileContent(name, data, media_type)
+        return FormFile(name, data, media_type)
 
     def _with_address(self, address: str) -> dict[str, Any]:
         name = f"{self._kind}_url"

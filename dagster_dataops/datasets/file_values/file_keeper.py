@@ -1,4 +1,4 @@
-"""`FileKeeper`: stores the files that operators make, by their content.
+"""`File`: bytes that an operator returns. `FileKeeper`: stores them by their content.
 
 A file is written under another name and renamed, so it is whole for every reader. It is synced
 before the record that names it is journaled. Two processes may write the same file: the bytes are
@@ -12,13 +12,13 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import create_anew, storage, sync_folder, write_all
-from dagster_dataops.datasets.file_values.file import File
 from dagster_dataops.errors import FileNotStoredError, StorageError
 from dagster_dataops.foundation.concurrency.file_lock import shared
 from dagster_dataops.foundation.places.bucket import StoreBucket
@@ -30,6 +30,48 @@ DRAFT_ENDING: Final = ".draft"
 _WRITERS: Final = 16  # syncs and uploads at the same time
 _MOST_KNOWN: Final = 10_000  # uploaded files that are not sent again
 _MOST_PENDING: Final = 64 << 20  # bytes that wait to be uploaded
+
+
+MADE: Final[list[bool]] = []
+"""Has an element if this process has made a `File`. Else no record needs to be searched."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that an operator returns in a field; its record holds a reference to it.
+
+    The file is stored once by its content, as ``files/ab/cdef...`` below the root of the results,
+    before the record counts as finished. It may be in a list or a dict of the field.
+
+        def thumbnail(record):
+            record["thumbnail"] = File(shrunk(record["file"]), "image/png")
+            return record
+
+    Attributes:
+        data: The content.
+        media_type: The media type; by default the one that the content shows, else
+            ``application/octet-stream``.
+
+    Raises:
+        TypeError: The content is no bytes, or the media type no text.
+    """
+
+    data: bytes = field(repr=False)
+    media_type: str = ""
+
+    def __post_init__(self) -> None:
+        data, kind = cast("tuple[object, object]", (self.data, self.media_type))
+        if not isinstance(data, bytes) or not isinstance(kind, str):
+            kinds = f"{type(self.data).__name__} and {type(self.media_type).__name__}"
+            msg = f"File takes bytes and the text of a media type; got {kinds}"
+            raise TypeError(msg)
+        if not self.media_type:
+            from dagster_dataops.datasets.file_values.media_types import type_of_content
+
+            kind = type_of_content(self.data) or "application/octet-stream"
+            object.__setattr__(self, "media_type", kind)
+        if not MADE:
+            MADE.append(True)
 
 
 def name_of_content(digest: str) -> str:

@@ -1,4 +1,4 @@
-"""`StoredFiles`: the files that operators made, below a root, and what there names them."""
+"""`KeptFiles`: the files that operators made, below a root, and what there names them."""
 
 import re
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ _NAME: Final = re.compile(rb"files/([0-9a-f]{2})/([0-9a-f]{62})")
 _NAME_BYTES: Final = len(name_of_content("0" * 64))
 
 
-class StoredFile(NamedTuple):
+class KeptFile(NamedTuple):
     """A stored file, or a draft that a kill has left.
 
     Attributes:
@@ -23,7 +23,7 @@ class StoredFile(NamedTuple):
     size_bytes: int
 
 
-class StoredFiles(ABC):
+class KeptFiles(ABC):
     """The files that operators made, below a root."""
 
     @abstractmethod
@@ -51,11 +51,11 @@ class StoredFiles(ABC):
         """Return the digests of the files that anything else below the root names."""
 
     @abstractmethod
-    def stored_before(self, grace_seconds: float) -> Iterator[StoredFile]:
+    def stored_before(self, grace_seconds: float) -> Iterator[KeptFile]:
         """Yield the stored files and drafts that are older than the grace period."""
 
     @abstractmethod
-    def deleted(self, files: list[StoredFile], grace_seconds: float) -> list[StoredFile]:
+    def deleted(self, files: list[KeptFile], grace_seconds: float) -> list[KeptFile]:
         """Delete files, but those that a run has just stored again; return the deleted ones."""
 
 

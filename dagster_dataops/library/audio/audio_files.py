@@ -11,7 +11,7 @@ from typing_extensions import override
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import FileReference
-from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, FileContent, decoding
+from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, ReadFile, decoding
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
 
@@ -76,13 +76,13 @@ class AudioSource:
         """
         return AudioFile(self, record)
 
-    def reached(self, reference: FileReference) -> FileContent:
+    def reached(self, reference: FileReference) -> ReadFile:
         """Return the name and the bytes of a file.
 
         Raises:
             FileError: It is missing, cannot be read, or has more than ``max_bytes``.
         """
-        return FileContent(reference.file, reference.read(self._max_bytes))
+        return ReadFile(reference.file, reference.read(self._max_bytes))
 
 
 class AudioFile:
@@ -95,7 +95,7 @@ class AudioFile:
         self._source, self._reference = source, source.column.reference(record)
 
     @cached_property
-    def content(self) -> FileContent:
+    def content(self) -> ReadFile:
         """The name and the bytes of the file, whatever they are."""
         return self._source.reached(self._reference)
 

@@ -12,7 +12,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import FileReference
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.library.file_column import FileColumn, FileContent, decoding
+from dagster_dataops.library.file_column import FileColumn, ReadFile, decoding
 from dagster_dataops.library.images.orientation import orientation_of
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
@@ -82,13 +82,13 @@ class ImageSource:
         """
         return ImageFile(self, record)
 
-    def reached(self, reference: FileReference) -> FileContent:
+    def reached(self, reference: FileReference) -> ReadFile:
         """Return the name and the bytes of a file.
 
         Raises:
             FileError: It is missing, cannot be read, or has more than ``max_bytes``.
         """
-        return FileContent(reference.file, reference.read(self._max_bytes))
+        return ReadFile(reference.file, reference.read(self._max_bytes))
 
     def check_size(self, file: str, size: Sequence[int]) -> None:
         """Check the number of pixels of an image.
@@ -122,12 +122,12 @@ class ImageFile:
         self._source, self._reference = source, source.column.reference(record)
 
     @cached_property
-    def reached(self) -> FileContent:
+    def reached(self) -> ReadFile:
         """The name and the bytes of the file, whatever they are."""
         return self._source.reached(self._reference)
 
     @cached_property
-    def content(self) -> FileContent:
+    def content(self) -> ReadFile:
         """The name and the bytes of the file, whose type is that of an image."""
         self._source.column.check_type(self._reference, self.reached.data)
         return self.reached

@@ -15,7 +15,7 @@ from dagster_dataops.errors import (
     ModelError,
     UnreachableError,
 )
-from dagster_dataops.models.attached_files import FileContent
+from dagster_dataops.models.attached_files import FormFile
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.redirects import following
 from dagster_dataops.models.calls.reply_body import json_object
@@ -149,7 +149,7 @@ class _HttpTransport:
 def _body_of(request: dict[str, Any]) -> Callable[[], Any]:
     """Return a function that makes the body of a request: a form if it has a file, else JSON."""
     aiohttp = http_library()
-    if isinstance(request.get("file"), FileContent):
+    if isinstance(request.get("file"), FormFile):
         return lambda: _form_of(aiohttp.FormData(), request)
     text = orjson.dumps(request)
     return lambda: aiohttp.BytesPayload(text, content_type=_JSON_TYPE)
@@ -157,7 +157,7 @@ def _body_of(request: dict[str, Any]) -> Callable[[], Any]:
 
 def _form_of(form: Any, request: dict[str, Any]) -> Any:
     for name, value in request.items():
-        if isinstance(value, FileContent):
+        if isinstance(value, FormFile):
             form.add_field(name, value.data, filename=value.name, content_type=value.media_type)
         else:
             form.add_field(name, value if isinstance(value, str) else orjson.dumps(value).decode())

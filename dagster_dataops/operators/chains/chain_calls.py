@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.datasets.file_values.file import MADE
-from dagster_dataops.datasets.file_values.file_keeper import FileKeeper, with_references
+from dagster_dataops.datasets.file_values.file_keeper import MADE, FileKeeper, with_references
 from dagster_dataops.operators.outcomes.dispositions import Disposition, disposition
 from dagster_dataops.operators.outcomes.record_context import HIDDEN, Drop
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, Disposed, taken

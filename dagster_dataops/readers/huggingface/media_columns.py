@@ -6,7 +6,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from dagster_dataops.datasets.file_values.file import File
+from dagster_dataops.datasets.file_values.file_keeper import File
 from dagster_dataops.datasets.file_values.media_types import type_of_content, type_of_name
 from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.readers.arrow.arrow_values import Conversion, nullable
