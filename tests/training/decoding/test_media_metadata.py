@@ -14,8 +14,8 @@ from dagster_dataops import (
     file_store,
     prepare_energon,
 )
-from dagster_dataops.__main__ import main
 from dagster_dataops.errors import AuxFileMissingError, InputError
+from tests.command_line import main
 from tests.training.declared import png
 from tests.training.filestores.shards import write_tar
 
