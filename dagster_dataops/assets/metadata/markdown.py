@@ -15,7 +15,7 @@ import orjson
 
 INLINE_CHARACTERS: Final = 1000
 _WIDTHS: Final = (120, 80, 60, 40)  # lengths of a cell; the largest that fits is used
-_ROOM: Final = 32  # total length of the longest words in a row: browsers do not break words
+_ROOM: Final = 45  # total length of the longest words in a row: browsers do not break words
 _LONGEST_ROW: Final = 120  # length of a row that takes two or three lines
 _BLOCK: Final = re.compile(r"([-+=]|[0-9]+[.)])")  # begins a list or a rule
 _CODE: Final = re.compile(r"(?<![`\\])(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
