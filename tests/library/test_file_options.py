@@ -24,9 +24,20 @@ OTHERS: Final = {
     "chat.Render template",  # its text takes the place of the path
     "language.Identify backend",  # names what reads the file
     "score.Embedding backend",
+    # They say how files that records name are treated.
+    "audio.Check on_error",
+    "images.Check allow_animated",
+    "images.Check on_error",
+    "images.NearDuplicate animated",
+    "images.PerceptualHash animated",
+    "images.Strip keep_profile",
+    "images.TextArea size",
+    "shape.AddFileFacts digest",
+    "video.Check on_error",
 }
 _NAMED: Final = re.compile(r"tokenizer|sentencepiece|\w*(path|file|lexicon|dictionary|vocabulary)")
 _SAYS: Final = re.compile(r"\b(path|file|folder)s?\b", re.IGNORECASE)
+_OF_RECORDS: Final = re.compile(r"\w+_key|(min|max)_\w+|images|audio|files")  # columns, limits
 _SAYS_ELSE: Final = re.compile(r"before files are used|^Column of")
 
 
@@ -39,6 +50,8 @@ def described(name: str) -> dict[str, str]:
 
 def names_a_file(option: Any, said: str) -> bool:
     """Return whether an option may be the path of a file, by its name, type or description."""
+    if _OF_RECORDS.fullmatch(option.name):
+        return False
     typed = any(word in str(option.annotation) for word in ("Path", "path"))
     says = _SAYS.search(said) is not None and _SAYS_ELSE.search(said) is None
     return typed or says or _NAMED.fullmatch(option.name) is not None

@@ -243,6 +243,7 @@ OF_FILES: Final = {
     "llm.ReadPage": saved(picture(), "PNG"),
     "llm.Transcribe": sound(tone()),
     "llm.VisualQA": saved(picture(), "PNG"),
+    "shape.AddFileFacts": b"facts",
     "video": film(seconds=1),
 }
 """Groups and operators for which a record without a file is an error, and a file for each."""

@@ -159,7 +159,7 @@ WORDS: Final = (
         "line_punct_exclude_zero links list_bullets main_content merge multiple negate non_empty "
         "overwrite phones public_ips_only regex reverse strip symbolic top_or_bottom_only verify "
         "whole_words zip_to_shortest "
-        "mask_first private mono files",
+        "mask_first private mono files digest",
         "flag operational",
     ),
 )

@@ -38,7 +38,7 @@ def ordered_key(value: str | float | None, *, reverse: bool) -> bytes:
 def value_of(key: bytes, *, reverse: bool) -> str | float | None:
     """Return the number or text of a key of `ordered_key`, where bytes may follow.
 
-    ``None`` stands also for numbers beyond 2^53, whose keys may be those of several integers.
+    ``None`` stands also for numbers from 2^53 on, whose keys may be those of several integers.
     """
     key = key.translate(_INVERTED) if reverse else key
     if key.startswith(_IS_TEXT):
@@ -48,7 +48,7 @@ def value_of(key: bytes, *, reverse: bool) -> str | float | None:
         return None
     magnitude = key[1:9].translate(_INVERTED) if key[0] == _IS_NEGATIVE else key[1:9]
     (near,) = _MAGNITUDE.unpack(magnitude)
-    if near > _EXACT:
+    if near >= _EXACT:
         return None
     return float(-near if key[0] == _IS_NEGATIVE else near)
 
