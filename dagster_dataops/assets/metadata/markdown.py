@@ -1,9 +1,9 @@
 """Markdown in which values are shown as text: tables with values as cells, fenced texts, prose.
 
 Dagster's UI shows Markdown of less than 1,000 characters inline on the asset page. A line has room
-for about 45 characters there, and the rest is cut off. Longer
-Markdown is shown in a wide window behind a link. Therefore a narrow table is kept below 1,000
-characters, and a wide table is padded to more.
+for about 45 characters there, and the rest is cut off. Longer Markdown is shown in a wide window
+behind a link. Therefore a narrow table is kept below 1,000 characters, and a wide table is padded
+to more.
 """
 
 import functools
