@@ -6,8 +6,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.datasets.durable_files import write_durably
+from dagster_dataops.datasets.durable_files import storage, write_durably
 from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.foundation.concurrency.file_lock import locked_file
 
 
 class CheckOutcome(NamedTuple):
@@ -23,7 +24,9 @@ class CheckOutcome(NamedTuple):
 
 
 def note_outcomes(result: Path, fingerprint: str, outcomes: Mapping[str, CheckOutcome]) -> None:
-    """Keep outcomes of checks of a result; those of its other checks stay.
+    """Store outcomes of checks of a result beside it; the outcomes of its other checks stay.
+
+    Several check steps of a result may run at once.
 
     Args:
         result: The path of the result.
@@ -31,15 +34,18 @@ def note_outcomes(result: Path, fingerprint: str, outcomes: Mapping[str, CheckOu
         outcomes: The outcomes by the name of the check.
 
     Raises:
-        StorageError: The file cannot be written.
+        StorageError: The file cannot be locked or written.
     """
     if not fingerprint:
         return
-    known = outcomes_of(result, fingerprint)
-    if (merged := {**known, **outcomes}) != known:
-        checks = {name: merged[name]._asdict() for name in sorted(merged)}
-        content = {"fingerprint": fingerprint, "checks": checks}
-        write_durably(_path(result), orjson.dumps(content, option=orjson.OPT_INDENT_2))
+    path = _path(result)
+    lock = path.with_suffix(".lock")
+    with storage(lock, "lock the file"), locked_file(lock):
+        known = outcomes_of(result, fingerprint)
+        if (merged := {**known, **outcomes}) != known:
+            checks = {name: merged[name]._asdict() for name in sorted(merged)}
+            content = {"fingerprint": fingerprint, "checks": checks}
+            write_durably(path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 
 def outcomes_of(result: Path, fingerprint: str) -> dict[str, CheckOutcome]:
@@ -47,15 +53,15 @@ def outcomes_of(result: Path, fingerprint: str) -> dict[str, CheckOutcome]:
 
     Args:
         result: The path of the result.
-        fingerprint: The digest of its bytes. Those of other bytes are not known.
+        fingerprint: The digest of its bytes. Outcomes for other bytes are left out.
     """
     try:
         content: dict[str, Any] = orjson.loads(_path(result).read_bytes())
         if content["fingerprint"] != fingerprint:
             return {}
         return {
-            str(name): CheckOutcome(str(one["severity"]), one["passed"] is True)
-            for name, one in content["checks"].items()
+            str(name): CheckOutcome(str(check["severity"]), check["passed"] is True)
+            for name, check in content["checks"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # missing, or malformed
         return {}

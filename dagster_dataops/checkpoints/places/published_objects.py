@@ -25,7 +25,7 @@ from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
-from dagster_dataops.foundation.concurrency.file_lock import locked
+from dagster_dataops.foundation.concurrency.file_lock import locked_file
 from dagster_dataops.foundation.places.bucket import Location, StoreBucket, local_path
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore, Version
@@ -244,13 +244,8 @@ class PublishedObjects:
         """Keep other processes of this machine from changing the published files."""
         path = self.folder / f".{self.name}{LOCK_ENDING}"
         make_folder(self.folder)
-        with storage(path, "lock the file"):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            try:
-                with locked(descriptor):
-                    yield
-            finally:
-                os.close(descriptor)
+        with storage(path, "lock the file"), locked_file(path):
+            yield
 
     def upload(self, files: Mapping[Path, Path], place: str) -> dict[str, dict[str, Any]]:
         """Store files; return `NodeHead.files`.

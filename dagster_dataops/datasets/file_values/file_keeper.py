@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import create_anew, storage, sync_folder, write_all
 from dagster_dataops.errors import FileNotStoredError, StorageError
-from dagster_dataops.foundation.concurrency.file_lock import shared
+from dagster_dataops.foundation.concurrency.file_lock import locked_file, shared
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.root import Root
 
@@ -184,13 +184,8 @@ class FileKeeper:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Keep files from being deleted while the block runs."""
-        lock = self.root.path / FILES / LOCK
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            with shared(descriptor):
-                yield
-        finally:
-            os.close(descriptor)
+        with locked_file(self.root.path / FILES / LOCK, shared):
+            yield
 
     def sync(self) -> None:
         """Make all files durable that were stored, also those that another thread is syncing.

@@ -18,7 +18,7 @@ from dagster_dataops.datasets.file_values.stored_files import (
     is_name_of_content,
 )
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
-from dagster_dataops.foundation.concurrency.file_lock import locked, unused
+from dagster_dataops.foundation.concurrency.file_lock import locked_file, unused
 
 _SHELF: Final = re.compile(r"[0-9a-f]{2}")
 _BLOCK_BYTES: Final = 8 << 20
@@ -81,16 +81,11 @@ class FilesOfFolder(KeptFiles):
         return [file for file in files if self._is_deleted(self._root / file.name, before)]
 
     def _is_deleted(self, path: Path, before: float) -> bool:
-        lock = self._root / FILES / LOCK
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            with locked(descriptor), suppress(FileNotFoundError):
-                if path.stat().st_mtime < before:
-                    path.unlink()
-                    return True
-            return False
-        finally:
-            os.close(descriptor)
+        with locked_file(self._root / FILES / LOCK), suppress(FileNotFoundError):
+            if path.stat().st_mtime < before:
+                path.unlink()
+                return True
+        return False
 
 
 def check_unlocked(root: Path) -> None:

@@ -44,6 +44,25 @@ class shared(locked):  # noqa: N801 - as `locked`
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
 
+@contextmanager
+def locked_file(path: Path, lock: type[locked] = locked) -> Iterator[None]:
+    """Hold the lock of a file in the block; wait for it first. A missing file is created.
+
+    Args:
+        path: The file. It must not be replaced or deleted.
+        lock: `locked` or `shared`.
+
+    Raises:
+        OSError: The file cannot be opened, or the file system has no locks.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        with lock(descriptor):
+            yield
+    finally:
+        os.close(descriptor)
+
+
 def lock_at_once(descriptor: int) -> bool:
     """Lock an open file or folder until it is closed; return ``False`` if it is locked already.
 

@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,15 @@ def test_outcomes_of_another_result_are_not_known(tmp_path: Path) -> None:
     assert outcomes_of(result, "y") == {"b": GOOD}
     assert outcomes_of(result, "x") == {}
     note_outcomes(tmp_path / "c_results.jsonl", "", {"a": GOOD})
-    assert len(list(tmp_path.iterdir())) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {".a_checks.json", ".a_checks.lock"}
+
+
+def test_check_steps_that_run_at_once_lose_no_outcome(tmp_path: Path) -> None:
+    result = tmp_path / "a_results.jsonl"
+    names = [f"check {number}" for number in range(32)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: note_outcomes(result, "x", {name: GOOD}), names))
+    assert outcomes_of(result, "x") == dict.fromkeys(names, GOOD)
 
 
 @pytest.mark.parametrize(
