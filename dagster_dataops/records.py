@@ -89,7 +89,7 @@ def encode(record: object, keeper: ValueKeeper | None = None) -> bytes:
     return line
 
 
-def right_sized(data: bytes) -> bytes:
+def compact_copy(data: bytes) -> bytes:
     """Return a copy of a result of `encode` or orjson, to be kept.
 
     The original takes 4 KB of memory or more, whatever its length; the copy takes its length.

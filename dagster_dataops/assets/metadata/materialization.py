@@ -41,7 +41,7 @@ from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.file_values.file_contents import is_reference
 from dagster_dataops.datasets.file_values.reference import FileReference
-from dagster_dataops.datasets.file_values.result_roots import use_root_of
+from dagster_dataops.datasets.file_values.result_roots import use_roots_above
 from dagster_dataops.datasets.file_values.thumbnails import Thumbnail, thumbnails
 from dagster_dataops.errors import FileReferenceError, InputError
 from dagster_dataops.foundation.quantities import counted
@@ -164,7 +164,7 @@ def thumbnail_metadata(dataset: JsonlDataset, key: str) -> dict[str, Any]:
         dataset: The result.
         key: The key of the metadata.
     """
-    use_root_of(dataset.location)
+    use_roots_above(dataset.location)
     try:
         found = thumbnails(dataset.head(_PREVIEW_ROWS), _THUMBNAILS)
     except InputError:  # the preview says what is wrong

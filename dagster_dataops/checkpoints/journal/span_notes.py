@@ -22,7 +22,7 @@ from dagster_dataops.operators.outcomes.dispositions import (
     dropped_for,
     emitting,
 )
-from dagster_dataops.records import right_sized
+from dagster_dataops.records import compact_copy
 
 IntArray: TypeAlias = "array[int]"
 Number: TypeAlias = "int | float"
@@ -165,7 +165,7 @@ def _content(text: bytes) -> tuple[Mapping[str, Number], tuple[Disposition, ...]
 @lru_cache(4096)
 def _interned(disposition: Disposition) -> Disposition:
     """Return one object for equal dispositions."""
-    return right_sized(disposition)
+    return compact_copy(disposition)
 
 
 def _usual_codes(records: int, unusual: int) -> IntArray:

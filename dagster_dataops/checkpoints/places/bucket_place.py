@@ -7,7 +7,7 @@ from typing import Any
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
-from dagster_dataops.checkpoints.places.node_place import NodePlace, StoredFile, StoredFiles
+from dagster_dataops.checkpoints.places.node_place import NodePlace, PublishedFile, PublishedFiles
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
@@ -50,22 +50,22 @@ class BucketPlace(NodePlace):
         return self._objects.is_published()
 
     @override
-    def remote(self) -> StoredFiles | None:
+    def remote(self) -> PublishedFiles | None:
         if not self._objects.store.shared:
             return None
         head = self._objects.head_to_fetch()
         if head is None:
             return None
         files = {name: self._stored(file) for name, file in head.files.items()}
-        return StoredFiles(head.manifest(), files)
+        return PublishedFiles(head.manifest(), files)
 
-    def _stored(self, file: Mapping[str, Any]) -> StoredFile:
+    def _stored(self, file: Mapping[str, Any]) -> PublishedFile:
         location = BucketFile(self._bucket, file["key"])
-        return StoredFile(location, file["size"], file["modified_ns"])
+        return PublishedFile(location, file["size"], file["modified_ns"])
 
     @override
-    def find(self, path: Path) -> StoredFile | None:
-        found = StoredFile.of(path)
+    def find(self, path: Path) -> PublishedFile | None:
+        found = PublishedFile.of(path)
         if found is not None:
             return found._replace(location=CopiedFile(self._bucket, path))
         file = self._objects.known_file(path)

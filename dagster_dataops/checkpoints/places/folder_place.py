@@ -12,8 +12,8 @@ from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.places.node_place import (
     Claim,
     NodePlace,
-    StoredFile,
-    StoredFiles,
+    PublishedFile,
+    PublishedFiles,
 )
 from dagster_dataops.datasets.durable_files import draft_file
 from dagster_dataops.datasets.published_files import RESULT
@@ -68,11 +68,11 @@ class FolderPlace(NodePlace):
         return (self.folder / f"{self.name}{RESULT}").exists()
 
     @override
-    def find(self, path: Path) -> StoredFile | None:
-        return StoredFile.of(path)
+    def find(self, path: Path) -> PublishedFile | None:
+        return PublishedFile.of(path)
 
     @override
-    def remote(self) -> StoredFiles | None:
+    def remote(self) -> PublishedFiles | None:
         return None
 
     @override

@@ -72,7 +72,7 @@ class Claim(ABC):
         """
 
 
-class StoredFile(NamedTuple):
+class PublishedFile(NamedTuple):
     """A published file.
 
     Attributes:
@@ -86,7 +86,7 @@ class StoredFile(NamedTuple):
     modified_ns: int
 
     @classmethod
-    def of(cls, path: Path) -> "StoredFile | None":
+    def of(cls, path: Path) -> "PublishedFile | None":
         """Return a file of this machine; ``None`` if it is missing."""
         try:
             state = state_at(path)
@@ -95,7 +95,7 @@ class StoredFile(NamedTuple):
         return cls(path, state.size, state.modified_ns)
 
 
-class StoredFiles(NamedTuple):
+class PublishedFiles(NamedTuple):
     """The published files of a node that this machine has no copy of.
 
     Attributes:
@@ -104,7 +104,7 @@ class StoredFiles(NamedTuple):
     """
 
     manifest: bytes
-    files: Mapping[str, StoredFile]
+    files: Mapping[str, PublishedFile]
 
 
 class NodePlace(ABC):
@@ -163,7 +163,7 @@ class NodePlace(ABC):
         """Return whether the node has a result, perhaps an edited one."""
 
     @abstractmethod
-    def find(self, path: Path) -> StoredFile | None:
+    def find(self, path: Path) -> PublishedFile | None:
         """Return a published file, as it was when the folder was last refreshed or claimed.
 
         Args:
@@ -175,7 +175,7 @@ class NodePlace(ABC):
         """
 
     @abstractmethod
-    def remote(self) -> StoredFiles | None:
+    def remote(self) -> PublishedFiles | None:
         """Return the published files, to be read where they are; ``None`` if the folder has them.
 
         Raises:

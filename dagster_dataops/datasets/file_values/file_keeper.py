@@ -248,8 +248,8 @@ def _root_of(facts: Sequence[Any]) -> Root:
     return Root(Path(path), StoreBucket(url, Path(folder), options, reached=True))
 
 
-def with_references(value: Any, keeper: FileKeeper | None) -> Any:
-    """Return a record, or a value in one, with references in place of files, which are stored.
+def with_stored_files(value: Any, keeper: FileKeeper | None) -> Any:
+    """Store the files in a record or in a value of one; return it with references in their place.
 
     Without a keeper the files stay as they are.
 
@@ -260,9 +260,9 @@ def with_references(value: Any, keeper: FileKeeper | None) -> Any:
         return value
     kind = type(value)
     if kind is dict:
-        return {name: with_references(item, keeper) for name, item in value.items()}
+        return {name: with_stored_files(item, keeper) for name, item in value.items()}
     if kind is list or kind is tuple:
-        return kind(with_references(item, keeper) for item in value)
+        return kind(with_stored_files(item, keeper) for item in value)
     if not isinstance(value, File):
         return value
     reference = keeper.keep(value)

@@ -35,8 +35,11 @@ def use_root(root: Root) -> None:
             del _USED[next(iter(_USED))]  # used longest ago
 
 
-def use_root_of(result: Location) -> None:
-    """Look for files below the root of a result, if one of the folders above it has files."""
+def use_roots_above(result: Location) -> None:
+    """Look for files below the folders above a result.
+
+    Folders of this machine without the folder for files are left out.
+    """
     if isinstance(result, BucketFile):
         *folders, _ = result.key.split("/")
         for depth in range(len(folders)):
@@ -54,8 +57,8 @@ def _use_also(root: Root) -> None:
     use_root(_USED.get(root.path, root))
 
 
-def use_roots_of(keeper: FileKeeper) -> None:
-    """Look for files below the roots of a run."""
+def use_roots_of_run(keeper: FileKeeper) -> None:
+    """Look for files below the roots that the process of the run uses, in the same order."""
     for root in (*reversed(keeper.others), keeper.root):
         use_root(root)
 
@@ -86,7 +89,8 @@ def _scheme(url: str) -> str:
 
 def roots() -> list[Root]:
     """Return the roots, those that were used last first; the configured one is the last."""
-    used = list(reversed(_USED.values()))
+    with _USING:
+        used = list(reversed(_USED.values()))
     try:
         configured = config.results_root()
     except ConfigurationError:  # that of this run is another one

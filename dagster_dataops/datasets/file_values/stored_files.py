@@ -1,4 +1,4 @@
-"""`KeptFiles`: the files that operators made, below a root, and what there names them."""
+"""`StoredFiles`: the files below a root that operators made, and the names of files in results."""
 
 import re
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ _NAME: Final = re.compile(rb"files/([0-9a-f]{2})/([0-9a-f]{62})")
 _NAME_BYTES: Final = len(name_of_content("0" * 64))
 
 
-class KeptFile(NamedTuple):
+class StoredFile(NamedTuple):
     """A stored file, or a draft that a kill has left.
 
     Attributes:
@@ -23,8 +23,8 @@ class KeptFile(NamedTuple):
     size_bytes: int
 
 
-class KeptFiles(ABC):
-    """The files that operators made, below a root."""
+class StoredFiles(ABC):
+    """The files below a root that operators made."""
 
     @abstractmethod
     def check_root(self) -> None:
@@ -51,11 +51,11 @@ class KeptFiles(ABC):
         """Return the digests of the files that anything else below the root names."""
 
     @abstractmethod
-    def stored_before(self, grace_seconds: float) -> Iterator[KeptFile]:
+    def stored_before(self, grace_seconds: float) -> Iterator[StoredFile]:
         """Yield the stored files and drafts that are older than the grace period."""
 
     @abstractmethod
-    def deleted(self, files: list[KeptFile], grace_seconds: float) -> list[KeptFile]:
+    def deleted(self, files: list[StoredFile], grace_seconds: float) -> list[StoredFile]:
         """Delete files, but those that a run has just stored again; return the deleted ones."""
 
 

@@ -1,4 +1,4 @@
-"""`FilesOfBucket`: the files that operators made, below a root in a bucket.
+"""`FilesOfBucket`: the files below a root in a bucket that operators made.
 
 A bucket has no locks. A run of another machine is known by the journal of its node: if the last
 entry publishes no result and is younger than the grace period, the run may be at work.
@@ -20,8 +20,8 @@ from typing_extensions import override
 
 from dagster_dataops.datasets.file_values.file_keeper import FILES
 from dagster_dataops.datasets.file_values.stored_files import (
-    KeptFile,
-    KeptFiles,
+    StoredFile,
+    StoredFiles,
     digests_in,
     is_name_of_content,
 )
@@ -46,7 +46,7 @@ _AT_ONCE: Final = 1000  # objects of a request
 _CLOCK: Final = ".clock-"  # an object whose time is that of the store
 
 
-class FilesOfBucket(KeptFiles):
+class FilesOfBucket(StoredFiles):
     """The files below a root in a bucket.
 
     Args:
@@ -137,16 +137,16 @@ class FilesOfBucket(KeptFiles):
             raise FolderLockedError(str(self._root), run, 0.0) from None
 
     @override
-    def stored_before(self, grace_seconds: float) -> Iterator[KeptFile]:
+    def stored_before(self, grace_seconds: float) -> Iterator[StoredFile]:
         yield from self._stored(self._listed(), time.time() - grace_seconds)
 
-    def _stored(self, objects: dict[str, ListedObject], before: float) -> Iterator[KeptFile]:
+    def _stored(self, objects: dict[str, ListedObject], before: float) -> Iterator[StoredFile]:
         for key, found in sorted(objects.items()):
             if is_name_of_content(self._name(key)) and found.modified < before:
-                yield KeptFile(self._name(key), found.status.size)
+                yield StoredFile(self._name(key), found.status.size)
 
     @override
-    def deleted(self, files: list[KeptFile], grace_seconds: float) -> list[KeptFile]:
+    def deleted(self, files: list[StoredFile], grace_seconds: float) -> list[StoredFile]:
         store = writing(self._bucket, self._key(FILES))
         clock = self._key(f"{FILES}/{_CLOCK}{uuid.uuid4().hex}")
         store.put(clock, b"")

@@ -1,4 +1,4 @@
-"""`FilesOfFolder`: the files that operators made, below a root of this machine."""
+"""`FilesOfFolder`: the files below a folder of this machine that operators made."""
 
 import os
 import re
@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from dagster_dataops.datasets.file_values.file_keeper import DRAFT_ENDING, FILES, LOCK
 from dagster_dataops.datasets.file_values.stored_files import (
-    KeptFile,
-    KeptFiles,
+    StoredFile,
+    StoredFiles,
     digests_in,
     is_name_of_content,
 )
@@ -25,7 +25,7 @@ _BLOCK_BYTES: Final = 8 << 20
 _LOCKS: Final = ".lock"  # in the folder of a node
 
 
-class FilesOfFolder(KeptFiles):
+class FilesOfFolder(StoredFiles):
     """The files below a folder.
 
     Args:
@@ -63,7 +63,7 @@ class FilesOfFolder(KeptFiles):
         return named
 
     @override
-    def stored_before(self, grace_seconds: float) -> Iterator[KeptFile]:
+    def stored_before(self, grace_seconds: float) -> Iterator[StoredFile]:
         before = time.time() - grace_seconds
         for folder in sorted((self._root / FILES).glob("[0-9a-f][0-9a-f]")):
             for path in sorted(folder.iterdir()):
@@ -73,10 +73,10 @@ class FilesOfFolder(KeptFiles):
                     with suppress(FileNotFoundError):
                         status = path.stat()
                         if status.st_mtime < before:
-                            yield KeptFile(name, status.st_size)
+                            yield StoredFile(name, status.st_size)
 
     @override
-    def deleted(self, files: list[KeptFile], grace_seconds: float) -> list[KeptFile]:
+    def deleted(self, files: list[StoredFile], grace_seconds: float) -> list[StoredFile]:
         before = time.time() - grace_seconds
         return [file for file in files if self._is_deleted(self._root / file.name, before)]
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from dagster_dataops.datasets.file_values.stored_files import (
-    KeptFile,
-    KeptFiles,
+    StoredFile,
+    StoredFiles,
     digest_of,
 )
 from dagster_dataops.datasets.file_values.stored_in_bucket import FilesOfBucket
@@ -25,7 +25,7 @@ _DAY_SECONDS: Final = 86_400
 
 def prune_files(
     root: Root, days: float = GRACE_DAYS, also: Sequence[Root] = (), *, delete: bool = False
-) -> tuple[list[KeptFile], str]:
+) -> tuple[list[StoredFile], str]:
     """Return the unnamed files below a root, with a text that lists them.
 
     Args:
@@ -58,13 +58,13 @@ def prune_files(
     return found, _text(root, found, days, deleted=delete)
 
 
-def _files_below(root: Root) -> KeptFiles:
+def _files_below(root: Root) -> StoredFiles:
     if root.bucket is None:
         return FilesOfFolder(root.path)
     return FilesOfBucket(root, root.bucket)
 
 
-def _text(root: Root, found: list[KeptFile], days: float, *, deleted: bool) -> str:
+def _text(root: Root, found: list[StoredFile], days: float, *, deleted: bool) -> str:
     lines = [f"{one.size_bytes:>16,}  {one.name}" for one in found]
     total = f"{sum(one.size_bytes for one in found):,} bytes"
     said = (

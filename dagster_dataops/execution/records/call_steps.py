@@ -36,7 +36,7 @@ from dagster_dataops.operators.outcomes.return_contract import (
     checked_batch,
     encode_outcome,
 )
-from dagster_dataops.records import Record, decode, right_sized
+from dagster_dataops.records import Record, compact_copy, decode
 
 
 class Pause(NamedTuple):
@@ -187,7 +187,7 @@ class CallSteps:
     def _encoded(self, returned: object, record: Record) -> DisposedOutcome:
         try:
             line, disposition = encode_outcome(returned, record, self._keeper)
-            return right_sized(line), disposition  # it waits for the others of its batch or span
+            return compact_copy(line), disposition  # it waits for the others of its batch or span
         except FileNotStoredError:
             raise
         except Exception as error:  # noqa: BLE001 - a failure of this record alone

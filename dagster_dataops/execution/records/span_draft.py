@@ -9,7 +9,7 @@ from dagster_dataops.checkpoints.journal.span_notes import Counts, Number, SpanN
 from dagster_dataops.datasets.lines import Line
 from dagster_dataops.execution.records.record_failures import Failure, Outcome, error_row
 from dagster_dataops.operators.outcomes.dispositions import MERGED, USUAL, Disposition
-from dagster_dataops.records import right_sized
+from dagster_dataops.records import compact_copy
 
 _NOTHING: Final[Mapping[str, Number]] = {}
 _Mark: TypeAlias = tuple[int, int, int, int, int, int]
@@ -64,7 +64,7 @@ class SpanDraft:
         row = error_row(failure, line, operator)
         place = self.records, len(self.output), self.dropped
         error_line = FailedRecord(failure.offset, len(line), *place, row).line()
-        self.errors.append(right_sized(error_line))
+        self.errors.append(compact_copy(error_line))
         if failure.disposition:
             self.unusual.append((self.records, failure.disposition))
         self.records += 1

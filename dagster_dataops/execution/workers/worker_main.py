@@ -24,7 +24,7 @@ from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
 from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.datasets.file_values.file_reads import FileReadLog
-from dagster_dataops.datasets.file_values.result_roots import use_roots_of
+from dagster_dataops.datasets.file_values.result_roots import use_roots_of_run
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.calling import Around
@@ -114,7 +114,7 @@ def serve(
     fitness = Fitness(memory)
     keeper = FileKeeper.of(assignment.keeper)
     if keeper is not None:
-        use_roots_of(keeper)
+        use_roots_of_run(keeper)
         operator = keeping_files(operator, keeper)
     with suppress(Terminated, EOFError, ConnectionError):
         try:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.datasets.file_values.file_keeper import MADE, FileKeeper, with_references
+from dagster_dataops.datasets.file_values.file_keeper import MADE, FileKeeper, with_stored_files
 from dagster_dataops.operators.outcomes.dispositions import Disposition, disposition
 from dagster_dataops.operators.outcomes.record_context import HIDDEN, Drop
 from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, Disposed, taken
@@ -151,7 +151,7 @@ class Passage(AnyPassage):
         """Return the records that enter a part; none shares a list or a dict with another."""
         found, self.records = self.records, []
         if MADE:
-            found = [with_references(record, self._keeper) for record in found]
+            found = [with_stored_files(record, self._keeper) for record in found]
         if len(found) > 1:
             found[1:] = [own_copy(record) for record in found[1:]]
         self._part = part
@@ -258,7 +258,7 @@ class _Parts:
 
     def kept(self, record: Record) -> Record:
         """Return a record whose files are stored, for the next part."""
-        kept: Record = with_references(record, self._keeper)
+        kept: Record = with_stored_files(record, self._keeper)
         return kept
 
     def blame(self, part: int, error: BaseException) -> None:

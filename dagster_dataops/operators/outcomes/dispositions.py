@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from dagster_dataops.records import right_sized
+from dagster_dataops.records import compact_copy
 
 Disposition: TypeAlias = bytes  # its JSON; equal dispositions have equal bytes
 
@@ -28,7 +28,7 @@ USUAL: Final[Disposition] = b"{}"
 
 def disposition(**fields: Any) -> Disposition:
     """Return the disposition with these fields."""
-    return right_sized(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS))
+    return compact_copy(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS))
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.file_values.result_roots import use_root_of
+from dagster_dataops.datasets.file_values.result_roots import use_roots_above
 from dagster_dataops.datasets.file_values.thumbnails import thumbnails
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.column_presence import lacking_text
@@ -84,7 +84,7 @@ def _images(node: PublishedNode) -> list[dict[str, Any]]:
     """Return pictures of the first images that the records of a node name."""
     found: list[dict[str, Any]] = []
     for path in node.results:
-        use_root_of(path)
+        use_roots_above(path)
         try:
             records = JsonlDataset.of_file(path).head(_IMAGE_RECORDS)
         except DataOpsError:  # a file that was changed by hand

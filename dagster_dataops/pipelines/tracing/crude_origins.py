@@ -8,7 +8,7 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.foundation.parts import function_of_part
-from dagster_dataops.records import RESTORE_KEY, SOURCES, right_sized
+from dagster_dataops.records import RESTORE_KEY, SOURCES, compact_copy
 
 _PACK: Final = "pack"
 _OF_ROW: Final = ("dataset", "shard", "key", "parts")
@@ -76,7 +76,7 @@ def packed_keys(line: str | None) -> set[bytes]:
     """Return the restore keys of the records in a pack; none if the line is no pack."""
     record = record_in(line)
     keys = record[RESTORE_KEY][1:] if _is_pack(record) else ()
-    return {right_sized(orjson.dumps(one)) for one in keys if isinstance(one, list)}
+    return {compact_copy(orjson.dumps(one)) for one in keys if isinstance(one, list)}
 
 
 def _is_pack(record: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.errors import CookerError
-from dagster_dataops.records import right_sized
+from dagster_dataops.records import compact_copy
 from dagster_dataops.streams.core.stage import Stage, State, UnaryStage
 from dagster_dataops.training.cooking.cookers import (
     CACHE,
@@ -258,4 +258,4 @@ class Cook(UnaryStage):
 
 def _label(place: str, subflavors: Mapping[str, Any]) -> bytes:
     label = orjson.dumps([place, subflavors], default=repr, option=orjson.OPT_SORT_KEYS)
-    return right_sized(label)
+    return compact_copy(label)

@@ -9,7 +9,7 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.errors import CookerError, IndexOutdatedError
-from dagster_dataops.records import RESTORE_KEY, right_sized
+from dagster_dataops.records import RESTORE_KEY, compact_copy
 from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.training.cooking.blending import ENTRY
 from dagster_dataops.training.cooking.cook_stage import BoundCooker, typed_cooker
@@ -84,7 +84,7 @@ class IndexCooker:
         found = self._bound.get(label)
         if found is None:
             with self._lock:
-                found = self._bound[right_sized(label)] = self._made(row, aux)
+                found = self._bound[compact_copy(label)] = self._made(row, aux)
         return found
 
     def _made(self, row: Row, aux: Mapping[str, str]) -> BoundCooker:

@@ -6,7 +6,7 @@ import pytest
 
 from dagster_dataops import config
 from dagster_dataops.datasets.file_values import result_roots
-from dagster_dataops.datasets.file_values.result_roots import roots, use_root, use_root_of
+from dagster_dataops.datasets.file_values.result_roots import roots, use_root, use_roots_above
 from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket
 from dagster_dataops.foundation.places.root import Root
 from tests.execution.helpers import node, operator_for, run, write_input
@@ -30,7 +30,7 @@ def test_the_roots_that_were_used_last_are_known_and_no_others(tmp_path: Path) -
 def test_a_root_that_is_used_again_stays_known(tmp_path: Path) -> None:
     (tmp_path / "first" / "files").mkdir(parents=True)
     for number in range(1000):
-        use_root_of(tmp_path / "first" / "node" / "node_results.jsonl")
+        use_roots_above(tmp_path / "first" / "node" / "node_results.jsonl")
         use_root(Root(tmp_path / str(number)))
 
     assert Root(tmp_path / "first") in roots()
@@ -48,6 +48,6 @@ def test_the_root_of_a_run_is_searched_before_those_of_its_inputs(tmp_path: Path
 
 def test_each_prefix_of_a_result_in_a_bucket_may_be_a_root(tmp_path: Path) -> None:
     bucket = StoreBucket("s3://b", tmp_path, {})
-    use_root_of(BucketFile(bucket, "root/node/.versions/1/node_results.jsonl"))
+    use_roots_above(BucketFile(bucket, "root/node/.versions/1/node_results.jsonl"))
 
     assert {Root(tmp_path, bucket), Root(tmp_path / "root", bucket)} <= set(roots())

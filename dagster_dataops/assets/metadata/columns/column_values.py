@@ -8,7 +8,7 @@ import orjson
 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.record_samples import first_records, spread_sample
-from dagster_dataops.records import JsonValue, Record, right_sized
+from dagster_dataops.records import JsonValue, Record, compact_copy
 
 Values: TypeAlias = dict[str, set[object]]
 """The values by column, in the order of first occurrence, as `comparable` returns them."""
@@ -92,4 +92,4 @@ def _collect(records: Iterable[Record], values: Values) -> None:
 
 def comparable(value: JsonValue) -> object:
     """Return a hashable form of a value; two forms are equal exactly if the JSON is equal."""
-    return value if type(value) in _PLAIN else right_sized(orjson.dumps(value))
+    return value if type(value) in _PLAIN else compact_copy(orjson.dumps(value))
