@@ -3,7 +3,7 @@
 import io
 import os
 import re
-from abc import ABC, abstractmethod
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,17 +17,21 @@ from dagster_dataops.datasets.file_values.result_roots import object_at, roots
 from dagster_dataops.errors import DataOpsError, FileChangedError, FileError
 from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.foundation.places.bucket import BucketFile
-from dagster_dataops.foundation.places.object_file import ObjectFile
-from dagster_dataops.foundation.places.opening import exists
-from dagster_dataops.streams.files.contents import Content, PlainContent, WindowedContent
+from dagster_dataops.foundation.places.object_file import ObjectFile, object_exists
+from dagster_dataops.streams.files.contents import (
+    Content,
+    ContentFile,
+    PlainContent,
+    WindowedContent,
+)
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
 _STORED: Final = re.compile(rf"{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{62}}")
 _FIND: Final = "check the path, and that this machine can read it"
 
 
-class OpenedFile(ABC):
-    """An open file.
+class OpenedFile(Content):
+    """An open file. Its methods raise a `FileError` if it cannot be read.
 
     Attributes:
         name: What the reference calls it, for errors.
@@ -46,39 +50,16 @@ class OpenedFile(ABC):
         """What differs if the file is replaced, as far as that is known without reading it."""
         return [self.size, self.version]
 
-    @abstractmethod
-    def read_at(self, size: int, offset: int) -> bytes:
-        """Return ``size`` bytes from ``offset``; fewer only at the end.
-
-        Raises:
-            FileError: It cannot be read.
-        """
-
-    def check_unchanged(self) -> None:  # noqa: B027 - some files cannot change
+    def check_unchanged(self) -> None:
         """Check that the file was not replaced since it was opened.
 
         Raises:
             FileChangedError: It was.
         """
 
-    def close(self) -> None:  # noqa: B027 - some have nothing to close
-        """Close the file."""
-
-    def read_all(self, limit: int | None = None) -> bytes:
-        """Return all bytes, at most ``limit``.
-
-        Raises:
-            FileError: It cannot be read.
-        """
-        parts, size = [], 0
-        while limit is None or size < limit:
-            most = 1 << 20 if limit is None else min(1 << 20, limit - size)
-            part = self.read_at(most, size)
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-        return b"".join(parts)
+    @override
+    def close(self) -> None:
+        """Close the file; some have nothing to close."""
 
     def raw(self) -> io.RawIOBase:
         """Return a Python file for the bytes; it must not outlive this one."""
@@ -111,8 +92,7 @@ class FileOfMachine(_ContentFile):
     def __init__(self, name: str, path: Path) -> None:
         self.name, self.path = name, path
         status = self._status()
-        self.size, self.version = status.st_size, version_of(status)
-        self._inode = status.st_ino
+        self.size, self.version, self._inode = _facts_of(status)
         self.content = PlainContent(str(path))
 
     @property
@@ -125,13 +105,13 @@ class FileOfMachine(_ContentFile):
             status = os.stat(self.path or "")  # noqa: PTH116 - links are followed
         except OSError as error:
             raise FileError(self.name, f"cannot be read: {error.strerror}", _FIND) from error
-        if not os.path.isfile(self.path or ""):  # noqa: PTH113
+        if not stat.S_ISREG(status.st_mode):
             raise FileError(self.name, "is no file", "name a file, not a folder, pipe or device")
         return status
 
     @override
     def check_unchanged(self) -> None:
-        if version_of(self._status()) != self.version:
+        if list(_facts_of(self._status())) != self.state:
             raise FileChangedError(self.name, "was replaced while it was read", "run again")
 
 
@@ -179,17 +159,21 @@ class ObjectOfStore(OpenedFile):
             raise FileError(self.name, _reason(error), _FIND) from error
 
 
-class FileOfShard(OpenedFile):
-    """A file in a shard, which is read by ranges."""
-
-    def __init__(self, name: str, window: Any) -> None:
-        self.name, self._window = name, window
-        self.size, self.version = window.size, _version_of_store(window.shard)
+class _FileInStore(OpenedFile):
+    """A file in a store, such as a tar. It is replaced with its store, which has the version."""
 
     @property
     @override
     def state(self) -> list[object]:
         return [self.version]
+
+
+class FileOfShard(_FileInStore):
+    """A file in a shard, which is read by ranges."""
+
+    def __init__(self, name: str, window: Any) -> None:
+        self.name, self._window = name, window
+        self.size, self.version = window.size, _version_of_store(window.shard)
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:
@@ -208,39 +192,28 @@ class FileOfShard(OpenedFile):
             raise FileChangedError(self.name, "was replaced while it was read", "run again")
 
 
-class FileOfStore(OpenedFile):
+class FileOfStore(_FileInStore):
     """A file in a store that is read whole, such as a member of a compressed tar."""
 
     def __init__(self, name: str, data: bytes, version: str | None) -> None:
         self.name, self._data = name, data
         self.size, self.version = len(data), version
 
-    @property
-    @override
-    def state(self) -> list[object]:
-        return [self.version]
-
     @override
     def read_at(self, size: int, offset: int) -> bytes:
         return self._data[offset : offset + size]
 
 
-class _RawFile(io.RawIOBase):
-    def __init__(self, file: OpenedFile) -> None:
-        super().__init__()
-        self._file, self._at = file, 0
+class _RawFile(ContentFile):
+    """A Python file over an open file, read from any position."""
 
-    @override
-    def readable(self) -> bool:
-        return True
+    def __init__(self, file: OpenedFile) -> None:
+        super().__init__(file)
+        self._file = file
 
     @override
     def seekable(self) -> bool:
         return True
-
-    @override
-    def tell(self) -> int:
-        return self._at
 
     @override
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
@@ -250,13 +223,6 @@ class _RawFile(io.RawIOBase):
 
     def _end(self) -> int:
         return self._file.size if self._file.size is not None else len(self._file.read_all())
-
-    @override
-    def readinto(self, buffer: Any, /) -> int:
-        part = self._file.read_at(len(buffer), self._at)
-        buffer[: len(part)] = part
-        self._at += len(part)
-        return len(part)
 
 
 @contextmanager
@@ -270,11 +236,8 @@ def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iter
     Raises:
         FileError: There is no such file, or it cannot be read.
     """
-    file = _open(name, options)
-    try:
+    with _open(name, options) as file:
         yield file
-    finally:
-        file.close()
 
 
 def is_stored(name: str) -> bool:
@@ -315,18 +278,23 @@ def _in_store(name: str, store: str, member: str) -> OpenedFile:
 def _stored(name: str) -> OpenedFile:
     """Open a file that an operator made."""
     searched = roots()
+    unread = []
     for root in searched:
         path = root.path / name
         if path.is_file():
             return FileOfMachine(name, path)
         if root.bucket is not None:
             file = BucketFile(root.bucket, root.bucket.key_of(path))
-            if exists(file):
-                return ObjectOfStore(name, file)
+            try:
+                if object_exists(file):
+                    return ObjectOfStore(name, file)
+            except DataOpsError as error:
+                unread.append(f"{root} {_reason(error)}")
     if Path(name).is_file():
         return FileOfMachine(name, Path(name))
-    places = ", ".join(map(str, searched))
-    found = f"is below none of the roots of results {places}"
+    found = f"is below none of the roots of results {', '.join(map(str, searched))}"
+    if unread:
+        raise FileError(name, f"{found}; but {'; '.join(unread)}", "make these roots readable")
     raise FileError(name, found, "set data_process_path to the root that has the file")
 
 
@@ -348,6 +316,11 @@ def _version_of_store(store: str) -> str | None:
         return version_of(os.stat(store))  # noqa: PTH116 - a text
     except OSError:
         return None  # a URL
+
+
+def _facts_of(status: os.stat_result) -> tuple[int, str, int]:
+    """Return the size, version and inode of a file of this machine."""
+    return status.st_size, version_of(status), status.st_ino
 
 
 def version_of(status: os.stat_result) -> str:

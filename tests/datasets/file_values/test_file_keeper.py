@@ -1,17 +1,22 @@
 """Tests of the files that operators make below a root in a bucket."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
-from dagster_dataops.errors import FileNotStoredError, StorageError
-from dagster_dataops.files import File
+from dagster_dataops.datasets.file_values.result_roots import use_root
+from dagster_dataops.errors import FileError, FileNotStoredError, StorageError
+from dagster_dataops.files import File, FileReference
 from dagster_dataops.foundation.places.bucket import StoreBucket
+from dagster_dataops.foundation.places.result_store import Status
 from dagster_dataops.foundation.places.root import Root
-from tests.object_stores import use
+from tests.object_stores import FakeStore, use
 
 
 class Slow:
@@ -79,3 +84,36 @@ def test_a_file_is_sent_once(tmp_path: Path) -> None:
     keeper.sync()
 
     assert len(store.objects) == store.requests == 2
+
+
+class Watched(FakeStore):
+    """A store that notes which objects are opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[str] = []
+
+    @override
+    def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
+        self.opened.append(key)
+        return super().read_start(key, length)
+
+
+@contextmanager
+def out_of_reach() -> Iterator[None]:
+    raise StorageError("s3://slow", "read", "connection refused")
+    yield
+
+
+def test_a_stored_object_is_opened_once_and_a_store_out_of_reach_is_named(tmp_path: Path) -> None:
+    store = Watched()
+    keeper = keeper_of(store, tmp_path)
+    reference = keeper.keep(File(b"text"))
+    keeper.sync()
+    use_root(keeper.root)
+    assert FileReference.of(reference).read() == b"text"
+    assert store.opened == [f"root/{reference['file']}"]
+
+    store.request = out_of_reach
+    with pytest.raises(FileError, match="s3://slow/root cannot be read: connection refused"):
+        FileReference.of(reference).read()

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import tarfile
 from hashlib import sha256
 from pathlib import Path
@@ -141,6 +142,14 @@ def test_a_file_that_is_replaced_while_it_is_open_is_an_error(folder):
         with FileReference("a.png").open() as file:
             file.read(1)
             (folder / "a.png").write_bytes(PNG * 2)
+
+
+def test_a_file_that_is_replaced_by_one_of_the_same_time_and_size_is_an_error(folder):
+    (folder / "new.png").write_bytes(bytes(len(PNG)))
+    shutil.copystat(folder / "a.png", folder / "new.png")
+    with pytest.raises(FileChangedError, match="replaced while it was read"):  # noqa: SIM117
+        with FileReference("a.png").open():
+            (folder / "new.png").replace(folder / "a.png")
 
 
 def test_a_replaced_shard_is_read_anew(folder):
