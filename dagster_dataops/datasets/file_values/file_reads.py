@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import orjson
 
@@ -57,18 +57,18 @@ class FileReads:
             self._unnoted.on = False
 
     def begin(self, log: "FileReadLog") -> None:
-        """Add all further reads to a log, too."""
+        """Add reads to a log from now on."""
         with self._lock:
             self._logs.append(log)
 
     def end(self, log: "FileReadLog") -> None:
-        """Add no further reads to a log."""
+        """Stop adding reads to a log."""
         with self._lock:
             if log in self._logs:
                 self._logs.remove(log)
 
     def end_all(self) -> None:
-        """Add no further reads to any log: only its parent writes those of a forked process."""
+        """Stop adding reads to all logs. A forked process does so: its parent writes the logs."""
         self._logs.clear()
 
 
@@ -106,7 +106,7 @@ class FileReadLog:
         del self.lines[:count]
 
     def close(self) -> None:
-        """Note no further reads."""
+        """Stop taking reads."""
         READS.end(self)
 
     def __enter__(self) -> Self:
@@ -125,7 +125,7 @@ def _system() -> bytes:
 
 
 def noted_reads(folder: Path) -> dict[str, int | float]:
-    """Return the hidden count of a result; none if no such file was read for a checkpoint."""
+    """Return the hidden count of a result; empty if no such file was read for a checkpoint."""
     return {COUNT: 1} if any(folder.glob(_LOG)) else {}
 
 
@@ -142,10 +142,7 @@ def first_replaced(folder: Path) -> str:
         with log.open("rb") as file:
             if file.readline() != _system():
                 return "the machine was started since the files were read"
-            while lines := list(islice(file, _AT_ONCE)):
-                for reason in _changes(dict.fromkeys(lines)):
-                    return reason
-    return ""
+    return next((f"{name}: {found}" for name, found in _changes(folder)), "")
 
 
 def check_unchanged(folder: Path) -> None:
@@ -154,37 +151,34 @@ def check_unchanged(folder: Path) -> None:
     Raises:
         FileChangedError: One was, or cannot be read any more.
     """
-    for log in sorted(folder.glob(_LOG)):
-        with log.open("rb") as file:
-            file.readline()
-            while lines := list(islice(file, _AT_ONCE)):
-                for reason in _changes(dict.fromkeys(lines)):
-                    name, _, found = reason.partition(": ")
-                    remedy = "run again: the records that were made of such files are made again"
-                    raise FileChangedError(name, found, remedy)
+    for name, found in _changes(folder):
+        remedy = "run again: the records that were made of such files are made again"
+        raise FileChangedError(name, found, remedy)
 
 
-def _changes(lines: Any) -> Iterator[str]:
+def _changes(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name of each file that is another one now, and what it is instead."""
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        yield from filter(None, pool.map(_change, lines))
+    for log in sorted(folder.glob(_LOG)):
+        with log.open("rb") as file, ThreadPoolExecutor(_THREADS) as pool:
+            file.readline()
+            while lines := list(islice(file, _AT_ONCE)):
+                yield from filter(None, pool.map(_change, dict.fromkeys(lines)))
 
 
-def _change(line: bytes) -> str:
+def _change(line: bytes) -> tuple[str, str] | None:
     from dagster_dataops.datasets.file_values.opened_file import state_of_file
 
     try:
         name, state = orjson.loads(line)
     except ValueError:
-        return "the log of the files that were read: is damaged"
+        return "the log of the files that were read", "is damaged"
     try:
         now = state_of_file(name)
     except FileError as error:
-        return f"{name}: {error.found}"
-    if now != state:
-        return f"{name}: was replaced since it was read"
-    return ""
+        return name, error.found
+    return None if now == state else (name, "was replaced since it was read")
 
 
 def forget(folder: Path) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops.datasets.file_values.file_reads import READS, FileReadLog
+from dagster_dataops.datasets.file_values.file_reads import READS, FileReadLog, check_unchanged
+from dagster_dataops.errors import FileChangedError
+from dagster_dataops.files import FileReference
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it has threads
@@ -24,3 +26,17 @@ def test_a_forked_process_adds_nothing_to_the_logs_of_its_parent(tmp_path: Path)
 
     assert os.waitstatus_to_exitcode(status) == len([b"before"])
     assert len(log.lines) == 2
+
+
+def test_the_error_for_a_replaced_file_has_its_whole_name(tmp_path: Path) -> None:
+    file = tmp_path / "part 1: scans.txt"
+    file.write_text("first")
+    with FileReadLog(tmp_path) as log:
+        FileReference(str(file)).read()
+        log.write()
+    check_unchanged(tmp_path)
+    file.write_text("another")
+    with pytest.raises(FileChangedError, match="was replaced since") as caught:
+        check_unchanged(tmp_path)
+
+    assert caught.value.where == str(file)
