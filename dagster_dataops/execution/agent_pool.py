@@ -56,7 +56,7 @@ class AgentOrder:
         segments: The numbers of segments that the agent may use, which no other agent may ever
             use. The last one is the number of an empty file, which the head has created.
         bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
-        keeper: The facts of the `FileKeeper` of the run; none without one.
+        keeper: Facts about the `FileKeeper` of the run, from `facts_of_keeper`; none without one.
         resources: Resources of its node that the agent reserves, by the cluster's names;
             ``num_cpus`` is the number of its worker processes by default.
     """

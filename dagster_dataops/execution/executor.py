@@ -24,7 +24,7 @@ from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
-from dagster_dataops.datasets.file_values.result_roots import roots, use_root, use_roots_above
+from dagster_dataops.datasets.file_values.result_roots import use_root, use_roots_above
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.column_presence import check_presence, warn_of_missing
 from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
@@ -164,8 +164,7 @@ def _in_run(operator: Operator, attempt: NodeAttempt) -> Operator:
         use_roots_above(dataset.location)
     use_root(root)  # the first one to be searched
     operator = in_run(with_present_files(operator), _link(attempt))
-    others = [one for one in roots() if one is not root]
-    return keeping_files(operator, FileKeeper(root, others))
+    return keeping_files(operator, FileKeeper(root))
 
 
 def _link(attempt: NodeAttempt) -> RunLink:

@@ -10,7 +10,7 @@ files that are older than the grace period, and asks under the same lock.
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,6 @@ from typing_extensions import override
 from dagster_dataops.datasets.durable_files import create_anew, storage, sync_folder, write_all
 from dagster_dataops.errors import FileNotStoredError, StorageError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file, shared
-from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.root import Root
 
 FILES: Final = "files"  # the folder below the root of the results
@@ -84,16 +83,13 @@ class FileKeeper:
 
     Args:
         root: The root of the results.
-        others: Other roots that may have files which the records of the run name.
 
     Attributes:
         root: The root of the results.
-        others: The other roots.
     """
 
-    def __init__(self, root: Root, others: Sequence[Root] = ()) -> None:
+    def __init__(self, root: Root) -> None:
         self.root = root
-        self.others = tuple(others)
         self._lock = threading.Lock()
         self._written: set[Path] = set()  # not synced yet
         self._uploads: dict[str, bytes] = {}  # not uploaded yet, by key
@@ -104,20 +100,7 @@ class FileKeeper:
 
     @override
     def __reduce__(self) -> Any:
-        return FileKeeper, (self.root, self.others)
-
-    @property
-    def facts(self) -> tuple[Any, ...]:
-        """What another process of the run needs to make an equal one; JSON can hold it."""
-        return tuple(map(_facts_of, (self.root, *self.others)))
-
-    @classmethod
-    def of(cls, facts: Any) -> "FileKeeper | None":
-        """Return the keeper with some `facts`; ``None`` without any."""
-        if not facts:
-            return None
-        root, *others = map(_root_of, facts)
-        return cls(root, others)
+        return FileKeeper, (self.root,)
 
     @property
     def kinds(self) -> tuple[type, ...]:
@@ -231,21 +214,6 @@ class FileKeeper:
                 folders |= {self.root.path / FILES, self.root.path}
             _each(sync_folder, sorted(folders))
         self._synced_folders |= folders
-
-
-def _facts_of(root: Root) -> tuple[Any, ...]:
-    bucket = root.bucket
-    if bucket is None:
-        return (str(root.path),)
-    return str(root.path), bucket.url, str(bucket.folder), dict(bucket.options)
-
-
-def _root_of(facts: Sequence[Any]) -> Root:
-    path, *bucket = facts
-    if not bucket:
-        return Root(Path(path))
-    url, folder, options = bucket
-    return Root(Path(path), StoreBucket(url, Path(folder), options, reached=True))
 
 
 def with_stored_files(value: Any, keeper: FileKeeper | None) -> Any:

@@ -82,11 +82,15 @@ class FileReadLog:
     Several runs of one process may get reads of each other: a file too many is compared.
 
     Args:
-        folder: The folder of the checkpoint.
+        folder: The folder of the checkpoint, or another one; the first read makes a missing one.
         writer: The name of the writer, which no other process has.
+
+    Attributes:
+        folder: The folder.
     """
 
     def __init__(self, folder: Path, writer: str = "") -> None:
+        self.folder = folder
         self._path = folder / _LOG.replace("*", writer or f"head-{os.getpid()}")
         self.lines: list[bytes] = []
         READS.begin(self)
@@ -101,6 +105,8 @@ class FileReadLog:
             return
         count = len(self.lines)
         new = not self._path.exists()
+        if new:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
         with self._path.open("ab") as file:
             file.write((_system() if new else b"") + b"".join(self.lines[:count]))
         del self.lines[:count]

@@ -5,9 +5,10 @@ A file is named by its content, so that any root with a file of that name has th
 
 import os
 import threading
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from dagster_dataops.configuration import config
 from dagster_dataops.datasets.file_values.file_keeper import FILES, FileKeeper
@@ -57,10 +58,36 @@ def _use_also(root: Root) -> None:
     use_root(_USED.get(root.path, root))
 
 
-def use_roots_of_run(keeper: FileKeeper) -> None:
-    """Look for files below the roots that the process of the run uses, in the same order."""
-    for root in (*reversed(keeper.others), keeper.root):
+def facts_of_keeper(keeper: FileKeeper | None) -> tuple[Any, ...]:
+    """Return the argument of `keeper_in_run` for another process of the run; JSON can hold it."""
+    if keeper is None:
+        return ()
+    others = (root for root in roots() if root.path != keeper.root.path)
+    return tuple(map(_facts_of, (keeper.root, *others)))
+
+
+def keeper_in_run(facts: Sequence[Any]) -> FileKeeper | None:
+    """Return the keeper of a run, and look for files below the roots that its process uses.
+
+    Args:
+        facts: From `facts_of_keeper`. There is no keeper without any.
+    """
+    found = [_root_of(*one) for one in facts]
+    for root in reversed(found):
         use_root(root)
+    return FileKeeper(found[0]) if found else None
+
+
+def _facts_of(root: Root) -> tuple[Any, ...]:
+    bucket = root.bucket
+    if bucket is None:
+        return (str(root.path),)
+    return str(root.path), bucket.url, str(bucket.folder), dict(bucket.options)
+
+
+def _root_of(path: str, url: str = "", folder: str = "", options: Any = None) -> Root:
+    bucket = StoreBucket(url, Path(folder), options, reached=True) if url else None
+    return Root(Path(path), bucket)
 
 
 def object_at(url: str) -> BucketFile | None:

@@ -9,7 +9,7 @@ import traceback
 from contextlib import suppress
 from typing import Any, Final
 
-from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
+from dagster_dataops.datasets.file_values.result_roots import keeper_in_run
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution.agent_pool import (
     AgentEnvironment,
@@ -100,7 +100,7 @@ class Agent:
         return operator if here == expected else None
 
     def _run(self, operator: Operator) -> Ended:
-        keeper = FileKeeper.of(self._order.keeper)
+        keeper = keeper_in_run(self._order.keeper)
         attempt, sink = Attempt(operator=keeping_files(operator, keeper)), self._sink
         reporter = threading.Thread(target=self._report, daemon=True)
         reporter.start()

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
+from dagster_dataops.datasets.file_values.result_roots import facts_of_keeper
 from dagster_dataops.execution.agent_pool import AgentEnvironment, AgentOrder, Cluster
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.foundation.places.bucket import facts_of_location
@@ -54,7 +55,6 @@ class AgentOrders:
         sink, dataset = self._sink, self._sink.work.dataset
         (stamp,) = sink.attempt.stamps
         name, bucket = facts_of_location(dataset.location)
-        keeper = sink.attempt.operator.__dataops__.keeper
         return AgentOrder(
             operator=ship(self._operator()),
             environment=self.environment,
@@ -65,7 +65,7 @@ class AgentOrders:
             folder=sink.folder,
             segments=sink.checkpoint.take_segment_numbers(_SEGMENTS),
             bucket=bucket,
-            keeper=keeper.facts if keeper is not None else (),
+            keeper=facts_of_keeper(sink.attempt.operator.__dataops__.keeper),
             resources=self.resources,
         )
 

@@ -6,10 +6,13 @@ that is an iterator is written record by record.
 
 import inspect
 import itertools
+import shutil
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any
 
 import orjson
@@ -83,13 +86,12 @@ class DatasetRunner(Runner):
         writer = JsonlWriter if kind.makes_folder else attempt.lock.writer  # a listing is short
         with (
             drafting(attempt.folder, "write the result", writer) as drafts,
-            TemporaryDirectory(prefix="dataops-reads-") as scratch,
-            FileReadLog(Path(scratch)) as reads,
+            _log_of_reads() as reads,
         ):
             finished = _Call(attempt, drafts, self.function(attempt), reads).run()
             reads.write()
-            check_unchanged(Path(scratch))
-            counts = {**finished.summary.counts, **noted_reads(Path(scratch))}
+            check_unchanged(reads.folder)
+            counts = {**finished.summary.counts, **noted_reads(reads.folder)}
             finished = replace(finished, summary=replace(finished.summary, counts=counts))
         attempt.check_inputs_unchanged()
         return finished
@@ -111,6 +113,17 @@ def hint_of_list(operator: Operator) -> str:
         ". It got the list of all records; annotate the first parameter `dict` "
         f"(`def name({first.name}: dict)`) to get one record at a time, or `list` to get all"
     )
+
+
+@contextmanager
+def _log_of_reads() -> Iterator[FileReadLog]:
+    """Yield a log in a temporary folder, which the first read makes."""
+    folder = Path(gettempdir(), f"dataops-reads-{uuid.uuid4().hex}")
+    try:
+        with FileReadLog(folder) as reads:
+            yield reads
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Call:

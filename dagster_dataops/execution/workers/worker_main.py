@@ -22,9 +22,8 @@ import orjson
 
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter
-from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.datasets.file_values.file_reads import FileReadLog
-from dagster_dataops.datasets.file_values.result_roots import use_roots_of_run
+from dagster_dataops.datasets.file_values.result_roots import keeper_in_run
 from dagster_dataops.errors import DataOpsError, OperatorOpenError
 from dagster_dataops.execution.records.batch_loop import BatchLoop
 from dagster_dataops.execution.records.calling import Around
@@ -78,7 +77,7 @@ class Assignment:
         checks_input: Whether spans carry a checksum of their input.
         heartbeat: Descriptor of the shared memory with the current record; -1 for none.
         bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
-        keeper: The facts of the `FileKeeper` of the run; none without one.
+        keeper: Facts about the `FileKeeper` of the run, from `facts_of_keeper`; none without one.
         gpus: `CUDA_VISIBLE_DEVICES` of the worker; empty to leave it as it is.
     """
 
@@ -112,10 +111,7 @@ def serve(
     """
     memory = MemoryLimit(operator.__dataops__.resolved.max_worker_memory_mb)
     fitness = Fitness(memory)
-    keeper = FileKeeper.of(assignment.keeper)
-    if keeper is not None:
-        use_roots_of_run(keeper)
-        operator = keeping_files(operator, keeper)
+    operator = keeping_files(operator, keeper_in_run(assignment.keeper))
     with suppress(Terminated, EOFError, ConnectionError):
         try:
             with (

@@ -12,6 +12,7 @@ from typing import Final
 
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
+from dagster_dataops.datasets.file_values.result_roots import facts_of_keeper
 from dagster_dataops.datasets.lines import Interval, Line, next_line_start
 from dagster_dataops.errors import (
     OperatorOpenError,
@@ -176,7 +177,6 @@ class _Run:
 
     def _start_worker(self) -> None:
         name, bucket = facts_of_location(self._work.dataset.location)
-        keeper = self._attempt.operator.__dataops__.keeper
         assignment = Assignment(
             input=name,
             stamp=self._stamp,
@@ -184,7 +184,7 @@ class _Run:
             segment=self._sink.take_segment_number(),
             checks_input=self._work.checks_input,
             bucket=bucket,
-            keeper=keeper.facts if keeper is not None else (),
+            keeper=facts_of_keeper(self._attempt.operator.__dataops__.keeper),
         )
         self._pool.start(assignment)
 
