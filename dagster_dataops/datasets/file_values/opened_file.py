@@ -19,7 +19,12 @@ from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.foundation.places.bucket import BucketFile
 from dagster_dataops.foundation.places.object_file import ObjectFile
 from dagster_dataops.foundation.places.opening import exists
-from dagster_dataops.streams.files.contents import Content, PlainContent, WindowedContent
+from dagster_dataops.streams.files.contents import (
+    Content,
+    PlainContent,
+    WindowedContent,
+    read_to_end,
+)
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
 _STORED: Final = re.compile(rf"{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{62}}")
@@ -70,15 +75,7 @@ class OpenedFile(ABC):
         Raises:
             FileError: It cannot be read.
         """
-        parts, size = [], 0
-        while limit is None or size < limit:
-            most = 1 << 20 if limit is None else min(1 << 20, limit - size)
-            part = self.read_at(most, size)
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-        return b"".join(parts)
+        return read_to_end(self.read_at, limit)
 
     def raw(self) -> io.RawIOBase:
         """Return a Python file for the bytes; it must not outlive this one."""

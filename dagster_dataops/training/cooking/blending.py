@@ -310,11 +310,6 @@ class BlendEpochized(MixingStage):
     saved: ClassVar[tuple[str, ...]] = ("_seed", "drawn", "taken")
     totals: tuple[int, ...]
 
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return max((one.finitude for one in self.sources), default=Finitude.FINITE)
-
     @override
     def reset(self) -> None:
         self._taken = [0] * len(self.totals)

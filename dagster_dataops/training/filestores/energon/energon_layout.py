@@ -78,12 +78,13 @@ def read_text(path: str, options: Mapping[str, Any]) -> str:
     """Return the text of a small file.
 
     Raises:
+        InputError: The file is too large.
         StreamSourceError: The file cannot be read.
     """
     with Location(path, None, options).opened() as content:
-        data = content.read_at(_MAX_TEXT, 0)
-        if content.failure is not None:
-            raise content.failure
+        data = content.read_all(_MAX_TEXT + 1)
+    if len(data) > _MAX_TEXT:
+        raise InputError(path, f"is larger than {_MAX_TEXT >> 20} MiB, the limit for such a file")
     return data.decode("utf-8-sig")
 
 

@@ -1,4 +1,4 @@
-"""`ImageMetadata`, `AVMetadata`: what is known of a media file without its pixels and samples."""
+"""`ImageMetadata`, `AVMetadata`: sizes and durations of media files."""
 
 import io
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ImageMetadata:
 
 @dataclass(frozen=True, kw_only=True)
 class AVMetadata:
-    """Facts of a sound or a film; ``None`` for what it does not have.
+    """Facts of an audio or video file; ``None`` where the file has no such stream.
 
     Attributes:
         video_duration: The duration of the first video stream in seconds.
@@ -78,7 +78,9 @@ def metadata_of(facts: MediaFacts) -> Any:
 
 
 def media_facts(name: str, data: bytes) -> MediaFacts | None:
-    """Return the facts of a file, by its suffix; ``None`` if it is none of the media, or damaged.
+    """Return the facts of a file, by its suffix; ``None`` if it is damaged or has another suffix.
+
+    Pillow and FFmpeg decode the file in this process.
 
     Raises:
         MissingExtraError: A package is missing.
