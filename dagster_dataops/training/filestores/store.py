@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
+from typing_extensions import override
+
 from dagster_dataops.errors import AuxFileMissingError, PathEscapeError
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.streams.files.remote import is_url
@@ -203,3 +205,43 @@ class FileStore(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class WrappingStore(FileStore):
+    """A file store that reads the files of another one.
+
+    Attributes:
+        inner: The other store.
+    """
+
+    def __init__(self, inner: FileStore) -> None:
+        self.path, self.title = inner.path, inner.title
+        self.inner = inner
+
+    @override
+    def read(self, name: str) -> tuple[bytes, SourceInfo]:
+        return self.inner.read(name)
+
+    @override
+    def full_name(self, name: str) -> str:
+        return self.inner.full_name(name)
+
+    @override
+    def names(self) -> Iterator[str]:
+        return self.inner.names()
+
+    @override
+    def version(self) -> str:
+        return self.inner.version()
+
+    @override
+    def close(self) -> None:
+        self.inner.close()
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        return name in self.inner
+
+    @override
+    def __len__(self) -> int:
+        return len(self.inner)
