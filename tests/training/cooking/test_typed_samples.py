@@ -193,6 +193,13 @@ def joined(text, image):
             "either",
         ),
         (f"{ENERGON}TextSample\nfield_map: [txt]\n", InputError, "must be a mapping"),
+        (f"{ENERGON}TextSample\nfield_map: {{text: null}}\n", InputError, "names of parts"),
+        (f"{ENERGON}TextSample\nfield_map: {{text: [txt]}}\n", InputError, "names of parts"),
+        (f"{WITH_LOADER}renamed\npart_filter: {{txt: 1}}\n", InputError, "list of names of parts"),
+        (f"{WITH_LOADER}renamed\npart_filter: [null]\n", InputError, "list of names of parts"),
+        ("part_filter: {txt: 1}\n", InputError, "list of names of parts"),
+        ("part_filter: 5\n", InputError, "list of names of parts"),
+        ("subflavors: [a]\n", InputError, "subflavors must be a mapping"),
         (f"{ENERGON}TextSample\nfield_map: {{text: 'a[b'}}\n", InputError, "is no place"),
         (
             f"{ENERGON}TextSample\nfield_map: {{text: txt}}\npart_filter: [a]\n",

@@ -17,6 +17,7 @@ from dagster_dataops.training.filestores.energon.declared_samples import (
     OF_TYPE,
     DeclaredSamples,
     declared_samples,
+    listed_parts,
 )
 from dagster_dataops.training.filestores.tars.shard_scan import TarShard
 
@@ -211,10 +212,14 @@ def _configuration(path: str, options: Mapping[str, Any]) -> _Configuration:
     kept = found.get("part_filter") if declared is None else None
     if isinstance(kept, str):
         raise InputError(path, "part_filter must be a list of parts; a function is not supported")
-    parts = None if kept is None else frozenset(map(str, kept))
+    parts = listed_parts(kept, path)
     named = found.get("split_config")
     split = None if named is None else confined(named, path)
-    return _Configuration(dict(found.get("subflavors") or {}), parts, split, declared)
+    subflavors = found.get("subflavors") or {}
+    if not isinstance(subflavors, Mapping):
+        raise InputError(path, f"subflavors must be a mapping, not {subflavors!r}")
+    kept_parts = None if parts is None else frozenset(parts)
+    return _Configuration(dict(subflavors), kept_parts, split, declared)
 
 
 def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | None:
