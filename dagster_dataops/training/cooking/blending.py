@@ -184,7 +184,8 @@ class _RunOrderCursor(RandomCursor):
 
     @override
     def places(self, size: int) -> range:
-        return range(sum(map(len, self._stage.runs(size))))
+        end = size if self._stage.end is None else self._stage.end
+        return range(end - self._stage.start)
 
     @override
     def order(self, size: int) -> "RunOrder":

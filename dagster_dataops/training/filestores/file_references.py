@@ -47,7 +47,8 @@ def with_file_contents(
     """
     made = dict(record)
     for column, value in record.items():
-        if is_reference(value) if columns is None else column in columns:
+        is_chosen = is_reference(value) if columns is None else column in columns
+        if is_chosen:
             made[column] = FileReference.of(value, f"column {column!r}").read()
     return made
 
