@@ -1,7 +1,6 @@
 """``prepare_energon``: write the files of ``energon prepare`` beside tar shards."""
 
 import contextlib
-import logging
 import os
 import shutil
 import sqlite3
@@ -40,7 +39,6 @@ from dagster_dataops.training.filestores.tars.shard_scan import (
     scan,
 )
 
-_LOGGER: Final = logging.getLogger(__name__)
 _DRAFT: Final = f"{META}.draft"
 _LAYOUT: Final = "7.4.1"  # the version of Energon whose files these are
 _TABLES: Final = """
@@ -167,10 +165,7 @@ def _facts(name: str, content: IO[bytes]) -> MediaFacts | None:
     """Return the facts of a file, which is read only if its suffix is that of a medium."""
     if name.rpartition(".")[2].lower() not in MEDIA:
         return None
-    found = media_facts(name, content.read())
-    if found is None:
-        _LOGGER.warning("%s is damaged, so no media metadata is written of it", name)
-    return found
+    return media_facts(name, content.read())
 
 
 def _checked(split: Mapping[str, float]) -> dict[str, Fraction]:
