@@ -20,8 +20,8 @@ class SkipSample(SkipItem):
     """Raised by a cooker, or by a step of a task encoder, to leave a sample out.
 
     It is counted as dropped, not as failed. With several ranks, a step after the sharding mark that
-    leaves samples out needs ``on_error="skip"`` or ``"quarantine"``: with ``"raise"``, states are
-    taken to be those of ranks in step, and ranks that left out different numbers of samples are not.
+    raises it needs ``on_error="skip"`` or ``"quarantine"``. With ``"raise"`` the loader takes all
+    ranks to be at the same position, and those that left samples out are not.
     """
 
 
