@@ -244,8 +244,10 @@ from dagster_dataops.assets.components.listed_component import (
 from dagster_dataops.training.filestores.store_opening import file_store as file_store
 from dagster_dataops.training.filestores.store import FileStore as FileStore
 from dagster_dataops.training.decoding.decode_store import DecodeFileStore as DecodeFileStore
-from dagster_dataops.training.decoding.media_metadata import AVMetadata as AVMetadata
-from dagster_dataops.training.decoding.media_metadata import ImageMetadata as ImageMetadata
+from dagster_dataops.training.filestores.energon.media_metadata import AVMetadata as AVMetadata
+from dagster_dataops.training.filestores.energon.media_metadata import (
+    ImageMetadata as ImageMetadata,
+)
 from dagster_dataops.training.decoding.sample_decoder import SampleDecoder as SampleDecoder
 from dagster_dataops.training.filestores.cache_pool import CachePool as CachePool
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool

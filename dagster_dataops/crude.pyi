@@ -57,14 +57,16 @@ from dagster_dataops.training.cooking.samples import VQASample as VQASample
 from dagster_dataops.training.cooking.samples import basic_sample_keys as basic_sample_keys
 from dagster_dataops.training.cooking.samples import edataclass as edataclass
 from dagster_dataops.training.decoding.decode_store import DecodeFileStore as DecodeFileStore
-from dagster_dataops.training.decoding.media_metadata import AVMetadata as AVMetadata
-from dagster_dataops.training.decoding.media_metadata import ImageMetadata as ImageMetadata
 from dagster_dataops.training.decoding.sample_decoder import SampleDecoder as SampleDecoder
 from dagster_dataops.training.filestores.cache_pool import CachePool as CachePool
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool as FileStoreCachePool
 from dagster_dataops.training.filestores.cache_pool import NoCachePool as NoCachePool
 from dagster_dataops.training.filestores.energon.energon_preparation import (
     prepare_energon as prepare_energon,
+)
+from dagster_dataops.training.filestores.energon.media_metadata import AVMetadata as AVMetadata
+from dagster_dataops.training.filestores.energon.media_metadata import (
+    ImageMetadata as ImageMetadata,
 )
 from dagster_dataops.training.filestores.file_references import (
     with_file_contents as with_file_contents,

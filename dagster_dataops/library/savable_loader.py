@@ -8,7 +8,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamArgumentError, StreamStateError
-from dagster_dataops.library.training_datasets import TrainingDataset
+from dagster_dataops.library.training_datasets import TrainingDataset, check_worker_config
 from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnError
 from dagster_dataops.training.cooking.restoring import restore_record
 from dagster_dataops.training.filestores.cache_pool import CachePool
@@ -18,7 +18,7 @@ from dagster_dataops.training.loading.loader import DataLoader2
 from dagster_dataops.training.loading.multi_processing import MultiProcessingReadingService
 from dagster_dataops.training.loading.reading_service import ReadingServiceInterface
 from dagster_dataops.training.loading.sequential import SequentialReadingService
-from dagster_dataops.training.loading.worker_config import WorkerConfig
+from dagster_dataops.training.loading.worker_config import WorkerConfig, log_without_effect
 
 _NAME: Final = "get_savable_loader"
 _WITHOUT_EFFECT: Final = frozenset(
@@ -147,10 +147,11 @@ def get_savable_loader(
             ``None`` for no limit.
         seed: The seed of all stages without one; by default the ``seed_offset`` of the
             ``worker_config``.
-        **without_effect: Options of Energon that are accepted: ``checkpoint_every_sec``,
-            ``checkpoint_every_min_n_samples``, ``n_checkpoints`` (each state is that of the last
-            item), ``prefetch_factor``, ``gc_collect_every_n_steps``, ``watchdog_timeout_seconds``,
-            ``watchdog_initial_timeout_seconds`` and ``fail_on_timeout``.
+        **without_effect: Options of Energon that have no effect, as a warning in the log says:
+            ``checkpoint_every_sec``, ``checkpoint_every_min_n_samples``, ``n_checkpoints`` (each
+            state is that of the last item), ``prefetch_factor``, ``gc_collect_every_n_steps``,
+            ``watchdog_timeout_seconds``, ``watchdog_initial_timeout_seconds`` and
+            ``fail_on_timeout``.
 
     Raises:
         StreamArgumentError: ``dataset`` is no such dataset, or has another ``worker_config``.
@@ -161,13 +162,11 @@ def get_savable_loader(
     if unknown:
         msg = f"{_NAME}() has no option {unknown[0]!r}"
         raise TypeError(msg)
+    log_without_effect(_NAME, without_effect)
     if not isinstance(dataset, TrainingDataset):
         reason = f"it must be a dataset of get_train_dataset(), not a {type(dataset).__name__}"
         raise StreamArgumentError(_NAME, reason)
-    config = dataset.worker_config or WorkerConfig(rank=0, world_size=1, num_workers=0)
-    if worker_config is not None and worker_config != config:
-        reason = "worker_config differs from that of the dataset; give it to the dataset alone"
-        raise StreamArgumentError(_NAME, reason)
+    config = check_worker_config(_NAME, worker_config, dataset)
     loader = SavableLoader(
         dataset.stream(cache_pool).and_return(
             on_error=on_error or config.on_error,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamDefinitionError
+from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.library.task_encoder import DefaultTaskEncoder
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.core.stage import Stage
@@ -16,7 +16,7 @@ from dagster_dataops.training.cooking.crude_streams import CrudeStream, crude
 from dagster_dataops.training.cooking.metadataset.metadataset_plan import YAML_SUFFIXES
 from dagster_dataops.training.cooking.metadataset.metadataset_streams import metadataset
 from dagster_dataops.training.filestores.cache_pool import CachePool, NoCachePool
-from dagster_dataops.training.loading.worker_config import WorkerConfig
+from dagster_dataops.training.loading.worker_config import WorkerConfig, log_without_effect
 
 _TRAIN: Final = "train"
 _PARALLEL: Final = 16  # runs that are read at once, as in Energon
@@ -105,15 +105,31 @@ class TrainingDataset:
         return count if self._limit is None else min(count, self._limit)
 
 
+def check_worker_config(
+    place: str, given: WorkerConfig | None, dataset: TrainingDataset
+) -> WorkerConfig:
+    """Return the configuration of a dataset, which another one that is given must not contradict.
+
+    Raises:
+        StreamArgumentError: They differ.
+    """
+    config = dataset.worker_config or _ALONE
+    if given is not None and not given.is_same(config):
+        reason = "worker_config differs from that of the dataset; give it to the dataset alone"
+        raise StreamArgumentError(place, reason)
+    return config
+
+
 class MapDataset(TrainingDataset):
     """A dataset whose items a function has changed.
 
     Args:
         dataset: The dataset.
         map_fn: Called with each item. It may raise `SkipSample`.
-        worker_config: Energon's; that of the dataset is used.
+        worker_config: Energon's; it must be that of the dataset.
 
     Raises:
+        StreamArgumentError: ``worker_config`` differs from that of the dataset.
         StreamDefinitionError: ``map_fn`` cannot be called.
 
     Example:
@@ -127,7 +143,7 @@ class MapDataset(TrainingDataset):
         *,
         worker_config: WorkerConfig | None = None,
     ) -> None:
-        del worker_config
+        check_worker_config("MapDataset", worker_config, dataset)
         self._dataset, self._function = dataset, map_fn
         self.worker_config = dataset.worker_config
         self.virtual_epoch_length = dataset.virtual_epoch_length
@@ -191,7 +207,8 @@ def get_train_dataset(
         virtual_epoch_length: The number of items of this rank after which a loop over the loader
             ends; the next loop goes on from there. 0 for no end.
         shuffle_over_epochs_multiplier: ``None`` reads in order, whatever
-            ``max_samples_per_sequence`` is. Every other value means 1: each epoch has all samples.
+            ``max_samples_per_sequence`` is. Every other value means 1, as a warning in the log
+            says: each epoch has all samples.
         repeat: Whether the datasets start again. A blend by weight always does.
         seed: The seed of the draws of a blend.
         dataset_config: See `crude`; for a dataset.
@@ -203,6 +220,8 @@ def get_train_dataset(
         StreamDefinitionError: An argument is invalid.
     """
     check_count("get_train_dataset", "virtual_epoch_length", virtual_epoch_length, 0)
+    if shuffle_over_epochs_multiplier not in {None, 1}:
+        log_without_effect("get_train_dataset", ["shuffle_over_epochs_multiplier"])
     configs = {"dataset_config": dataset_config, "split_config": split_config}
     samples = _samples(path, split_part, seed, configs, training=True)
     if max_samples_per_sequence != 0 and shuffle_over_epochs_multiplier is not None:

@@ -1,5 +1,6 @@
 import gzip
 import json
+from functools import partial
 from itertools import islice
 
 import pytest
@@ -25,6 +26,7 @@ from dagster_dataops.errors import (
     StreamDefinitionError,
     StreamStateError,
 )
+from tests.each import each
 from tests.training.cooking.mixtures import cook_text, dataset, written
 
 
@@ -172,10 +174,35 @@ def test_options_of_energon_that_are_not_needed_are_accepted(folder):
     assert len(next(iter(loader))["__key__"]) == 4
     with pytest.raises(TypeError, match="no option 'checkpoint_every'"):
         get_savable_loader(train(folder), checkpoint_every=1)
-    other = WorkerConfig(rank=0, world_size=1, num_workers=5)
-    with pytest.raises(StreamArgumentError, match="differs from that of the dataset"):
-        get_savable_loader(train(folder), worker_config=other)
     assert get_loader is get_savable_loader
+
+
+@each(
+    "other",
+    [{"num_workers": 5}, {"seed_offset": 3}, {"global_error_handler": reraise_exception}],
+)
+def test_a_worker_config_must_be_that_of_the_dataset(folder, other):
+    given = WorkerConfig(**{"rank": 0, "world_size": 1, "num_workers": 0, **other})
+    for use in (get_savable_loader, partial(MapDataset, map_fn=len)):
+        with pytest.raises(StreamArgumentError, match="differs from that of the dataset"):
+            use(train(folder), worker_config=given)
+
+
+def test_options_without_effect_are_named_in_the_log(folder, caplog):
+    data = train(folder, shuffle_over_epochs_multiplier=-1)
+    get_savable_loader(data, prefetch_factor=2, checkpoint_every_sec=60)
+    ignored = {"worker_debug_path": "x", "worker_log_level": 1, "restore_error_handler": print}
+    WorkerConfig(rank=0, world_size=1, num_workers=0, **ignored)
+
+    lead = "these options of Energon have no effect:"
+    assert caplog.messages == [
+        f"get_train_dataset: {lead} shuffle_over_epochs_multiplier",
+        f"get_savable_loader: {lead} checkpoint_every_sec, prefetch_factor",
+        f"WorkerConfig: {lead} restore_error_handler, worker_debug_path, worker_log_level",
+    ]
+    config = WorkerConfig(rank=0, world_size=1, num_workers=0)
+    get_savable_loader(train(folder), worker_config=config)
+    assert len(caplog.messages) == 3
 
 
 def test_a_batch_is_made_again_by_the_loader(folder):

@@ -273,7 +273,7 @@ class TextArea(ImageFilter, images):
 
 
 def _single(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the dimensions with one place that an array has beside those of a map."""
+    """Return the dimensions of size 1 that an array has in addition to those of a map."""
     single = [place for place, side in enumerate(shape) if side == 1]
     return tuple(single[: max(0, len(shape) - _MAP)])
 

@@ -259,7 +259,11 @@ class TracedNode:
 
     @property
     def end(self) -> str:
-        """Why the node ends a trail; empty if it does not."""
+        """Why the node ends a trail; empty if it does not.
+
+        Raises:
+            TraceError: The description of its stream is damaged.
+        """
         manifest = self._manifest
         kind = kind_named(manifest.kind)
         if kind.trace is Tracing.RECORD:
@@ -268,9 +272,10 @@ class TracedNode:
             return kind.as_a_whole
         if not manifest.combined:
             return "stages of this stream do more than choose records by position"
-        return (
-            f"{counted(manifest.failed, 'items')} of the stream failed" if manifest.failed else ""
-        )
+        if manifest.failed:
+            return f"{counted(manifest.failed, 'items')} of the stream failed"
+        left_out = len(self._origins) - manifest.rows_out
+        return f"a function left out {counted(left_out, 'items')} of the stream" if left_out else ""
 
     def _check_traced(self) -> None:
         """Check that the map was not switched off.

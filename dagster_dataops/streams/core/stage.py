@@ -483,6 +483,12 @@ class CombinedStage(Stage):
     def inputs(self) -> tuple[Stage, ...]:
         return self.sources
 
+    @property
+    @override
+    def finitude(self) -> Finitude:
+        """The finitude of a stage that reads every input to its end."""
+        return max((one.finitude for one in self.sources), default=Finitude.FINITE)
+
     @cached_property
     def pseudo_infinite(self) -> list[bool]:
         """For each input, whether it is pseudo-infinite."""

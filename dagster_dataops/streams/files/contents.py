@@ -27,6 +27,21 @@ class ByteSource(Protocol):
         ...
 
 
+def read_to_end(read_at: Callable[[int, int], bytes], limit: int | None = None) -> bytes:
+    """Return the bytes of a file from its start, at most ``limit``; all if it is ``None``.
+
+    Args:
+        read_at: Returns bytes of the file, for a size and an offset; none only at the end.
+        limit: The largest number of bytes.
+    """
+    parts: list[bytes] = []
+    size, most = 0, sys.maxsize if limit is None else limit
+    while size < most and (part := read_at(min(_BYTES_AT_ONCE, most - size), size)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
 class Content(ABC):
     """An open file.
 
@@ -46,14 +61,10 @@ class Content(ABC):
         Raises:
             StreamSourceError: The file cannot be read.
         """
-        parts: list[bytes] = []
-        size, most = 0, sys.maxsize if limit is None else limit
-        while part := self.read_at(min(_BYTES_AT_ONCE, most - size), size):
-            parts.append(part)
-            size += len(part)
+        data = read_to_end(self.read_at, limit)
         if self.failure is not None:
             raise self.failure
-        return b"".join(parts)
+        return data
 
     @abstractmethod
     def close(self) -> None:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from dagster_dataops.streams.core.finitude import Finitude
 from dagster_dataops.streams.core.stage import CombinedStage
 
 
@@ -16,11 +15,6 @@ class ConcatStage(CombinedStage):
 
     name: ClassVar[str] = "concat"
     saved: ClassVar[tuple[str, ...]] = ("_at",)
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return max((one.finitude for one in self.sources), default=Finitude.FINITE)
 
     @override
     def reset(self) -> None:

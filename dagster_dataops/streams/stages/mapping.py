@@ -118,7 +118,7 @@ class RandomMap(NumberedStage):
 
 
 class CurrentIndex(NamedTuple):
-    """The number of the item that an `IndexedMap` processes, counted from 0, and its kind."""
+    """The kind and the number of the item that an `IndexedMap` processes, counted from 0."""
 
     kind: str
     number: int
@@ -138,7 +138,7 @@ class IndexedMap(NumberedStage):
 
     Attributes:
         functions: The functions, in order.
-        kind: What an item is, for `current_index`.
+        kind: The kind of the items, for `current_index`.
     """
 
     name: ClassVar[str] = "map"

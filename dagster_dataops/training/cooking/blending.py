@@ -184,7 +184,8 @@ class _RunOrderCursor(RandomCursor):
 
     @override
     def places(self, size: int) -> range:
-        return range(sum(map(len, self._stage.runs(size))))
+        end = size if self._stage.end is None else self._stage.end
+        return range(end - self._stage.start)
 
     @override
     def order(self, size: int) -> "RunOrder":
@@ -309,11 +310,6 @@ class BlendEpochized(MixingStage):
     name: ClassVar[str] = "blend_epochized"
     saved: ClassVar[tuple[str, ...]] = ("_seed", "drawn", "taken")
     totals: tuple[int, ...]
-
-    @property
-    @override
-    def finitude(self) -> Finitude:
-        return max((one.finitude for one in self.sources), default=Finitude.FINITE)
 
     @override
     def reset(self) -> None:

@@ -110,11 +110,11 @@ def bound_cooker(
 def typed_cooker(
     declared: DeclaredSamples | None, aux: Mapping[str, Any], decoder: Decoder, place: str
 ) -> Cooker:
-    """Return what makes the samples of a dataset that is not crude.
+    """Return the cooker of a dataset that declares its type of samples.
 
     Args:
-        declared: How they are made; ``None`` for those that a joiner has made.
-        aux: The auxiliary stores of the dataset, which it must not have.
+        declared: How they are made; ``None`` if a joiner has made them.
+        aux: The auxiliary stores of the dataset; there must be none.
         decoder: See `CrudeStream.cook`.
         place: The dataset, for messages.
 

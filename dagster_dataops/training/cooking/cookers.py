@@ -19,7 +19,9 @@ CACHE: Final = "cache"
 class SkipSample(SkipItem):
     """Raised by a cooker, or by a step of a task encoder, to leave a sample out.
 
-    It is counted as dropped, not as failed.
+    It is counted as dropped, not as failed. With several ranks, a step after the sharding mark that
+    raises it needs ``on_error="skip"`` or ``"quarantine"``. With ``"raise"`` the loader takes all
+    ranks to be at the same position, and those that left samples out are not.
     """
 
 

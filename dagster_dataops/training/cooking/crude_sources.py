@@ -74,7 +74,7 @@ class CrudeSource(SourceStage):
 
     @property
     def is_typed(self) -> bool:
-        """Whether the samples are made as the dataset declares it, without a cooker."""
+        """Whether the dataset declares its type of samples, so that no cooker makes them."""
         return self.sample_type is not None
 
     @property

@@ -204,6 +204,9 @@ def crude(  # noqa: PLR0913 - the options of a dataset
     is copied. When the samples are first read, an index is made from the headers of the shards,
     unless Energon has prepared one; it is kept in the cache folder.
 
+    The ``sample_loader`` and ``part_filter`` of a ``dataset.yaml`` name Python files beside it.
+    `CrudeStream.cook` runs their code: read such a dataset only if you trust it.
+
     Args:
         path: A folder of tar shards, prepared by Energon or not; a pattern such as
             ``shards/*.tar``; one tar file; a jsonl file, whose lines are the part ``json``; or a
@@ -263,7 +266,7 @@ def crude(  # noqa: PLR0913 - the options of a dataset
 def _tar_samples(
     data: ShardedDataset, labels: SourceLabels, duplicates: Duplicates, block_size: int
 ) -> TarSamples:
-    """Return the source of a dataset; of one that declares its type, with the parts of it alone."""
+    """Return the source of a dataset; if it declares its samples, only with the parts they need."""
     declared = data.declared
     subflavors = fresh({**data.subflavors, **labels.subflavors})
     labels = replace(labels, subflavors=subflavors, declared=declared)

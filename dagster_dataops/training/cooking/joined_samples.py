@@ -269,6 +269,7 @@ class JoinedSamples(SourceByNumber):
     def _opened(
         self, accesses: list[RandomAccess | None], counter: FailureCounter
     ) -> Iterator[IndexedItems]:
+        self._makers  # noqa: B018 - a wrong declaration is not a failure of a sample
         with ExitStack() as stack:
             opened = [stack.enter_context(one.opened()) for one in accesses if one]
             yield _JoinedItems(self, opened, counter)
@@ -283,11 +284,25 @@ class JoinedSamples(SourceByNumber):
                 if self.table.nonmatch[len(samples)] != "none":
                     raise
                 samples.append(None)
-        return self.joined(_made(samples, [maker_of(one) for one in self.parts]))
+        return self.joined(samples)
+
+    @cached_property
+    def _makers(self) -> list[TypedSamples | None]:
+        """What makes the samples of each dataset; ``None`` for a crude one."""
+        return [
+            None
+            if one.labels.declared is None
+            else TypedSamples(one.labels.declared, "auto", one.place)
+            for one in self.parts
+        ]
 
     def joined(self, samples: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
-        """Return one sample of several."""
-        return joined_sample(self.joiner, self.place, self.labels.subflavors, samples)
+        """Return one sample of several, each first made of the type that its dataset declares."""
+        made = [
+            sample if sample is None or make is None else make(sample)
+            for sample, make in zip(samples, self._makers, strict=True)
+        ]
+        return joined_sample(self.joiner, self.place, self.labels.subflavors, made)
 
     @override
     def index_source(self, *, digests: bool) -> SourceStage:
@@ -314,28 +329,11 @@ def _rows(source: CrudeSource) -> Iterator[Row]:
     return source.index_source(digests=False).open(context).items()
 
 
-def maker_of(source: CrudeSource) -> TypedSamples | None:
-    """Return what makes the samples of a dataset to join; ``None`` if it is crude."""
-    declared = source.labels.declared
-    return None if declared is None else TypedSamples(declared, "auto", source.place)
-
-
-def _made(
-    samples: Sequence[dict[str, Any] | None], makers: Sequence[TypedSamples | None]
-) -> list[dict[str, Any] | None]:
-    """Return samples to join, of the types that their datasets declare."""
-    return [
-        sample if sample is None or make is None else make(sample)
-        for sample, make in zip(samples, makers, strict=True)
-    ]
-
-
 class _JoinedItems(IndexedItems):
     def __init__(
         self, source: JoinedSamples, opened: list[IndexedItems], counter: FailureCounter
     ) -> None:
         self._source, self._opened, self._counter = source, opened, counter
-        self._makers = [maker_of(one) for one in source.parts]
         self._numbers = source.table.numbers
         self.size = len(self._numbers[0])
 
@@ -348,7 +346,7 @@ class _JoinedItems(IndexedItems):
         if any(one is MISSING for one in found):
             return MISSING
         try:
-            return self._source.joined(_made(found, self._makers))
+            return self._source.joined(found)
         except Exception as error:  # noqa: BLE001 - the user's function may raise anything
             self._counter.settle({"__key__": (found[0] or {}).get("__key__")}, error)
         return MISSING

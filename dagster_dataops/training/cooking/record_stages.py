@@ -36,7 +36,9 @@ _CHOOSING: Final = (  # stages that choose and order items, and change none
     *(Shuffle, ContiguousShard, Shard, Skip, Take, Blend, BlendEpochized, RowRange),
     ShuffledRuns,
 )
-_BUCKETS: Final = (Bucket, BucketByLength, DynamicBucket, GroupBatches)
+BUCKETS: Final = (Bucket, BucketByLength, DynamicBucket, GroupBatches)
+"""The stages whose items are batches."""
+
 _WITH_OTHERS: Final = (ZipStage, Pack)  # their items hold the record among others
 _MAPS: Final = (Map, ParallelMap, IndexedMap)
 
@@ -84,7 +86,7 @@ def applied(stage: Stage, held: Held) -> Held:
         raise NotImplementedError(msg)
     if isinstance(stage, Leaf):
         return Held([stage.marked(one) for one in held.items])
-    if isinstance(stage, _BUCKETS):
+    if isinstance(stage, BUCKETS):
         creates = isinstance(stage, DynamicBucket) and stage.bucket_creation_fn is not None
         items = [[one] for one in held.items]
         return Held(items, is_list=not held.is_list, within=stage if creates else None)

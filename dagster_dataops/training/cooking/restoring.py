@@ -6,18 +6,15 @@ from typing import Any, NamedTuple, Protocol
 from dagster_dataops.errors import UnknownSampleError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.core.stage import Stage, UnaryStage
-from dagster_dataops.streams.stages.grouping.buckets import Bucket, BucketByLength, DynamicBucket
 from dagster_dataops.streams.stages.grouping.window_packing import PACK, Pack, packs_of
 from dagster_dataops.training.cooking.blending import Leaf
 from dagster_dataops.training.cooking.cook_stage import Cook
 from dagster_dataops.training.cooking.cookers import listed_cookers
 from dagster_dataops.training.cooking.crude_sources import CrudeSource
-from dagster_dataops.training.cooking.group_batches import GroupBatches
 from dagster_dataops.training.cooking.joined_samples import entry_of
-from dagster_dataops.training.cooking.record_stages import Held, applied, is_changing
+from dagster_dataops.training.cooking.record_stages import BUCKETS, Held, applied, is_changing
 
 _KEY_PARTS = (3, 4)  # dataset, shard and key; and the entry of a metadataset, if several fit
-_BUCKETS = (Bucket, BucketByLength, DynamicBucket, GroupBatches)
 
 
 class Restorable(Protocol):
@@ -158,7 +155,7 @@ def _packed(stage: Stage, restore_key: Sequence[Any]) -> Any:
 
 def _batch(stage: Stage, restore_key: Sequence[Any]) -> Any:
     """Return a batch again, by the list of the keys of its items."""
-    bucket, behind = _last(stage, _BUCKETS, restore_key, "the stream makes no batches")
+    bucket, behind = _last(stage, BUCKETS, restore_key, "the stream makes no batches")
     items = [restored(bucket.upstream, key) for key in restore_key]
     return _behind(Held([items]), behind, restore_key, "batch")
 

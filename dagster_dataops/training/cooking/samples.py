@@ -6,6 +6,7 @@ import inspect
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, Self, dataclass_transform
+from weakref import WeakKeyDictionary
 
 from typing_extensions import override
 
@@ -47,8 +48,14 @@ class _Absent:
 class _DataclassFields:
     """The fields of a class of samples, as the functions of `dataclasses` look them up."""
 
+    def __init__(self) -> None:
+        self._made: WeakKeyDictionary[type[Sample], dict[str, Any]] = WeakKeyDictionary()
+
     def __get__(self, _: object, kind: type["Sample"]) -> dict[str, Any]:
-        return kind.dataclass_fields()
+        fields = self._made.get(kind)
+        if fields is None:
+            fields = self._made[kind] = kind.dataclass_fields()
+        return fields
 
 
 class Sample(dict[str, Any]):
@@ -59,7 +66,8 @@ class Sample(dict[str, Any]):
     ``asdict`` and ``replace`` take them, too.
 
     Raises:
-        TypeError: A field is unknown or missing.
+        TypeError: A field is unknown or missing. For a class: a field has the name of a method or
+            another attribute, such as ``values`` or ``items`` of dicts, which would hide its value.
     """
 
     __slots__ = ()
@@ -77,6 +85,7 @@ class Sample(dict[str, Any]):
                 own[name] = cls.__dict__.get(name, _NoDefault)
                 if name in cls.__dict__:
                     delattr(cls, name)
+                _check_not_hidden(cls, name)
         cls._declared = {**cls._declared, **own}
 
     def __init__(self, *values: Any, **fields: Any) -> None:
@@ -201,6 +210,21 @@ class Sample(dict[str, Any]):
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in self.items())
         return f"{type(self).__name__}({fields})"
+
+
+def _check_not_hidden(kind: type[Sample], name: str) -> None:
+    """Check that no class of the method resolution order has an attribute of the name of a field.
+
+    Raises:
+        TypeError: One has, so the attribute of a sample would not be the value of the field.
+    """
+    owner = next((one for one in kind.__mro__ if name in vars(one)), None)
+    if owner is not None:
+        msg = (
+            f"{kind.__name__} declares the field {name!r}, but {name} is an attribute of "
+            f"{owner.__name__}, which would hide the value; give the field another name"
+        )
+        raise TypeError(msg)
 
 
 def _is_required(default: Any) -> bool:

@@ -29,6 +29,9 @@ _OWN_MODULES: Final = ("dagster_dataops", "dagster_dataops.crude", "megatron.ene
 class TypedSamples:
     """Makes a sample of the declared type of each crude sample. It can be pickled.
 
+    Making one imports the module of the class, and runs the Python files in the folder of the
+    dataset that ``sample_loader`` and ``part_filter`` name.
+
     Args:
         declared: How the samples are made.
         decoder: Makes the values of their parts; ``None`` for bytes, ``auto`` for `SampleDecoder`.
@@ -152,7 +155,7 @@ def _is_sample_class(kind: object) -> bool:
 
 @cache
 def _module_at(path: str, changed: int) -> ModuleType:  # noqa: ARG001 - a changed file is read again
-    """Return the module in a file."""
+    """Run the code of a file, and return its module."""
     name = f"dataset_code_{xxhash.xxh3_64_hexdigest(path.encode())}"
     module = ModuleType(name)
     module.__file__ = path

@@ -1,6 +1,6 @@
 """`DecodeFileStore`: a file store that returns values in place of bytes."""
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from typing_extensions import override
@@ -8,10 +8,10 @@ from typing_extensions import override
 from dagster_dataops.training.decoding.sample_decoder import FileDecoder, SampleDecoder
 from dagster_dataops.training.filestores.lazy_files import OTHER_DECODER
 from dagster_dataops.training.filestores.source_info import SourceInfo
-from dagster_dataops.training.filestores.store import FileStore
+from dagster_dataops.training.filestores.store import FileStore, WrappingStore
 
 
-class DecodeFileStore(FileStore):
+class DecodeFileStore(WrappingStore):
     """A file store whose `get` returns the values of files, as a decoder makes them of the bytes.
 
     A cache pool keeps the bytes; `Lazy.get` decodes them.
@@ -27,8 +27,8 @@ class DecodeFileStore(FileStore):
     """
 
     def __init__(self, inner: FileStore, *, decoder: FileDecoder) -> None:
-        self.path, self.title = inner.path, inner.title
-        self.inner, self.decoder = inner, decoder
+        super().__init__(inner)
+        self.decoder = decoder
 
     @override
     def get(self, name: str, sample: MutableMapping[str, Any] | None = None) -> Any:
@@ -54,31 +54,3 @@ class DecodeFileStore(FileStore):
     def __getitem__(self, name: str) -> tuple[Any, SourceInfo]:
         data, source = self.read(name)
         return self.value(name, data), source
-
-    @override
-    def read(self, name: str) -> tuple[bytes, SourceInfo]:
-        return self.inner.read(name)
-
-    @override
-    def full_name(self, name: str) -> str:
-        return self.inner.full_name(name)
-
-    @override
-    def names(self) -> Iterator[str]:
-        return self.inner.names()
-
-    @override
-    def version(self) -> str:
-        return self.inner.version()
-
-    @override
-    def close(self) -> None:
-        self.inner.close()
-
-    @override
-    def __contains__(self, name: object) -> bool:
-        return name in self.inner
-
-    @override
-    def __len__(self) -> int:
-        return len(self.inner)

@@ -21,16 +21,18 @@ def with_file_references(
 
     Args:
         sample: A sample that no cooker has changed.
-        parts: The parts to replace, such as ``["jpg"]``; ``None`` for all that are bytes.
+        parts: The parts to replace, such as ``["jpg"]`` or ``"jpg"``; ``None`` for all that are
+            bytes.
 
     Raises:
         UnfitRecordError: It is not known in which file a part is.
     """
-    made = dict(sample)
-    for part, value in sample.items():
-        if isinstance(value, bytes) and (parts is None or part in parts):
-            made[part] = _reference(sample, part, value).to_json()
-    return made
+    chosen = _names(parts, sample)
+    return dict(sample) | {
+        part: _reference(sample, part, value).to_json()
+        for part, value in sample.items()
+        if part in chosen and isinstance(value, bytes)
+    }
 
 
 def with_file_contents(
@@ -40,16 +42,25 @@ def with_file_contents(
 
     Args:
         record: The record.
-        columns: The columns to replace; ``None`` for all that hold a reference.
+        columns: The columns to replace, or a single one; ``None`` for all that hold a reference.
 
     Raises:
         FileError: A file cannot be read, or is another one.
     """
-    made = dict(record)
-    for column, value in record.items():
-        if is_reference(value) if columns is None else column in columns:
-            made[column] = FileReference.of(value, f"column {column!r}").read()
-    return made
+    with_references = [column for column, value in record.items() if is_reference(value)]
+    chosen = _names(columns, with_references)
+    return dict(record) | {
+        column: FileReference.of(value, f"column {column!r}").read()
+        for column, value in record.items()
+        if column in chosen
+    }
+
+
+def _names(given: Collection[str] | None, every: Collection[str]) -> Collection[str]:
+    """Return the given names, of which a text is a single one; without any, every name."""
+    if given is None:
+        return every
+    return (given,) if isinstance(given, str) else given
 
 
 def _reference(sample: Mapping[str, Any], part: str, data: bytes) -> FileReference:

@@ -1,6 +1,7 @@
 """`KeptValue`: a value in a file of this process, read again when it is needed."""
 
 import contextlib
+import glob
 import os
 import pickle
 import shutil
@@ -8,14 +9,13 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import xxhash
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 
-_PREFIX: Final = "values-"
 _T = TypeVar("_T")
 
 
@@ -83,7 +83,9 @@ class KeptValue(Generic[_T]):
 
 
 def folder_of_values(parent: Path) -> Path:
-    """Return a new folder for values of this process; those of processes that ended are deleted.
+    """Return a new folder for values of this process.
+
+    Those of processes of this machine that ended are deleted; machines may share ``parent``.
 
     Raises:
         OSError: It cannot be made.
@@ -91,13 +93,18 @@ def folder_of_values(parent: Path) -> Path:
     parent.mkdir(parents=True, exist_ok=True)
     for one in _abandoned(parent):
         shutil.rmtree(one, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent))
+    return Path(tempfile.mkdtemp(prefix=f"{_prefix()}{os.getpid()}-", dir=parent))
+
+
+def _prefix() -> str:
+    return f"values-{os.uname().nodename}-"
 
 
 def _abandoned(parent: Path) -> Iterator[Path]:
-    for one in parent.glob(f"{_PREFIX}*-*"):
+    prefix = _prefix()
+    for one in parent.glob(f"{glob.escape(prefix)}*-*"):
         try:
-            os.kill(int(one.name.removeprefix(_PREFIX).partition("-")[0]), 0)
+            os.kill(int(one.name.removeprefix(prefix).partition("-")[0]), 0)
         except ProcessLookupError:
             yield one
         except (ValueError, OSError):  # another name, or a process of another user

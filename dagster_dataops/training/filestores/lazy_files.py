@@ -103,8 +103,13 @@ def address_of(store: FileStore) -> str:
     return f"{FOLDER_SCHEME}{'+' if is_url(store.path) else '://'}{store.path}"
 
 
-@lru_cache(maxsize=64)
 def _store_at(address: str, decoding: str | None = None) -> FileStore:
+    return _opened_store(address, _state_of(address), decoding)
+
+
+@lru_cache(maxsize=64)
+def _opened_store(address: str, _state: tuple[int, ...], decoding: str | None) -> FileStore:
+    """Return a store; one whose file or folder was replaced is opened again."""
     store = file_store(address)
     if decoding is None:
         return store
@@ -136,14 +141,9 @@ def file_of_store(address: str, name: str) -> FileWindow | str | bytes:
         InputError: There is no such store.
         PathEscapeError: The name leaves the store.
     """
-    store = _store_in_state(address, _state_of(address))
+    store = _store_at(address)
     place = store.place(name)
     return store.get(name) if place is None else place
-
-
-@lru_cache(maxsize=64)
-def _store_in_state(address: str, state: tuple[int, ...]) -> FileStore:  # noqa: ARG001 - part of the key
-    return file_store(address)
 
 
 def _state_of(address: str) -> tuple[int, ...]:

@@ -3,19 +3,20 @@
 import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, MutableMapping
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
+from typing_extensions import override
+
 from dagster_dataops.errors import AuxFileMissingError, PathEscapeError
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.streams.files.remote import is_url
+from dagster_dataops.training.filestores.energon.media_metadata import metadata_of
 from dagster_dataops.training.filestores.energon.media_table import read_media_facts
 from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info
 
-_METADATA: Final = "dagster_dataops.training.decoding.media_metadata"  # it imports stores
-_MAX_COMPARED = 10_000  # names that are compared with a missing one
+_MAX_COMPARED: Final = 10_000  # names that are compared with a missing one
 
 
 class FileWindow(NamedTuple):
@@ -127,7 +128,8 @@ class FileStore(ABC):
 
         Raises:
             AuxFileMissingError: There is no such file; also a KeyError.
-            KeyError: The store was prepared without media metadata, or the file is no such medium.
+            KeyError: The store was prepared without media metadata, or the file is damaged, or
+                no such medium.
         """
         name = self.full_name(name)
         path = Path(self.undecoded.path, ".nv-meta", "index.sqlite")
@@ -136,11 +138,12 @@ class FileStore(ABC):
             if name not in self:
                 raise self.missing(name)
             msg = (
-                f"{self.shown} has no media metadata of {name!r}; prepare it with "
-                "prepare_energon(folder, media_metadata=True)"
+                f"{self.shown} has no media metadata of {name!r}: the store was prepared without "
+                "prepare_energon(folder, media_metadata=True), or the file is damaged, or neither "
+                "an image nor audio nor video by its suffix"
             )
             raise KeyError(msg)
-        return import_module(_METADATA).metadata_of(found)
+        return metadata_of(found)
 
     def full_name(self, name: str) -> str:
         """Return the complete name of a file: other than ``name`` only for own parts of samples."""
@@ -202,3 +205,43 @@ class FileStore(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class WrappingStore(FileStore):
+    """A file store that reads the files of another one.
+
+    Attributes:
+        inner: The other store.
+    """
+
+    def __init__(self, inner: FileStore) -> None:
+        self.path, self.title = inner.path, inner.title
+        self.inner = inner
+
+    @override
+    def read(self, name: str) -> tuple[bytes, SourceInfo]:
+        return self.inner.read(name)
+
+    @override
+    def full_name(self, name: str) -> str:
+        return self.inner.full_name(name)
+
+    @override
+    def names(self) -> Iterator[str]:
+        return self.inner.names()
+
+    @override
+    def version(self) -> str:
+        return self.inner.version()
+
+    @override
+    def close(self) -> None:
+        self.inner.close()
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        return name in self.inner
+
+    @override
+    def __len__(self) -> int:
+        return len(self.inner)

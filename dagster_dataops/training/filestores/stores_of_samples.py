@@ -1,23 +1,23 @@
 """The file stores that cookers get: auxiliary ones by name, and the dataset of the sample."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from typing_extensions import override
 
 from dagster_dataops.errors import CookerError, InputError
 from dagster_dataops.training.filestores.source_info import SourceInfo
-from dagster_dataops.training.filestores.store import FileStore
+from dagster_dataops.training.filestores.store import FileStore, WrappingStore
 from dagster_dataops.training.filestores.store_opening import absolute_store, file_store
 
 
-class PrimaryStore(FileStore):
+class PrimaryStore(WrappingStore):
     """The dataset of a sample as a file store, in which ``.txt`` is a part of the sample itself."""
 
     def __init__(self, store: FileStore, sample: Mapping[str, Any]) -> None:
-        self.path, self.title = store.path, store.title
-        self._store, self._sample = store, sample
+        super().__init__(store)
+        self._sample = sample
 
     @override
     def full_name(self, name: str) -> str:
@@ -30,23 +30,11 @@ class PrimaryStore(FileStore):
             full = self.full_name(name)
             shard = str(self._sample.get("__shard__", ""))
             return own, SourceInfo.of(self.path, full, shard, [full])
-        return self._store.read(self.full_name(name))
-
-    @override
-    def names(self) -> Iterator[str]:
-        return self._store.names()
-
-    @override
-    def version(self) -> str:
-        return self._store.version()
+        return self.inner.read(self.full_name(name))
 
     @override
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.full_name(name) in self._store
-
-    @override
-    def __len__(self) -> int:
-        return len(self._store)
+        return isinstance(name, str) and self.full_name(name) in self.inner
 
 
 def opened_stores(

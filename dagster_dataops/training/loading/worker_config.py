@@ -1,7 +1,7 @@
 """`WorkerConfig`: the rank and the worker processes of a dataset, in Energon's names."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -33,6 +33,17 @@ def reraise_exception(error: Exception, sample: Any, sources: Any = None) -> NoR
     raise error
 
 
+def log_without_effect(place: str, options: Iterable[str]) -> None:
+    """Log that options of Energon were given which have no effect in this package.
+
+    Args:
+        place: The function or class that was called.
+        options: Their names.
+    """
+    if names := ", ".join(sorted(options)):
+        _LOGGER.warning("%s: these options of Energon have no effect: %s", place, names)
+
+
 _POLICIES: Final[dict[ErrorHandler, OnError]] = {log_exception: "skip", reraise_exception: "raise"}
 
 
@@ -50,11 +61,12 @@ class WorkerConfig:
         num_workers: The number of worker processes of each rank; 0 reads in the training process.
         data_parallel_group: The group of ``torch.distributed`` in which ``rank`` counts.
         seed_offset: The seed of all draws.
-        worker_debug_path: Energon's; without effect.
-        worker_log_level: Energon's; without effect.
+        worker_debug_path: Energon's; without effect, as a warning says.
+        worker_log_level: Energon's; without effect, as a warning says.
         global_error_handler: `log_exception` to skip failed samples, or `reraise_exception` to end
             with the first.
-        restore_error_handler: Energon's; an error while a sample is restored is always raised.
+        restore_error_handler: Energon's; without effect, as a warning says: an error while a sample
+            is restored is always raised.
 
     Raises:
         StreamDefinitionError: A number is invalid.
@@ -78,6 +90,12 @@ class WorkerConfig:
         if not is_seed(self.seed_offset):
             reason = f"seed_offset is {self.seed_offset!r}; it must be an integer of at least 0"
             raise StreamArgumentError(_NAME, reason)
+        given = {
+            "worker_debug_path": self.worker_debug_path is not None,
+            "worker_log_level": self.worker_log_level != 0,
+            "restore_error_handler": self.restore_error_handler is not reraise_exception,
+        }
+        log_without_effect(_NAME, [name for name, is_given in given.items() if is_given])
         if self.global_error_handler not in _POLICIES:
             reason = (
                 "global_error_handler must be log_exception or reraise_exception; the failed "
@@ -112,6 +130,11 @@ class WorkerConfig:
         """Return rank, world size, number of workers, and the size of the group if there is one."""
         group = self.data_parallel_group
         return {**self._place(), "data_parallel_group": None if group is None else group.size()}
+
+    def is_same(self, other: "WorkerConfig") -> bool:
+        """Return whether seed and error handler are equal, too."""
+        more = other.seed_offset, other.global_error_handler
+        return self == other and more == (self.seed_offset, self.global_error_handler)
 
     def _place(self) -> dict[str, int]:
         names = ("rank", "world_size", "num_workers")

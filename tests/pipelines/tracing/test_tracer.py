@@ -19,6 +19,7 @@ from dagster_dataops import (
     DefaultTaskEncoder,
     FileStore,
     Pipeline,
+    SkipSample,
     TextSample,
     To,
     Trace,
@@ -454,6 +455,25 @@ def test_a_stream_that_does_more_than_choose_by_position_ends_the_trail(
     ppl.materialize(source)
     (end,) = trace(root / "docs" / "few", 1).ends
     assert "do more than choose records by position" in end.reason
+
+
+def test_a_stream_whose_function_leaves_items_out_ends_the_trail(root: Path, source: Path) -> None:
+    def even(record: dict[str, Any]) -> dict[str, Any]:
+        if record["n"] % 2:
+            raise SkipSample
+        return record
+
+    class Some(data_register.new_group("traced_streams")):  # type: ignore[misc]
+        def stream(self, records: Any) -> Any:
+            return records.map(even)
+
+    with pipeline("docs") as ppl:
+        ppl.kept = kept()
+        ppl.some = Some()
+    ppl.materialize(source)
+    (end,) = trace(root / "docs" / "some", 1).ends
+    assert "a function left out" in end.reason
+    assert trace(root / "docs" / "some", 1).sources == ()
 
 
 def test_a_stream_that_combines_results_is_traced(root: Path, source: Path) -> None:

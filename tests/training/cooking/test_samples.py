@@ -15,6 +15,7 @@ from dagster_dataops import (
     file_store,
 )
 from dagster_dataops.records import encode
+from tests.each import each
 
 CRUDE = {
     "__key__": "k",
@@ -57,6 +58,35 @@ def test_an_unknown_or_missing_field_is_refused():
         Pair(first="x").fourth = 1
     with pytest.raises(AttributeError):
         _ = Pair(first="x").fourth
+
+
+class Shouting:
+    loud = True
+
+
+@each("name", ["values", "items", "keys", "copy", "get", "update", "derive_from", "loud"])
+def test_a_field_that_an_attribute_of_the_class_would_hide_is_refused(name):
+    annotations = {"__annotations__": {name: list}}
+    with pytest.raises(TypeError, match=f"declares the field '{name}', .* another name"):
+        type("Hidden", (Shouting, TextSample), {"__module__": __name__, **annotations})
+    plain = type("Hidden", (Shouting,), {"__module__": __name__, **annotations})
+    with pytest.raises(TypeError, match=f"declares the field '{name}', .* another name"):
+        edataclass(plain)
+
+
+def test_a_subclass_may_declare_a_field_of_its_base_again():
+    class Stricter(Pair):
+        second: int = 3
+
+    assert Stricter(first="x").second == 3
+
+
+def test_the_fields_of_a_class_are_described_once():
+    class Longer(Pair):
+        fourth: int = 4
+
+    assert dataclasses.fields(Longer)[-1] is dataclasses.fields(Longer(first="x"))[-1]
+    assert [one.name for one in dataclasses.fields(Pair)][4:] == ["first", "second", "third"]
 
 
 def test_a_derived_sample_keeps_the_keys_of_its_base():

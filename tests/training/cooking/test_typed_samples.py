@@ -23,7 +23,8 @@ from tests.training.cooking.mixtures import cook_text, dataset, store, written
 from tests.training.declared import ENERGON, captions
 
 PIL = SampleDecoder(image_decode="pil")
-TEXTS = f"{ENERGON}TextSample\nfield_map: {{text: txt}}\n"
+TEXT = f"{ENERGON}TextSample\n"
+TEXTS = f"{TEXT}field_map: {{text: txt}}\n"
 WITH_LOADER = f"{ENERGON}CaptioningSample\nsample_loader: loader.py:"
 
 
@@ -146,22 +147,18 @@ def test_typed_samples_are_cooked_as_assets(tmp_path, monkeypatch):
         ppl(crude(dataset(tmp_path / "b", 2)))
 
 
-JOINED = """
+JOINED = f"""
   train:
-    join: [{path: a}, {path: b}]
-    joiner: {__module__: megatron.energon, __class__: CaptioningSample}
+    join: [{{path: a}}, {{path: b}}]
+    joiner: {{__module__: {__name__}, __function__: joined}}
 """
 
 
 def test_typed_samples_are_joined(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    captions(tmp_path / "a", config=f"{ENERGON}TextSample\nfield_map: {{text: txt}}\n")
+    captions(tmp_path / "a", config=TEXTS)
     captions(tmp_path / "b", 5, f"{ENERGON}ImageSample\nfield_map: {{image: cls}}\n")
-    joiner = {"__module__": __name__, "__function__": "joined"}
-    path = written(
-        tmp_path,
-        JOINED.replace("{__module__: megatron.energon, __class__: CaptioningSample}", str(joiner)),
-    )
+    path = written(tmp_path, JOINED)
     stream = metadataset(path).cook()
     samples = list(stream)
 
@@ -184,25 +181,24 @@ def joined(text, image):
             CookerError,
             "did you mean 'Captioning",
         ),
-        (f"{ENERGON}TextSample\nfield_map: {{txt: txt}}\n", CookerError, "'txt', which is none"),
+        (f"{TEXT}field_map: {{txt: txt}}\n", CookerError, "'txt', which is none"),
         (f"{ENERGON}CaptioningSample\nfield_map: {{image: png}}\n", CookerError, "lacks 'caption'"),
-        (f"{ENERGON}TextSample\n", InputError, "has no field_map"),
-        (
-            f"{ENERGON}TextSample\nfield_map: {{text: txt}}\nsample_loader: a\n",
-            InputError,
-            "either",
-        ),
-        (f"{ENERGON}TextSample\nfield_map: [txt]\n", InputError, "must be a mapping"),
-        (f"{ENERGON}TextSample\nfield_map: {{text: 'a[b'}}\n", InputError, "is no place"),
-        (
-            f"{ENERGON}TextSample\nfield_map: {{text: txt}}\npart_filter: [a]\n",
-            InputError,
-            "belongs",
-        ),
+        (TEXT, InputError, "has no field_map"),
+        (f"{TEXTS}sample_loader: a\n", InputError, "either"),
+        (f"{TEXT}field_map: [txt]\n", InputError, "must be a mapping"),
+        (f"{TEXT}field_map: {{text: null}}\n", InputError, "names of parts"),
+        (f"{TEXT}field_map: {{text: [txt]}}\n", InputError, "names of parts"),
+        (f"{WITH_LOADER}renamed\npart_filter: {{txt: 1}}\n", InputError, "list of names of parts"),
+        (f"{WITH_LOADER}renamed\npart_filter: [null]\n", InputError, "list of names of parts"),
+        ("part_filter: {txt: 1}\n", InputError, "list of names of parts"),
+        ("part_filter: 5\n", InputError, "list of names of parts"),
+        ("subflavors: [a]\n", InputError, "subflavors must be a mapping"),
+        (f"{TEXT}field_map: {{text: 'a[b'}}\n", InputError, "is no place"),
+        (f"{TEXTS}part_filter: [a]\n", InputError, "belongs"),
         (f"{WITH_LOADER}nope\n", CookerError, "has no function 'nope'"),
-        (f"{ENERGON}TextSample\nsample_loader: nope.py\n", CookerError, "cannot be loaded"),
-        (f"{ENERGON}TextSample\nsample_loader: ../x.py:f\n", PathEscapeError, "x.py"),
-        (f"{ENERGON}TextSample\nsample_loader: 5\n", InputError, "must be the name"),
+        (f"{TEXT}sample_loader: nope.py\n", CookerError, "cannot be loaded"),
+        (f"{TEXT}sample_loader: ../x.py:f\n", PathEscapeError, "x.py"),
+        (f"{TEXT}sample_loader: 5\n", InputError, "must be the name"),
         ("sample_type: TextSample\nfield_map: {text: txt}\n", InputError, "needs __module__"),
         ("__class__: OCRSample\n", InputError, "declare sample_type"),
         (
@@ -229,7 +225,7 @@ def test_a_store_belongs_to_crude_datasets(tmp_path):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (f"{ENERGON}TextSample\nfield_map: {{text: nope}}\n", "has no nope; its parts"),
+        (f"{TEXT}field_map: {{text: nope}}\n", "has no nope; its parts"),
         (f"{WITH_LOADER}wrong\n", "returned a list"),
         (f"{WITH_LOADER}renamed\npart_filter: [json]\n", "txt"),
     ],

@@ -12,6 +12,7 @@ from dagster_dataops.errors import AuxFileMissingError, ConfigurationError
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool, NoCachePool
 from dagster_dataops.training.filestores.lazy_files import with_lazy_files
 from tests.training.file_stores import FolderStore
+from tests.training.filestores.shards import write_tar
 
 KILOBYTE = 1 / 1024**2
 
@@ -218,6 +219,17 @@ def test_a_lazy_file_survives_json_and_pickle(store, tmp_path, kind):
     assert pickle.loads(pickle.dumps(lazy)).get() == content(3)
     assert orjson.dumps(record) == line
     pool.close()
+
+
+def test_a_lazy_file_of_a_result_is_read_from_the_store_that_replaced_the_first(tmp_path):
+    def lazy():
+        return with_lazy_files({"media": {"~lazy": [str(tmp_path / "s.tar"), "a.txt"]}})["media"]
+
+    write_tar(tmp_path / "s.tar", [("a.txt", b"one")])
+    assert lazy().get() == b"one"
+    write_tar(tmp_path / "new.tar", [("b.txt", b"x" * 5000), ("a.txt", b"another")])
+    (tmp_path / "new.tar").replace(tmp_path / "s.tar")
+    assert lazy().get() == b"another"
 
 
 def _read_all(pool, path, numbers, wrong):

@@ -49,9 +49,11 @@ def test_a_reference_names_shard_and_file_with_its_facts(datasets):
 
 def test_only_the_parts_that_are_named_are_replaced(datasets):
     sample = next(iter(crude(datasets[0])))
-    record = with_file_references(sample, ["jpg"])
-    assert record["txt"] == sample["txt"]
-    assert with_file_contents(record, ["jpg"]) == sample
+    for one in (["jpg"], "jpg"):
+        record = with_file_references({**sample, "j": b"x"}, one)
+        assert record["jpg"]["size"] == 5
+        assert (record["txt"], record["j"]) == (sample["txt"], b"x")
+        assert with_file_contents(record, one) == {**sample, "j": b"x"}
 
 
 def test_a_part_without_a_source_is_refused(datasets):

@@ -1,5 +1,6 @@
 import gc
 import multiprocessing
+import os
 import pickle
 
 import orjson
@@ -54,14 +55,17 @@ def test_a_file_that_was_changed_is_not_unpickled(tmp_path):
 
 
 def test_the_values_of_processes_that_ended_are_deleted(tmp_path):
-    old = tmp_path / "values-999999999-x"
+    here = f"values-{os.uname().nodename}"
+    old = tmp_path / f"{here}-999999999-x"
     old.mkdir()
     (old / "v").write_text("")
-    (tmp_path / "values-mine-x").mkdir()
+    others = [tmp_path / f"{here}-mine-x", tmp_path / "values-another.machine-999999999-x"]
+    for one in others:
+        one.mkdir()
     FileStoreCachePool(parent_cache_dir=tmp_path).to_cache([1], "x")
 
     assert not old.exists()
-    assert (tmp_path / "values-mine-x").exists()
+    assert all(one.exists() for one in others)
 
 
 def _drop(kept):

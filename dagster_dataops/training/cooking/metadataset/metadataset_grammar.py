@@ -3,6 +3,7 @@
 A file is parsed whole, but no file that it names is read. Every error names file, line and key.
 """
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ _AMOUNTS: Final[Mapping[Kind, str]] = {
     "blend_epochized": "repetitions",
     "concat": "",
 }
+_LOGGER: Final = logging.getLogger(__name__)
 _MODULES: Final = ("dagster_dataops", "megatron.energon")
 _TOP: Final = ("__module__", "__class__", "splits")
 _CLASS: Final = "MetadatasetV2"
@@ -348,6 +350,9 @@ def _check_multiplier(node: YamlNode | None) -> None:
         return
     if not isinstance(found, int) or (found <= 0 and found != -1):
         raise node.error(f"must be a number above 0, -1 or null, not {node.shown}")
+    if found != 1:
+        text = "%s, line %d: %s has no effect: each epoch has all samples"
+        _LOGGER.warning(text, node.file, node.line, "shuffle_over_epochs_multiplier")
 
 
 def _subset(node: YamlNode | None) -> Subset | None:

@@ -233,17 +233,29 @@ class _Builder:
 
     def _store(self, node: YamlNode, base: str) -> str:
         """Return the address of an auxiliary store, after it was opened once."""
-        text = node.text()
-        if text.lower().endswith(YAML_SUFFIXES):
-            raise node.error("an auxiliary store is a dataset or a folder, not a metadataset")
-        try:
-            address = absolute_store(text, base)
-            if address not in self._opened_stores:
+        address = store_address(node, base)
+        if address not in self._opened_stores:
+            try:
                 file_store(address)
-                self._opened_stores.add(address)
-        except DataOpsError as error:
-            raise node.error(str(error)) from error
+            except DataOpsError as error:
+                raise node.error(str(error)) from error
+            self._opened_stores.add(address)
         return address
+
+
+def store_address(node: YamlNode, base: str) -> str:
+    """Return the absolute address of an auxiliary store, which is not opened.
+
+    Raises:
+        MetadatasetError: It is a YAML file, or its scheme is unknown.
+    """
+    text = node.text()
+    if text.lower().endswith(YAML_SUFFIXES):
+        raise node.error("an auxiliary store is a dataset or a folder, not a metadataset")
+    try:
+        return absolute_store(text, base)
+    except InputError as error:
+        raise node.error(str(error)) from error
 
 
 def _check_joiner(planned: PlannedJoin) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.errors import CookerError, InputError
+from dagster_dataops.errors import CookerError
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.core.arguments import check_seed
 from dagster_dataops.streams.core.stage import Stage
@@ -22,11 +22,12 @@ from dagster_dataops.training.cooking.metadataset.metadataset_leaves import (
     MetadatasetLeaf,
     with_leaves,
 )
-from dagster_dataops.training.cooking.metadataset.metadataset_nodes import YamlNode
 from dagster_dataops.training.cooking.metadataset.metadataset_plan import datasets_in, plan
-from dagster_dataops.training.cooking.metadataset.metadataset_stages import built_stages
+from dagster_dataops.training.cooking.metadataset.metadataset_stages import (
+    built_stages,
+    store_address,
+)
 from dagster_dataops.training.decoding.sample_decoder import Decoder
-from dagster_dataops.training.filestores.store_opening import absolute_store
 
 _EVALUATION: Final = ("val", "test")
 
@@ -166,17 +167,10 @@ def traverse_metadataset(
             path=one.path,
             split_part=one.split_part,
             subflavors=dict(one.subflavors),
-            aux={name: _address(node, one.base) for name, node in one.aux.items()},
+            aux={name: store_address(node, one.base) for name, node in one.aux.items()},
             file=one.place.file,
             line=one.place.line,
             is_asset=one.reference.is_asset,
         )
         for one in datasets_in(planned)
     ]
-
-
-def _address(node: YamlNode, base: str) -> str:
-    try:
-        return absolute_store(node.text(), base)
-    except InputError as error:
-        raise node.error(str(error)) from error

@@ -1,4 +1,4 @@
-"""`DeclaredSamples`: how a dataset that is not crude says that its samples are made."""
+"""`DeclaredSamples`: how a ``dataset.yaml`` declares that samples are made of parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -121,8 +121,8 @@ def _with_fields(found: Mapping[str, Any], path: str, module: str, name: str) ->
         raise InputError(path, f"has {both}: one of them makes the fields of {name}")
     filtered = found.get("part_filter")
     if loader is None:
-        if not isinstance(field_map, Mapping):
-            raise InputError(path, "field_map must be a mapping of fields to parts")
+        if not isinstance(field_map, Mapping) or not all(map(_is_name, field_map.values())):
+            raise InputError(path, "field_map must be a mapping of fields to names of parts")
         if filtered is not None:
             raise InputError(
                 path, "part_filter belongs to sample_loader; field_map names its parts"
@@ -137,12 +137,31 @@ def _with_fields(found: Mapping[str, Any], path: str, module: str, name: str) ->
         reason = "sample_loader runs code, so the dataset must be local; copy it, or use a cooker"
         raise InputError(path, reason)
     folder = path.rpartition("/")[0]
-    parts = tuple(map(str, filtered)) if isinstance(filtered, list) else filtered
-    if isinstance(parts, str):
-        parts = _function(parts, "part_filter", path)
+    if isinstance(filtered, str):
+        parts: str | tuple[str, ...] | None = _function(filtered, "part_filter", path)
+    else:
+        parts = listed_parts(filtered, path)
     return DeclaredSamples(
         module, name, {}, _function(loader, "sample_loader", path), parts, folder
     )
+
+
+def listed_parts(given: object, path: str) -> tuple[str, ...] | None:
+    """Return the parts that a ``part_filter`` lists; ``None`` without one, for all parts.
+
+    Raises:
+        InputError: It is not a list of names.
+    """
+    if given is None:
+        return None
+    if isinstance(given, list) and all(map(_is_name, given)):
+        return tuple(map(str, given))
+    raise InputError(path, f"part_filter must be a list of names of parts, not {given!r}")
+
+
+def _is_name(value: object) -> bool:
+    """Return whether a value of YAML is a name: a text, or digits without quotes."""
+    return isinstance(value, str) or type(value) is int
 
 
 def _function(given: object, key: str, path: str) -> str:

@@ -17,6 +17,7 @@ from dagster_dataops.training.filestores.energon.declared_samples import (
     OF_TYPE,
     DeclaredSamples,
     declared_samples,
+    listed_parts,
 )
 from dagster_dataops.training.filestores.tars.shard_scan import TarShard
 
@@ -78,12 +79,13 @@ def read_text(path: str, options: Mapping[str, Any]) -> str:
     """Return the text of a small file.
 
     Raises:
+        InputError: The file is too large.
         StreamSourceError: The file cannot be read.
     """
     with Location(path, None, options).opened() as content:
-        data = content.read_at(_MAX_TEXT, 0)
-        if content.failure is not None:
-            raise content.failure
+        data = content.read_all(_MAX_TEXT + 1)
+    if len(data) > _MAX_TEXT:
+        raise InputError(path, f"is larger than {_MAX_TEXT >> 20} MiB, the limit for such a file")
     return data.decode("utf-8-sig")
 
 
@@ -210,10 +212,14 @@ def _configuration(path: str, options: Mapping[str, Any]) -> _Configuration:
     kept = found.get("part_filter") if declared is None else None
     if isinstance(kept, str):
         raise InputError(path, "part_filter must be a list of parts; a function is not supported")
-    parts = None if kept is None else frozenset(map(str, kept))
+    parts = listed_parts(kept, path)
     named = found.get("split_config")
     split = None if named is None else confined(named, path)
-    return _Configuration(dict(found.get("subflavors") or {}), parts, split, declared)
+    subflavors = found.get("subflavors") or {}
+    if not isinstance(subflavors, Mapping):
+        raise InputError(path, f"subflavors must be a mapping, not {subflavors!r}")
+    kept_parts = None if parts is None else frozenset(parts)
+    return _Configuration(dict(subflavors), kept_parts, split, declared)
 
 
 def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | None:

@@ -9,7 +9,6 @@ import uuid
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from importlib import import_module
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, Any, Final
@@ -29,6 +28,7 @@ from dagster_dataops.training.filestores.energon.energon_layout import (
     ShardedDataset,
     sharded_dataset,
 )
+from dagster_dataops.training.filestores.energon.media_metadata import MEDIA, media_facts
 from dagster_dataops.training.filestores.energon.media_table import MediaFacts, write_media_table
 from dagster_dataops.training.filestores.tars.shard_scan import (
     END,
@@ -39,7 +39,6 @@ from dagster_dataops.training.filestores.tars.shard_scan import (
     scan,
 )
 
-_METADATA: Final = "dagster_dataops.training.decoding.media_metadata"  # it imports stores
 _DRAFT: Final = f"{META}.draft"
 _LAYOUT: Final = "7.4.1"  # the version of Energon whose files these are
 _TABLES: Final = """
@@ -81,9 +80,10 @@ def prepare_energon(
         subflavors: The subflavors of all samples.
         exclude: Names of shards, and ``shard.tar/key`` of samples, to leave out.
         overwrite: Whether to replace an earlier ``.nv-meta``.
-        media_metadata: Whether to read images, sounds and films, by their suffixes, and to write
-            down their sizes and durations for `FileStore.get_media_metadata`. Without tar shards,
-            ``.nv-meta`` of a folder of files then has these alone.
+        media_metadata: Whether to read images, audio and video, by their suffixes, and to write
+            their sizes and durations for `FileStore.get_media_metadata`. A warning names each file
+            that cannot be decoded. FFmpeg decodes audio and video in this process, so a file that
+            crashes FFmpeg ends it. The ``.nv-meta`` of a folder without tar shards has these alone.
 
     Returns:
         The number of samples of each shard, by its name in the folder.
@@ -163,11 +163,9 @@ def _media_of_folder(place: str) -> Iterator[tuple[str, MediaFacts]]:
 
 def _facts(name: str, content: IO[bytes]) -> MediaFacts | None:
     """Return the facts of a file, which is read only if its suffix is that of a medium."""
-    module = import_module(_METADATA)
-    if name.rpartition(".")[2].lower() not in module.MEDIA:
+    if name.rpartition(".")[2].lower() not in MEDIA:
         return None
-    found: MediaFacts | None = module.media_facts(name, content.read())
-    return found
+    return media_facts(name, content.read())
 
 
 def _checked(split: Mapping[str, float]) -> dict[str, Fraction]:

@@ -1,7 +1,7 @@
-"""The grammar of ``field_map``: where the value of a field lies in the parts of a sample.
+"""Parse the expressions of ``field_map``, and read the values that they name from a sample.
 
-``json[caption]`` is an element of a part, ``json[boxes][0]`` one within it, and ``png,jpg`` the
-first of several that the sample has.
+``png`` names a part, ``json[caption]`` an element of a part, ``json[boxes][0]`` an element of an
+element, and ``png,jpg`` the first of these parts that the sample has.
 """
 
 import re

@@ -40,6 +40,14 @@ def test_a_dataset_has_every_key_of_the_grammar():
     assert (made.dataset_config, made.split_config) == ("crude.yaml", "other.yaml")
 
 
+def test_a_multiplier_without_effect_is_named_in_the_log(caplog):
+    text = "  train:\n    path: ./a\n    shuffle_over_epochs_multiplier: "
+    for value in ("null", "1", "-1"):
+        parsed(f"{text}{value}\n")
+    (message,) = caplog.messages
+    assert message.startswith("mix.yaml, line 6: shuffle_over_epochs_multiplier has no effect")
+
+
 def test_lists_of_datasets_can_be_nested():
     made = parsed(
         "  train:\n    blend:\n      - path: a\n        weight: 3\n"

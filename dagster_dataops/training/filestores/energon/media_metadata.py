@@ -1,11 +1,14 @@
-"""`ImageMetadata`, `AVMetadata`: what is known of a media file without its pixels and samples."""
+"""`ImageMetadata`, `AVMetadata`: sizes and durations of media files."""
 
 import io
+import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dagster_dataops.errors import MissingExtraError
 from dagster_dataops.training.filestores.energon.media_table import MediaFacts
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 IMAGES: Final = frozenset(
     ["bmp", "gif", "ico", "j2k", "jp2", "jpeg", "jpg", "jpx", "png", "tif", "tiff", "webp"]
@@ -36,7 +39,7 @@ class ImageMetadata:
 
 @dataclass(frozen=True, kw_only=True)
 class AVMetadata:
-    """Facts of a sound or a film; ``None`` for what it does not have.
+    """Facts of an audio or video file; ``None`` where the file has no such stream.
 
     Attributes:
         video_duration: The duration of the first video stream in seconds.
@@ -78,45 +81,49 @@ def metadata_of(facts: MediaFacts) -> Any:
 
 
 def media_facts(name: str, data: bytes) -> MediaFacts | None:
-    """Return the facts of a file, by its suffix; ``None`` if it is none of the media, or damaged.
+    """Return the facts of a file, by its suffix; ``None`` if it is damaged or has another suffix.
+
+    Pillow and FFmpeg decode the file in this process.
+
+    A warning in the log names a damaged file.
 
     Raises:
         MissingExtraError: A package is missing.
     """
     suffix = name.rpartition(".")[2].lower()
-    if suffix in IMAGES:
-        return _of_image(data)
-    return _of_av(data) if suffix in AUDIO_AND_VIDEO else None
+    if suffix not in MEDIA:
+        return None
+    try:
+        return _of_image(data) if suffix in IMAGES else _of_av(data)
+    except MissingExtraError:
+        raise
+    except Exception as error:  # noqa: BLE001 - decoders raise anything for damaged files
+        _LOGGER.warning("no media metadata of %s, which cannot be decoded: %r", name, error)
+        return None
 
 
-def _of_image(data: bytes) -> MediaFacts | None:
+def _of_image(data: bytes) -> MediaFacts:
     try:
         import PIL.Image
     except ImportError:
         raise MissingExtraError("metadata of images", "images") from None
-    try:
-        with PIL.Image.open(io.BytesIO(data)) as image:
-            image.load()
-            size = {"width": image.width, "height": image.height}
-            return "image", {**size, "format": image.format or "UNKNOWN", "mode": image.mode}
-    except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError):
-        return None
+    with PIL.Image.open(io.BytesIO(data)) as image:
+        image.load()
+        size = {"width": image.width, "height": image.height}
+        return "image", {**size, "format": image.format or "UNKNOWN", "mode": image.mode}
 
 
-def _of_av(data: bytes) -> MediaFacts | None:
+def _of_av(data: bytes) -> MediaFacts:
     try:
         import av
     except ImportError:
         raise MissingExtraError("metadata of audio and video", "video") from None
     found: dict[str, Any] = {}
-    try:
-        with av.open(io.BytesIO(data)) as container:
-            if container.streams.video:
-                found |= _of_video(container)
-            if container.streams.audio:
-                found |= _of_audio(container)
-    except (av.error.FFmpegError, ValueError):
-        return None
+    with av.open(io.BytesIO(data)) as container:
+        if container.streams.video:
+            found |= _of_video(container)
+        if container.streams.audio:
+            found |= _of_audio(container)
     return "av", {name: value for name, value in found.items() if value is not None}
 
 

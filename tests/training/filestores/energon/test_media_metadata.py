@@ -42,8 +42,10 @@ def folder(tmp_path):
 IMAGE = ImageMetadata(width=6, height=4, format="PNG", mode="RGB")
 
 
-def test_the_metadata_of_images_is_written_when_shards_are_prepared(folder):
+def test_the_metadata_of_images_is_written_when_shards_are_prepared(folder, caplog):
     assert prepare_energon(folder, media_metadata=True) == {"s-0.tar": 3}
+    (message,) = caplog.messages
+    assert message.startswith("no media metadata of 2.png, which cannot be decoded: ")
     store = file_store(folder)
 
     assert store.get_media_metadata("0.png") == IMAGE
