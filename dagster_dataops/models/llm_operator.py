@@ -25,7 +25,6 @@ from dagster_dataops.models.attached_files import (
     MAX_BYTES,
     SENDINGS,
     Attachments,
-    Kind,
     columns_of,
     identified,
 )
@@ -180,9 +179,12 @@ class LLMOperator(ModelOperator):
         self.delivery, self.wait, self.cancel = delivery, wait, cancel
         self.examples, self.reasks, self.truncated = list(examples), reasks, truncated
         self.empty, self.thinking = empty, thinking
-        self._attachments = self._attachments_of(
+        self._attachments = Attachments(
             {"image": columns_of(images), "audio": columns_of(audio), "file": columns_of(files)},
-            (send_files, image_detail, max_side, max_bytes),
+            send_files,
+            image_detail,
+            max_side,
+            max_bytes,
         )
         given = {"temperature": temperature, "max_tokens": max_tokens}
         given = {name: value for name, value in given.items() if value is not None}
@@ -236,7 +238,7 @@ class LLMOperator(ModelOperator):
 
         It is the text alone if no option names files.
         """
-        if self._attachments is None:
+        if not any(self._attachments.columns.values()):
             return text
         return [*self._attachments.parts(record), {"type": "text", "text": text}]
 
@@ -379,18 +381,6 @@ class LLMOperator(ModelOperator):
                 raise _unusable(error, reply) from None
         return reply
 
-    def _attachments_of(
-        self, columns: Mapping[Kind, Sequence[str]], how: tuple[Any, ...]
-    ) -> Attachments | None:
-        """Return how files become parts of messages; ``None`` if no option names any."""
-        named = {kind: names for kind, names in columns.items() if names}
-        send, detail, *_ = how
-        self.require("send_files", fits=send in SENDINGS, reason="is 'data' or 'url'")
-        self.require("image_detail", fits=detail in DETAILS, reason="is 'auto', 'low' or 'high'")
-        fits = send == "data" or "file" not in named
-        self.require("send_files", fits=fits, reason="is 'data' for files=, or give their file_id")
-        return Attachments(named, *how) if named else None
-
     def _check(self) -> None:
         """Raise an `OperatorOptionError` for an invalid option."""
         spec = self.__dataops__.spec
@@ -417,6 +407,19 @@ class LLMOperator(ModelOperator):
         self.require("thinking", fits=self.thinking in _THINKING, reason="is 'keep' or 'cut'")
         complete = all(_REPLY in one for one in self.examples)
         self.require("examples", fits=complete, reason=f"need the key {_REPLY!r}")
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """Raise an `OperatorOptionError` for an invalid option about files."""
+        files = self._attachments
+        self.require("send_files", fits=files.send in SENDINGS, reason="is 'data' or 'url'")
+        fits = files.detail in DETAILS
+        self.require("image_detail", fits=fits, reason="is 'auto', 'low' or 'high'")
+        if files.send == "url":
+            fits, reason = not files.columns["file"], "is 'data' for files=, or give their file_id"
+            self.require("send_files", fits=fits, reason=reason)
+            reason = "needs send_files='data': the server reads the images at their addresses"
+            self.require("max_side", fits=files.max_side is None, reason=reason)
 
 
 def _correction(reply: Reply, fault: str) -> list[dict[str, str]]:
