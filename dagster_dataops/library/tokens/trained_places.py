@@ -1,4 +1,4 @@
-"""Which parts of a rendered conversation are trained, and where its texts stand in it."""
+"""Choose the parts of a rendered conversation that are trained, and find its texts in it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,13 @@ _END_OF_THINK: Final = "</think>"
 
 
 class _Place(NamedTuple):
-    """Where a text of the assistant stands; of a call it is the name."""
+    """The place of a text of the assistant in the rendered text.
+
+    Attributes:
+        kind: The kind of the text. Of a call, the text is the name of the function.
+        start: Its first character.
+        end: The character behind its last.
+    """
 
     kind: _Kind
     start: int
