@@ -199,7 +199,7 @@ def data_url(data: bytes, media_type: str) -> str:
 async def identified(
     messages: Sequence[Mapping[str, Any]], attachments: Attachments
 ) -> list[Mapping[str, Any]]:
-    """Return messages whose files are known by digest, address or id.
+    """Return the messages; each file in them has a digest, an address or an id.
 
     An image of a chat record, ``{"type": "image_url", "image_url": {"url": ...}}``, whose ``url``
     is a path or a reference, becomes a part with that file.

@@ -299,6 +299,8 @@ class LLMOperator(ModelOperator):
             n: The number of replies.
             **fields: As of `ask`.
         """
+        if not isinstance(messages, str):  # each file is read once for its digest
+            messages = await identified(messages, self._attachments)
         calls = [self.ask(messages, sample=number, **fields) for number in range(n)]
         found = await asyncio.gather(*calls, return_exceptions=True)
         failed = [one for one in found if isinstance(one, BaseException)]

@@ -13,6 +13,7 @@ import pytest
 
 from dagster_dataops import LLMOperator, ModelClient, config, data
 from dagster_dataops.errors import FileChangedError, FileError, OperatorOptionError
+from dagster_dataops.files import FileReference
 from tests.library.llm.scripted_model import ScriptedModel
 from tests.models.running_server import RunningServer, running_server
 from tests.small_files import png, wave
@@ -278,6 +279,24 @@ def test_a_file_that_is_replaced_before_it_is_sent_again_is_not_sent(files: Path
         operator([{"i": f"{files}/a.png"}])
 
     assert len(asked.requests) == 1
+
+
+def test_several_replies_need_the_digest_of_a_file_once(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    read = FileReference.read
+
+    def counted(reference: FileReference, *limits: Any) -> bytes:
+        reads.append(reference.file)
+        return read(reference, *limits)
+
+    monkeypatch.setattr(FileReference, "read", counted)
+    operator = data.llm.Rewrite("Shorten.", count=3, images="i", client=model())
+
+    operator([{"text": "x", "i": f"{files}/a.png"}])
+
+    assert len(reads) <= 3  # of these, two because a request holds a file only until it is sent
 
 
 def test_an_operator_of_a_user_attaches_files_to_its_own_messages(files: Path) -> None:
