@@ -5,7 +5,7 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from dagster_dataops.datasets.file_values.media_types import ending_of_type
 from dagster_dataops.datasets.file_values.reference import FileReference
@@ -17,9 +17,9 @@ Kind: TypeAlias = Literal["image", "audio", "file"]
 Sending: TypeAlias = Literal["data", "url"]
 Detail: TypeAlias = Literal["auto", "low", "high"]
 
-KINDS: Final[tuple[Kind, ...]] = ("image", "audio", "file")
-SENDINGS: Final = ("data", "url")
-DETAILS: Final = (None, "auto", "low", "high")
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+SENDINGS: Final = get_args(Sending)
+DETAILS: Final = (None, *get_args(Detail))
 MAX_BYTES: Final = 20_000_000
 _LONGEST_SHOWN: Final = 200  # characters of a name
 _FILE_ID: Final = "file_id"
