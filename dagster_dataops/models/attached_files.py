@@ -30,7 +30,7 @@ _TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {  # how types begin; films may 
 }
 _NAMES: Final[Mapping[Kind, str]] = {"image": "image", "audio": "sound", "file": "file"}
 _IMAGE_URL: Final = "image_url"
-_URLS: Final = ("http://", "https://", "data:")
+_SCHEMES: Final = frozenset({"http", "https", "data"})
 
 
 class FormFile(NamedTuple):
@@ -253,7 +253,7 @@ def _with_parts(
 def _with_file(part: object, attachments: Attachments, where: str) -> object:
     place = part.get(_IMAGE_URL) if isinstance(part, Mapping) else None
     url = place.get("url") if isinstance(place, Mapping) else None
-    if url is None or (isinstance(url, str) and url.startswith(_URLS)):
+    if url is None or (isinstance(url, str) and _is_address(url)):
         return part
     assert isinstance(place, Mapping)  # noqa: S101 - it has a url
     detail = place.get("detail", attachments.detail)
@@ -305,8 +305,14 @@ def _values(record: Record, column: str) -> list[Any]:
     return value
 
 
+def _is_address(name: str) -> bool:
+    """Return whether a name is an address that servers of models take; its scheme has any case."""
+    scheme, colon, _ = name.partition(":")
+    return bool(colon) and scheme.lower() in _SCHEMES
+
+
 def _address(reference: FileReference, column: str) -> str:
-    if not reference.file.startswith(_URLS):
+    if not _is_address(reference.file):
         where = f"column {column!r} ({reference.file})"
         remedy = "use send_files='data', or name files by http:// or https://"
         raise FileReferenceError(where, "is no address that a server can read", remedy)

@@ -84,7 +84,7 @@ def test_files_stand_before_the_prompt_in_the_form_of_the_provider(files: Path) 
 
 def test_images_of_a_conversation_may_be_files_of_this_machine(files: Path) -> None:
     asked = model()
-    address = "https://example.org/b.png"
+    address = "HTTPS://example.org/b.png"
     image = {"type": "image_url", "image_url": {"url": f"{files}/a.png", "detail": "high"}}
     other = {"type": "image_url", "image_url": {"url": address}}
     content_of_user = [{"type": "text", "text": "What?"}, image, other]
