@@ -5,7 +5,7 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from dagster_dataops.datasets.file_values.media_types import ending_of_type
 from dagster_dataops.datasets.file_values.reference import FileReference
@@ -233,11 +233,6 @@ def shown_content(content: object) -> str:
     if not isinstance(content, list):
         return str(content)
     return "\n".join(map(_shown, content))
-
-
-def columns_of(value: object) -> tuple[str, ...]:
-    """Return the columns of an option: one name, or several."""
-    return (value,) if isinstance(value, str) else tuple(cast("Sequence[str]", value))
 
 
 def _with_parts(

@@ -27,7 +27,6 @@ from dagster_dataops.models.attached_files import (
     Attachments,
     Detail,
     Sending,
-    columns_of,
     identified,
 )
 from dagster_dataops.models.batch_round import deliver_in_batches
@@ -38,7 +37,7 @@ from dagster_dataops.models.prompt_templates import compiled, needed_names, rend
 from dagster_dataops.models.replies.message_parts import without_thinking
 from dagster_dataops.models.replies.reply import Reply, check_text, offers_tools, reply_of
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
-from dagster_dataops.operators.options.read_columns import ReadName
+from dagster_dataops.operators.options.read_columns import ReadName, texts_in
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
 from dagster_dataops.records import Record
 
@@ -182,7 +181,7 @@ class LLMOperator(ModelOperator):
         self.examples, self.reasks, self.truncated = list(examples), reasks, truncated
         self.empty, self.thinking = empty, thinking
         self._attachments = Attachments(
-            {"image": columns_of(images), "audio": columns_of(audio), "file": columns_of(files)},
+            {"image": texts_in(images), "audio": texts_in(audio), "file": texts_in(files)},
             send_files,
             image_detail,
             max_side,
@@ -207,7 +206,7 @@ class LLMOperator(ModelOperator):
         ):
             return []
         texts = [options.get(name) or getattr(cls, name) for name in ("prompt", "system")]
-        columns = [one for name in FILE_OPTIONS for one in columns_of(options.get(name) or ())]
+        columns = [one for name in FILE_OPTIONS for one in texts_in(options.get(name))]
         names = dict.fromkeys([*(name for one in texts for name in needed_names(one)), *columns])
         return [ReadName(name, plain=True) for name in names if name != "record"]
 
