@@ -95,13 +95,14 @@ def _packed(**options: Any) -> list[ReadName]:
 
 def _prompted(**options: Any) -> list[ReadName]:
     """Return the key, and the columns that the templates need."""
+    from dagster_dataops.models.llm_operator import FILE_OPTIONS
     from dagster_dataops.models.prompt_templates import needed_names
 
     keys = texts_in(options.get("input_key"))
     known = {"record", *_VALUES, *options} if keys else {"record"}
     texts = [one for one in (options.get("prompt"), options.get("system")) if one]
     names = {name: None for text in texts for name in needed_names(text) if name not in known}
-    files = [name for option in _FILES for name in texts_in(options.get(option))]
+    files = [name for option in FILE_OPTIONS for name in texts_in(options.get(option))]
     plain = dict.fromkeys([*names, *files])
     return [*map(ReadName, keys), *(ReadName(name, plain=True) for name in plain)]
 
@@ -130,7 +131,6 @@ def _seen(**options: Any) -> list[ReadName]:
     return [*images, *map(ReadName, question), *others]
 
 
-_FILES: Final = ("images", "audio", "files")  # options of `LLMOperator`
 READS: Final[Mapping[str, Declaration]] = {
     "audio.Cut": OptionsOf(("input_key", "segments_key")),
     "chat.Validate": _COLUMN,

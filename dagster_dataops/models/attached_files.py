@@ -5,24 +5,22 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from io import BytesIO
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
+from dagster_dataops.datasets.file_values.media_types import ending_of_type
 from dagster_dataops.datasets.file_values.reference import FileReference
-from dagster_dataops.errors import FileError, FileReferenceError, MissingExtraError
-from dagster_dataops.models.replies.image_sizes import image_size
+from dagster_dataops.errors import FileError, FileReferenceError
+from dagster_dataops.models.smaller_images import within
 from dagster_dataops.records import Record
 
 Kind: TypeAlias = Literal["image", "audio", "file"]
 Sending: TypeAlias = Literal["data", "url"]
 Detail: TypeAlias = Literal["auto", "low", "high"]
 
-KINDS: Final[tuple[Kind, ...]] = ("image", "audio", "file")
-SENDINGS: Final = ("data", "url")
-DETAILS: Final = (None, "auto", "low", "high")
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+SENDINGS: Final = get_args(Sending)
+DETAILS: Final = (None, *get_args(Detail))
 MAX_BYTES: Final = 20_000_000
-_SIZE_HEAD: Final = 1 << 16  # bytes of an image that are looked at for its size
-_QUALITY: Final = 90  # of JPEG
 _LONGEST_SHOWN: Final = 200  # characters of a name
 _FILE_ID: Final = "file_id"
 _TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {  # how types begin; films may hold sounds alone
@@ -32,8 +30,7 @@ _TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {  # how types begin; films may 
 }
 _NAMES: Final[Mapping[Kind, str]] = {"image": "image", "audio": "sound", "file": "file"}
 _IMAGE_URL: Final = "image_url"
-_URLS: Final = ("http://", "https://", "data:")
-_FORMATS: Final = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}  # others: the name of the type
+_SCHEMES: Final = frozenset({"http", "https", "data"})
 
 
 class FormFile(NamedTuple):
@@ -111,25 +108,25 @@ class FilePart(dict[str, Any]):
             self["name"] = reference.name
 
     @property
-    def is_identified(self) -> bool:
-        """Whether the part has a digest, an address or an id."""
-        return not self.keys().isdisjoint(("digest", "url", _FILE_ID))
-
-    @property
     def shown(self) -> str:
         """The kind and name of the file, for people."""
         name = self.get(_FILE_ID) if self._reference is None else self._reference.file
         return f"[{self._kind}: {str(name)[:_LONGEST_SHOWN]}]"
 
-    def identify(self) -> None:
-        """Read the file for its digest.
+    async def identify(self) -> None:
+        """Read the file for its digest, unless the part has a digest, an address or an id.
 
         Raises:
             FileError: There is no such file, or it cannot be read, or it is larger than allowed.
         """
+        if self.keys().isdisjoint(("digest", "url", _FILE_ID)):
+            await asyncio.to_thread(self._add_digest)
+
+    def _add_digest(self) -> None:
         assert self._reference is not None  # noqa: S101 - else it has an id
         self._read = self._reference.read(self._attachments.max_bytes)
-        self["digest"] = f"sha256:{sha256(self._read).hexdigest()}"
+        self["digest"] = digest = f"sha256:{sha256(self._read).hexdigest()}"
+        self._reference = replace(self._reference, digest=digest)  # a later read must find it
 
     def sent(self) -> dict[str, Any]:
         """Return the part of a request of a chat.
@@ -173,10 +170,10 @@ class FilePart(dict[str, Any]):
         media_type = media_type or "application/octet-stream"
         side = self._attachments.max_side
         if self._kind == "image" and side is not None:
-            data, media_type = _within(side, data, media_type, reference.file)
+            data, media_type = within(side, data, media_type, reference.file)
         name = reference.name or "file"
         if self._kind == "audio":  # servers look at the ending alone
-            name = f"sound.{_FORMATS.get(media_type, media_type.partition('/')[2])}"
+            name = f"sound{ending_of_type(media_type) or '.' + media_type.partition('/')[2]}"
         return FormFile(name, data, media_type)
 
     def _with_address(self, address: str) -> dict[str, Any]:
@@ -200,9 +197,9 @@ def data_url(data: bytes, media_type: str) -> str:
 
 
 async def identified(
-    messages: Sequence[Mapping[str, Any]], attachments: Attachments | None
+    messages: Sequence[Mapping[str, Any]], attachments: Attachments
 ) -> list[Mapping[str, Any]]:
-    """Return messages whose files are known by digest, address or id.
+    """Return the messages; each file in them has a digest, an address or an id.
 
     An image of a chat record, ``{"type": "image_url", "image_url": {"url": ...}}``, whose ``url``
     is a path or a reference, becomes a part with that file.
@@ -210,11 +207,9 @@ async def identified(
     Raises:
         FileError: A file cannot be read, or is larger than allowed.
     """
-    how = attachments or Attachments({})
-    known = [_with_parts(one, how, f"messages[{at}]") for at, one in enumerate(messages)]
+    known = [_with_parts(one, attachments, f"messages[{at}]") for at, one in enumerate(messages)]
     for part in _file_parts(known):
-        if not part.is_identified:
-            await asyncio.to_thread(part.identify)
+        await part.identify()
     return known
 
 
@@ -240,27 +235,24 @@ def shown_content(content: object) -> str:
     return "\n".join(map(_shown, content))
 
 
-def columns_of(value: object) -> tuple[str, ...]:
-    """Return the columns of an option: one name, or several."""
-    return (value,) if isinstance(value, str) else tuple(cast("Sequence[str]", value))
-
-
-def _with_parts(message: Mapping[str, Any], how: Attachments, where: str) -> Mapping[str, Any]:
+def _with_parts(
+    message: Mapping[str, Any], attachments: Attachments, where: str
+) -> Mapping[str, Any]:
     """Return a message whose images on this machine are parts with files."""
     content = message.get("content")
     if not isinstance(content, list):
         return message
-    return {**message, "content": [_with_file(part, how, where) for part in content]}
+    return {**message, "content": [_with_file(part, attachments, where) for part in content]}
 
 
-def _with_file(part: object, how: Attachments, where: str) -> object:
+def _with_file(part: object, attachments: Attachments, where: str) -> object:
     place = part.get(_IMAGE_URL) if isinstance(part, Mapping) else None
     url = place.get("url") if isinstance(place, Mapping) else None
-    if url is None or (isinstance(url, str) and url.startswith(_URLS)):
+    if url is None or (isinstance(url, str) and _is_address(url)):
         return part
     assert isinstance(place, Mapping)  # noqa: S101 - it has a url
-    detail = place.get("detail", how.detail)
-    return FilePart("image", url, f"{where} {_IMAGE_URL}", replace(how, detail=detail))
+    detail = place.get("detail", attachments.detail)
+    return FilePart("image", url, f"{where} {_IMAGE_URL}", replace(attachments, detail=detail))
 
 
 def _filled(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -308,40 +300,15 @@ def _values(record: Record, column: str) -> list[Any]:
     return value
 
 
+def _is_address(name: str) -> bool:
+    """Return whether a name is an address that servers of models take; its scheme has any case."""
+    scheme, colon, _ = name.partition(":")
+    return bool(colon) and scheme.lower() in _SCHEMES
+
+
 def _address(reference: FileReference, column: str) -> str:
-    if not reference.file.startswith(_URLS):
+    if not _is_address(reference.file):
         where = f"column {column!r} ({reference.file})"
         remedy = "use send_files='data', or name files by http:// or https://"
         raise FileReferenceError(where, "is no address that a server can read", remedy)
     return reference.file
-
-
-def _within(side: int, data: bytes, media_type: str, name: str) -> tuple[bytes, str]:
-    """Return an image with a longer side of at most ``side`` pixels, and its media type.
-
-    Raises:
-        FileError: It cannot be decoded.
-        MissingExtraError: Pillow is not installed.
-    """
-    size = image_size(data[:_SIZE_HEAD])
-    if size is not None and max(size) <= side:
-        return data, media_type
-    try:
-        from PIL import Image, ImageOps
-    except ImportError:
-        raise MissingExtraError("the option max_side", "images") from None
-    try:
-        with Image.open(BytesIO(data)) as opened:
-            if max(opened.size) <= side:
-                return data, media_type
-            image = ImageOps.exif_transpose(opened)
-            image.thumbnail((side, side), Image.Resampling.LANCZOS)
-            lossy = media_type == "image/jpeg"
-            if not lossy and image.mode not in {"1", "L", "LA", "P", "RGB", "RGBA"}:
-                image = image.convert("RGB")
-            target = BytesIO()
-            image.save(target, "JPEG" if lossy else "PNG", quality=_QUALITY)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        reason = f"cannot be decoded: {error}"
-        raise FileError(name, reason, "mend the file, or leave it out") from error
-    return target.getvalue(), "image/jpeg" if lossy else "image/png"

@@ -25,8 +25,8 @@ from dagster_dataops.models.attached_files import (
     MAX_BYTES,
     SENDINGS,
     Attachments,
-    Kind,
-    columns_of,
+    Detail,
+    Sending,
     identified,
 )
 from dagster_dataops.models.batch_round import deliver_in_batches
@@ -37,7 +37,7 @@ from dagster_dataops.models.prompt_templates import compiled, needed_names, rend
 from dagster_dataops.models.replies.message_parts import without_thinking
 from dagster_dataops.models.replies.reply import Reply, check_text, offers_tools, reply_of
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
-from dagster_dataops.operators.options.read_columns import ReadName
+from dagster_dataops.operators.options.read_columns import ReadName, texts_in
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
 from dagster_dataops.records import Record
 
@@ -118,8 +118,8 @@ class LLMOperator(ModelOperator):
         images: str | Sequence[str] = (),
         audio: str | Sequence[str] = (),
         files: str | Sequence[str] = (),
-        send_files: Literal["data", "url"] = "data",
-        image_detail: Literal["auto", "low", "high"] | None = None,
+        send_files: Sending = "data",
+        image_detail: Detail | None = None,
         max_side: PositiveInt | None = None,
         max_bytes: PositiveInt = MAX_BYTES,
         delivery: Annotated[Literal["online", "batch"], Operational] = "online",
@@ -180,9 +180,12 @@ class LLMOperator(ModelOperator):
         self.delivery, self.wait, self.cancel = delivery, wait, cancel
         self.examples, self.reasks, self.truncated = list(examples), reasks, truncated
         self.empty, self.thinking = empty, thinking
-        self._attachments = self._attachments_of(
-            {"image": columns_of(images), "audio": columns_of(audio), "file": columns_of(files)},
-            (send_files, image_detail, max_side, max_bytes),
+        self._attachments = Attachments(
+            {"image": texts_in(images), "audio": texts_in(audio), "file": texts_in(files)},
+            send_files,
+            image_detail,
+            max_side,
+            max_bytes,
         )
         given = {"temperature": temperature, "max_tokens": max_tokens}
         given = {name: value for name, value in given.items() if value is not None}
@@ -203,7 +206,7 @@ class LLMOperator(ModelOperator):
         ):
             return []
         texts = [options.get(name) or getattr(cls, name) for name in ("prompt", "system")]
-        columns = [one for name in FILE_OPTIONS for one in columns_of(options.get(name) or ())]
+        columns = [one for name in FILE_OPTIONS for one in texts_in(options.get(name))]
         names = dict.fromkeys([*(name for one in texts for name in needed_names(one)), *columns])
         return [ReadName(name, plain=True) for name in names if name != "record"]
 
@@ -236,7 +239,7 @@ class LLMOperator(ModelOperator):
 
         It is the text alone if no option names files.
         """
-        if self._attachments is None:
+        if not any(self._attachments.columns.values()):
             return text
         return [*self._attachments.parts(record), {"type": "text", "text": text}]
 
@@ -297,6 +300,8 @@ class LLMOperator(ModelOperator):
             n: The number of replies.
             **fields: As of `ask`.
         """
+        if not isinstance(messages, str):  # each file is read once for its digest
+            messages = await identified(messages, self._attachments)
         calls = [self.ask(messages, sample=number, **fields) for number in range(n)]
         found = await asyncio.gather(*calls, return_exceptions=True)
         failed = [one for one in found if isinstance(one, BaseException)]
@@ -379,18 +384,6 @@ class LLMOperator(ModelOperator):
                 raise _unusable(error, reply) from None
         return reply
 
-    def _attachments_of(
-        self, columns: Mapping[Kind, Sequence[str]], how: tuple[Any, ...]
-    ) -> Attachments | None:
-        """Return how files become parts of messages; ``None`` if no option names any."""
-        named = {kind: names for kind, names in columns.items() if names}
-        send, detail, *_ = how
-        self.require("send_files", fits=send in SENDINGS, reason="is 'data' or 'url'")
-        self.require("image_detail", fits=detail in DETAILS, reason="is 'auto', 'low' or 'high'")
-        fits = send == "data" or "file" not in named
-        self.require("send_files", fits=fits, reason="is 'data' for files=, or give their file_id")
-        return Attachments(named, *how) if named else None
-
     def _check(self) -> None:
         """Raise an `OperatorOptionError` for an invalid option."""
         spec = self.__dataops__.spec
@@ -417,6 +410,19 @@ class LLMOperator(ModelOperator):
         self.require("thinking", fits=self.thinking in _THINKING, reason="is 'keep' or 'cut'")
         complete = all(_REPLY in one for one in self.examples)
         self.require("examples", fits=complete, reason=f"need the key {_REPLY!r}")
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """Raise an `OperatorOptionError` for an invalid option about files."""
+        files = self._attachments
+        self.require("send_files", fits=files.send in SENDINGS, reason="is 'data' or 'url'")
+        fits = files.detail in DETAILS
+        self.require("image_detail", fits=fits, reason="is 'auto', 'low' or 'high'")
+        if files.send == "url":
+            fits, reason = not files.columns["file"], "is 'data' for files=, or give their file_id"
+            self.require("send_files", fits=fits, reason=reason)
+            reason = "needs send_files='data': the server reads the images at their addresses"
+            self.require("max_side", fits=files.max_side is None, reason=reason)
 
 
 def _correction(reply: Reply, fault: str) -> list[dict[str, str]]:

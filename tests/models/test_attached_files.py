@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from dagster_dataops import LLMOperator, ModelClient, config, data
-from dagster_dataops.errors import FileError, OperatorOptionError
+from dagster_dataops.errors import FileChangedError, FileError, OperatorOptionError
+from dagster_dataops.files import FileReference
 from tests.library.llm.scripted_model import ScriptedModel
 from tests.models.running_server import RunningServer, running_server
 from tests.small_files import png, wave
@@ -83,7 +84,7 @@ def test_files_stand_before_the_prompt_in_the_form_of_the_provider(files: Path) 
 
 def test_images_of_a_conversation_may_be_files_of_this_machine(files: Path) -> None:
     asked = model()
-    address = "https://example.org/b.png"
+    address = "HTTPS://example.org/b.png"
     image = {"type": "image_url", "image_url": {"url": f"{files}/a.png", "detail": "high"}}
     other = {"type": "image_url", "image_url": {"url": address}}
     content_of_user = [{"type": "text", "text": "What?"}, image, other]
@@ -198,6 +199,106 @@ def test_large_images_are_made_smaller_on_request(files: Path) -> None:
     assert sizes == {(200, 50), (8, 4)}
 
 
+def test_the_options_of_images_are_for_the_images_of_a_conversation_too(files: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image", reason="needs the extra images")
+    (files / "large.png").write_bytes(png(400, 100))
+    asked = model()
+    image = {"type": "image_url", "image_url": {"url": f"{files}/large.png"}}
+
+    data.llm.Continue(client=asked, max_side=200, image_detail="low")(
+        [{"messages": [{"role": "user", "content": [image]}]}]
+    )
+
+    sent = content(asked)[0]["image_url"]
+    assert sent["detail"] == "low"
+    data_of_image = base64.b64decode(sent["url"].partition(",")[2])
+    assert pillow.open(BytesIO(data_of_image)).size == (200, 50)
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "I;16"])
+def test_lines_of_a_smaller_image_stay_visible(files: Path, mode: str) -> None:
+    pillow = pytest.importorskip("PIL.Image", reason="needs the extra images")
+    white = {"1": 1, "P": 255, "I;16": 65_535}[mode]
+    page = pillow.new(mode, (400, 400), white)
+    if mode == "P":
+        page.putpalette([level for level in range(256) for _ in range(3)])
+    for row in range(1, 400, 4):
+        page.paste(0, (0, row, 400, row + 1))
+    page.save(files / "page.png")
+    asked = model()
+
+    data.llm.Generate(prompt="x", images="i", max_side=100, client=asked)(
+        [{"i": f"{files}/page.png"}]
+    )
+
+    sent = base64.b64decode(content(asked)[0]["image_url"]["url"].partition(",")[2])
+    lowest, highest = pillow.open(BytesIO(sent)).convert("L").crop((10, 10, 90, 90)).getextrema()
+    assert 150 < lowest <= highest < 230  # a quarter of the rows is black
+
+
+@pytest.mark.parametrize("name", ["moving.gif", "pages.tif"])
+def test_of_several_pictures_none_is_left_out(files: Path, root: Path, name: str) -> None:
+    pillow = pytest.importorskip("PIL.Image", reason="needs the extra images")
+    first, second = (pillow.new("L", (40, 40), level) for level in (0, 255))
+    first.save(files / name, save_all=True, append_images=[second])
+
+    data.llm.Generate(prompt="x", images="i", max_side=20, client=model())(
+        [{"i": f"{files}/{name}"}, {"i": f"{files}/a.png"}]
+    )
+
+    (row,) = error_rows(root)
+    assert "several pictures" in row["message"]
+
+
+def test_an_image_of_a_format_that_runs_programs_is_not_decoded(files: Path, root: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image", reason="needs the extra images")
+    postscript = BytesIO()
+    pillow.new("L", (40, 40)).save(postscript, "EPS")
+    size = len(postscript.getvalue())
+    head = b"\xc5\xd0\xd3\xc6" + (32).to_bytes(4, "little") + size.to_bytes(4, "little")
+    (files / "page.png").write_bytes(head.ljust(32, b"\0") + postscript.getvalue())
+
+    data.llm.Generate(prompt="x", images="i", max_side=20, client=model())(
+        [{"i": f"{files}/page.png"}, {"i": f"{files}/a.png"}]
+    )
+
+    (row,) = error_rows(root)
+    assert "cannot be decoded" in row["message"]
+
+
+def test_a_file_that_is_replaced_before_it_is_sent_again_is_not_sent(files: Path) -> None:
+    def reply(*_: object) -> str:
+        (files / "a.png").write_bytes(png(color=b"\0\0\xff"))
+        return "no JSON"
+
+    asked = ScriptedModel(reply)
+    operator = data.llm.Generate(
+        prompt="x", images="i", response_format={"type": "object"}, client=asked
+    )
+    with pytest.raises(FileChangedError):
+        operator([{"i": f"{files}/a.png"}])
+
+    assert len(asked.requests) == 1
+
+
+def test_several_replies_need_the_digest_of_a_file_once(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    read = FileReference.read
+
+    def counted(reference: FileReference, *limits: Any) -> bytes:
+        reads.append(reference.file)
+        return read(reference, *limits)
+
+    monkeypatch.setattr(FileReference, "read", counted)
+    operator = data.llm.Rewrite("Shorten.", count=3, images="i", client=model())
+
+    operator([{"text": "x", "i": f"{files}/a.png"}])
+
+    assert len(reads) <= 3  # of these, two because a request holds a file only until it is sent
+
+
 def test_an_operator_of_a_user_attaches_files_to_its_own_messages(files: Path) -> None:
     class Compare(LLMOperator):
         def messages(self, record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -221,6 +322,7 @@ def test_an_operator_of_a_user_attaches_files_to_its_own_messages(files: Path) -
         {"files": "d", "send_files": "url"},
         {"images": "i", "image_detail": "huge"},
         {"images": "i", "max_side": 0},
+        {"images": "i", "max_side": 64, "send_files": "url"},
     ],
     ids=str,
 )

@@ -190,8 +190,13 @@ def type_of_name(name: str) -> str | None:
 
 
 def ending_of_type(media_type: str) -> str:
-    """Return the usual ending of the names of files of a media type; empty if it is not known."""
-    return next((end for end, kind in _BY_ENDING.items() if same_type(kind, media_type)), "")
+    """Return the usual ending of the names of files of a media type; empty if it is not known.
+
+    An ending of just this type is preferred to that of a type which cannot be distinguished.
+    """
+    known = [end for end, kind in _BY_ENDING.items() if same_type(kind, media_type)]
+    named = media_type.partition(";")[0].strip().lower()
+    return min(known, key=lambda end: _BY_ENDING[end] != named, default="")
 
 
 def same_type(first: str, second: str) -> bool:

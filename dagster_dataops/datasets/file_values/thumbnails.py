@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from dagster_dataops.datasets.file_values.file_contents import is_reference
 from dagster_dataops.datasets.file_values.file_reads import READS
+from dagster_dataops.datasets.file_values.image_pixels import plain_pixels
 from dagster_dataops.datasets.file_values.media_types import type_of_content, type_of_name
 from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.errors import FileError
@@ -93,9 +94,10 @@ def _shrunk(data: bytes) -> bytes:
             if image.width * image.height > _MOST_PIXELS:
                 return b""
             image.draft("RGB", (_PIXELS, _PIXELS))
-            image.thumbnail((_PIXELS, _PIXELS))
+            pixels = plain_pixels("the image", image)
+            pixels.thumbnail((_PIXELS, _PIXELS))
             made = io.BytesIO()
-            image.convert("RGBA" if image.has_transparency_data else "RGB").save(made, "PNG")
+            pixels.save(made, "PNG")
     except Exception:  # noqa: BLE001 - decoders raise errors of many types
         return b""
     return made.getvalue()

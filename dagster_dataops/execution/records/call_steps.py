@@ -69,8 +69,7 @@ class CallSteps:
         self._tally = tally
         self._batch = operator.__dataops__.spec.batch
         self._keeper = operator.__dataops__.keeper
-        # An operator of the library may leave large values of a record as they are written.
-        self._decode: Callable[[bytes], Record] = getattr(operator, "__dataops_decode__", decode)
+        self._decode = operator.__dataops_decode__
         self._called = self._divided if self._batch else self._alone
 
     def of(self, lines: Sequence[Line]) -> Steps[list[Finished]]:

@@ -206,7 +206,7 @@ class ToShareGPT(_Conversion, chat):
     It cannot hold: a turn with text and calls, other parts than text, several texts in one turn,
     reasoning, ``is_error``, audio, ``developer``. Trainers differ in what they accept, and
     LLaMA-Factory skips a conversation with two results in a row, as parallel calls have. With
-    ``separator``, such as a newline, they are one turn, and not told apart again.
+    ``separator``, such as a newline, they are one turn, and cannot be separated again.
 
     Args:
         on_loss: Whether what cannot be held is an ``error`` of the record, or is left out and

@@ -42,8 +42,9 @@ class Render(chat):
     them the form that the template shows: ``object`` or ``text``.
 
     A call that is not in the text, or the text of a part, is an error of the record unless
-    ``on_loss="drop"``. What a template leaves out is counted in the table ``lost``: it may leave
-    out whole turns, and reasoning of earlier ones.
+    ``on_loss="drop"``. What else a template leaves out is counted in the table ``lost``: in a
+    prompt it may leave out whole turns, and reasoning of earlier ones. ``tokens.EncodeChat``, which
+    trains on the text, also refuses a content that is not in it.
 
     ``add_generation_prompt=True`` adds the beginning of an answer (always there in ``"alpaca"``).
     ``continue_final_message=True``, or a key, ends the text within the last message.

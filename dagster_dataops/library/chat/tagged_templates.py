@@ -1,6 +1,6 @@
-"""Tags ``generation`` for published chat templates, which have none.
+"""Add the tag ``generation`` to published chat templates, which lack it.
 
-A template is known by the digest of its text. The edits put the tag around what the assistant
+A template is recognized by the digest of its text. The edits put the tag around what the assistant
 writes; the rendered texts stay the same.
 """
 
@@ -57,7 +57,8 @@ def with_tags(template: str) -> str | None:
     """Return a published template with tags ``generation``; ``None`` for another template.
 
     Args:
-        template: Its text. Line ends and those behind it do not matter.
+        template: The text of the template. The kind of its line ends and line ends behind it do not
+            matter.
     """
     text = template.replace("\r\n", "\n").rstrip("\n")
     edits = _EDITS.get(sha256(text.encode()).hexdigest())

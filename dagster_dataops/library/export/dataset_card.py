@@ -36,7 +36,7 @@ _SHARD: Final = re.compile(r"data/(\w+)-\d{5}-of-\d{5}\.parquet")
 _ROWS: Final = re.compile(r"<!-- dataops:begin (\w+) -->\n(?:.*\n){2}([\d,]+) records")
 """Splits of the sections of a card, and their numbers of records."""
 _SHOWN: Final = 8  # characters of a digest
-_ABSOLUTE: Final = re.compile(r"@?(/|~/|[A-Za-z]:[\\/]|\\\\\w)")  # how a path begins
+_ABSOLUTE: Final = re.compile(r"@?(/|~\w*/|file:/|[A-Za-z]:[\\/]|\\\\\w)")  # how a path begins
 
 
 class Step(NamedTuple):
@@ -215,9 +215,10 @@ def _options_of(nodes: Sequence[tuple[str, Manifest]]) -> Iterator[str]:
 
 
 def _shown_value(value: Any) -> str:
-    """Return the value of an option; of an absolute path only the last name, which is public."""
+    """Return the text of an option. Of an absolute path only the last name is published."""
     if isinstance(value, str):
-        return re.split(r"[\\/]", value)[-1] or value if _ABSOLUTE.match(value) else value
+        is_path = _ABSOLUTE.match(value) is not None
+        return (is_path and re.split(r"[\\/]", value.rstrip("\\/"))[-1]) or value
     if isinstance(value, list):
         return ", ".join(map(_shown_value, value))
     if isinstance(value, dict):

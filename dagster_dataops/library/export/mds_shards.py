@@ -87,7 +87,7 @@ class MDS(export):
 
 
 class _Shards(NamedTuple):
-    """Write shards: their columns, largest size, compression and digests."""
+    """Write shards of columns, with a largest size, a compression and digests."""
 
     columns: Mapping[str, Encoding]
     most: int

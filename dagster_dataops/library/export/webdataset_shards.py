@@ -53,8 +53,8 @@ class WebDataset(export):
     fails the export: it would be no sample.
 
     Records hold bytes as base64 texts, as `read_files` and `read_parquet` give them. Members in
-    ``binary`` have the bytes themselves; also those of a data URL, and of a dict with the key
-    ``bytes``, as `read_huggingface` gives images, and the file that a reference names. Any other
+    ``binary`` have the bytes themselves; also those of a data URL, of a dict with the key
+    ``bytes``, and of the file that a reference names, as `read_huggingface` gives images. Any other
     value there fails the export.
 
     ``files`` makes a member of every column that holds a reference to a file, such as

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from annotated_types import Interval
 
+from dagster_dataops.datasets.file_values import image_pixels
 from dagster_dataops.files import File
-from dagster_dataops.library.images.image_files import ImageFile, shallow
+from dagster_dataops.library.images.image_files import ImageFile
 
 Format: TypeAlias = Literal["jpeg", "png", "webp"]
 Quality: TypeAlias = Annotated[int, Interval(ge=1, le=100)]
@@ -17,24 +18,13 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "webp": {"method": 4, "lossless": False, "exact": False},
 }
 _WITH_QUALITY: Final = frozenset({"jpeg", "webp"})
-_KEPT: Final = frozenset({"L", "LA", "RGB", "RGBA"})
 _WITH_ALPHA: Final = frozenset({"LA", "RGBA"})
 _SAME_COLOURS: Final = {"L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 
 
 def plain_pixels(image: ImageFile) -> Any:
-    """Return the upright pixels of an image in mode L, LA, RGB or RGBA, which can be resized.
-
-    A palette becomes its colours, transparency an alpha channel, 16 bits a channel become 8, and
-    other colour spaces RGB.
-    """
-    found = shallow(image.name, image.still)
-    if found.mode in _KEPT and "transparency" not in found.info:
-        return found
-    if found.mode in {"1", "La"}:
-        return found.convert({"1": "L", "La": "LA"}[found.mode])
-    clear = found.mode in {"PA", "RGBa"} or "transparency" in found.info
-    return found.convert("RGBA" if clear else "RGB")
+    """Return the upright pixels of an image in mode L, LA, RGB or RGBA, which can be resized."""
+    return image_pixels.plain_pixels(image.name, image.still)
 
 
 def usual_format(image: ImageFile) -> Format:

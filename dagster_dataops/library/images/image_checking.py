@@ -5,10 +5,10 @@ from typing import Any, Final, Literal
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.file_values.image_pixels import FORMATS
 from dagster_dataops.errors import FileError
 from dagster_dataops.library.filters.rules import Filter, Judgement
 from dagster_dataops.library.images.image_files import (
-    FORMATS,
     MAX_BYTES,
     MAX_PIXELS,
     ImageFile,

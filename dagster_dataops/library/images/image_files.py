@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import cached_property
 from io import BytesIO
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from annotated_types import Interval
 
 from dagster_dataops.data import data_register
+from dagster_dataops.datasets.file_values.image_pixels import ONE_PICTURE, readable, shallow
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import FileReference
 from dagster_dataops.foundation.quantities import counted
@@ -23,16 +24,6 @@ Animated: TypeAlias = Literal["error", "first"]
 MaxPixels: TypeAlias = Annotated[int, Interval(ge=1, le=178_956_970)]  # Pillow refuses more
 MAX_PIXELS: Final = 89_478_485  # Pillow warns about more
 MAX_BYTES: Final = 256 << 20
-
-FORMATS: Final = (
-    "JPEG", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "PPM", "ICO",
-)  # fmt: skip
-"""The formats of Pillow that are read: those of pictures, without those that run other programs."""
-_ONE_PICTURE: Final = frozenset({"MPO", "ICO"})  # further ones are previews, or smaller
-_DEEP: Final = frozenset({"I;16", "I;16B", "I;16L", "I;16N"})
-_MODES: Final = frozenset(
-    {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}
-)
 
 
 def pillow(operator: str) -> Any:
@@ -144,9 +135,9 @@ class ImageFile:
 
         with decoding_image(self.name, "read"):
             try:
-                found = Image.open(BytesIO(self.content.data), formats=_readable())
+                found = Image.open(BytesIO(self.content.data), formats=readable())
             except UnidentifiedImageError:
-                formats = ", ".join(_readable())
+                formats = ", ".join(readable())
                 msg = f"it is no image of the formats {formats}, or its head is damaged"
                 raise ValueError(msg) from None
         self._source.check_size(self.name, found.size)
@@ -155,7 +146,7 @@ class ImageFile:
     @cached_property
     def frames(self) -> int:
         """The number of pictures, above 1 for animations and for pages of a TIFF file."""
-        if self.format in _ONE_PICTURE or self.opened.format in _ONE_PICTURE:
+        if self.format in ONE_PICTURE or self.opened.format in ONE_PICTURE:
             return 1
         with decoding_image(self.name, "read"):
             return int(getattr(self.opened, "n_frames", 1))
@@ -213,15 +204,6 @@ class ImageFile:
             return orientation_of(self.opened.info)
 
 
-@lru_cache(maxsize=1)
-def _readable() -> tuple[str, ...]:
-    """Return the formats that are read and that this version of Pillow has."""
-    from PIL import Image
-
-    Image.init()
-    return tuple(one for one in FORMATS if one in Image.OPEN)
-
-
 @contextmanager
 def decoding_image(file: str, verb: str = "decoded") -> Iterator[None]:
     """Raise errors of Pillow as the error of a file.
@@ -237,25 +219,6 @@ def decoding_image(file: str, verb: str = "decoded") -> Iterator[None]:
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
             msg = str(error).partition(", ")[0]  # its pixels, and the most that Pillow opens
             raise ValueError(msg) from None
-
-
-def shallow(file: str, image: Any) -> Any:
-    """Return an image with 8 bits a channel; 16 bits are divided by 256.
-
-    Pillow would cut larger values off.
-
-    Raises:
-        FileError: The mode of the image has no fixed range of values.
-    """
-    if image.mode in _MODES:
-        return image
-    if image.mode in _DEEP or (image.mode == "I" and image.format == "PNG"):
-        import numpy as np
-        from PIL import Image
-
-        return Image.fromarray((np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8))
-    found = f"has the mode {image.mode}, whose values have no fixed range"
-    raise FileError(file, found, "convert it to 8 or 16 bits a channel before")
 
 
 def _turn(orientation: int) -> Any:

@@ -1,10 +1,9 @@
 """``llm.Transcribe``: the words in a recording."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from dagster_dataops.errors import BadReplyError
+from dagster_dataops.errors import BadReplyError, FileReferenceError
 from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.library.llm.text_prompts import llm
 from dagster_dataops.models.attached_files import MAX_BYTES, Attachments, FilePart
@@ -45,7 +44,7 @@ class Transcribe(ModelOperator, llm):
         **kwargs: Any,
     ) -> None:
         super().__init__(model, client, **{"_max_workers": 16, **kwargs})
-        self.output_key = output_key
+        self.output_key, self._input_key = output_key, input_key
         self._attachments = Attachments({"audio": (input_key,)}, max_bytes=max_bytes)
         self._fields = {
             "response_format": "json",
@@ -57,15 +56,23 @@ class Transcribe(ModelOperator, llm):
         self.require("params", fits=fits, reason=reason)
 
     async def forward(self, record: Record) -> Record:
-        part = await self._part(record)
+        part = self._part(record)
+        await part.identify()
         request = {"model": self.model, "file": part, **self._fields}
         reply, _ = await self.call(request, endpoint=_TRANSCRIPTIONS)
         return {**record, self.output_key: reply["text"]}
 
-    async def _part(self, record: Record) -> FilePart:
-        (part,) = self._attachments.parts(record)
-        if not part.is_identified:
-            await asyncio.to_thread(part.identify)
+    def _part(self, record: Record) -> FilePart:
+        """Return the recording of a record.
+
+        Raises:
+            FileReferenceError: The column names none, or several.
+        """
+        part, *others = self._attachments.parts(record)
+        if others:
+            found = f"has {len(others) + 1} recordings, and one is transcribed"
+            remedy = "make a record for each, such as by shape.Explode"
+            raise FileReferenceError(f"column {self._input_key!r}", found, remedy)
         return part
 
 

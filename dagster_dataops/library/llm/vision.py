@@ -16,7 +16,7 @@ class ImagePrompt(LLMOperator):
 
     Args:
         input_key: Column with an image or a list of images; or several columns.
-        images: Nothing else: ``input_key`` names all images.
+        images: Refused: ``input_key`` names all images.
         **kwargs: As of `LLMOperator`.
     """
 

@@ -22,8 +22,8 @@ class AddFileFacts(shape):
     Args:
         input_key: Key of the file: a column, or a selector of one element.
         output_key: Column of the reference; ``None`` for ``input_key``.
-        digest: Whether files are read for their SHA-256 digest; else the version is told: the time
-            of modification, or what the server tells.
+        digest: Whether files are read for their SHA-256 digest; else references have the version:
+            the time of modification, or what the server tells.
     """
 
     def __init__(

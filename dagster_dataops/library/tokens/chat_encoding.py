@@ -97,7 +97,8 @@ class EncodeChat(tokens):
         now: As in ``chat.Render``.
         arguments: As in ``chat.Render``.
         undefined: As in ``chat.Render``.
-        on_loss: As in ``chat.Render``.
+        on_loss: As in ``chat.Render``; here a content that the template leaves out is an error,
+            too.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Plans of packs: which sequences go into which pack."""
+"""Plan packs: choose the sequences of each pack, or cut sequences into packs."""
 
 from bisect import bisect_left, insort
 from collections import deque

@@ -7,6 +7,7 @@ from operator import iconcat
 from typing import Any, Final, Literal, TypeAlias
 
 import orjson
+from typing_extensions import override
 
 from dagster_dataops.errors import DefinitionError, UnfitRecordError
 from dagster_dataops.library.tokens.pack_plans import best_fit, pieces_of, wrapped_lengths
@@ -149,19 +150,16 @@ class Pack(tokens):
     def open(self, context: OperatorContext) -> None:
         self._context = context
 
+    @override
     def __dataops_decode__(self, line: bytes) -> Record:
-        """Return the record in a line; integers stay as they are written, if they can."""
         return self._decoded(line)
 
     def forward_window(self, records: list[Record]) -> list[Record]:
         rows: list[Any] = [[record.get(column) for column in self._read] for record in records]
-        if all(type(value) is RawIntegers for row in rows for value in row):
-            if self._fits(rows):
-                return self._raw_window(rows)
-            records = [
-                dict(zip(self._read, [one.parsed() for one in row], strict=True)) for row in rows
-            ]
-        elif any(type(value) is RawIntegers for row in rows for value in row):
+        raw = [type(value) is RawIntegers for row in rows for value in row]
+        if all(raw) and self._fits(rows):
+            return self._raw_window(rows)
+        if any(raw):
             records = [_parsed(record) for record in records]
         try:
             return self._window(records, self._lists)
@@ -188,11 +186,11 @@ class Pack(tokens):
             if not pieces:
                 window.unused.add(place)
         window += self._packs(sequences)
-        self._count(sequences, len(window), cut)
+        self._count(sum(len(sequence[0]) for sequence in sequences), len(window), cut)
         return window
 
     def _fits(self, rows: list[list[RawIntegers]]) -> bool:
-        """Return whether the columns of each record have one length, not that of several packs."""
+        """Return whether the columns of each record have one length, which a pack can hold."""
         most = self._length - len(self._end)
         return all(
             first.length <= most and all(one.length == first.length for one in others)
@@ -200,7 +198,7 @@ class Pack(tokens):
         )
 
     def _raw_window(self, rows: list[list[RawIntegers]]) -> PackedWindow:
-        """Return the packs of a window of documents that are not parsed, each within a pack."""
+        """Return the packs of documents that are not parsed and not longer than a pack."""
         if self._end:
             rows = [[ids.followed_by(self._end)] for (ids,) in rows]
         window = PackedWindow()
@@ -211,7 +209,7 @@ class Pack(tokens):
         window += [
             self._raw_pack([sequences[place] for place in places]) for places in self._plan(lengths)
         ]
-        self._count_packs(sum(lengths), len(window), 0)
+        self._count(sum(lengths), len(window), 0)
         return window
 
     def _raw_pack(self, members: list[list[RawIntegers]]) -> Record:
@@ -350,10 +348,7 @@ class Pack(tokens):
                 raise _unfit(column)
         return lists
 
-    def _count(self, sequences: list[Lists], packs: int, cut: int) -> None:
-        self._count_packs(sum(len(sequence[0]) for sequence in sequences), packs, cut)
-
-    def _count_packs(self, packed: int, packs: int, cut: int) -> None:
+    def _count(self, packed: int, packs: int, cut: int) -> None:
         if self._context is None:
             return
         self._context.count(
@@ -366,7 +361,7 @@ class Pack(tokens):
 
 def _parsed(record: dict[str, Any]) -> Any:
     return {
-        name: value.parsed() if isinstance(value, RawIntegers) else value
+        name: value.parsed() if type(value) is RawIntegers else value
         for name, value in record.items()
     }
 

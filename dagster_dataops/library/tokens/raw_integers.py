@@ -41,7 +41,7 @@ class RawIntegers(NamedTuple):
         return joined([self, RawIntegers(",".join(map(str, integers)).encode(), len(integers))])
 
     def without_first_label(self) -> "RawIntegers":
-        """Return the list, its first integer replaced by the label of what is not trained."""
+        """Return the list with the label of an untrained token as its first integer."""
         _, comma, rest = self.text.partition(b",")
         return RawIntegers(_FIRST_LABEL + comma + rest, self.length)
 

@@ -1,4 +1,4 @@
-"""Which parts of a rendered conversation are trained, and where its texts stand in it."""
+"""Choose the parts of a rendered conversation that are trained, and find its texts in it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,13 @@ _END_OF_THINK: Final = "</think>"
 
 
 class _Place(NamedTuple):
-    """Where a text of the assistant stands; of a call it is the name."""
+    """The place of a text of the assistant in the rendered text.
+
+    Attributes:
+        kind: The kind of the text. Of a call, the text is the name of the function.
+        start: Its first character.
+        end: The character behind its last.
+    """
 
     kind: _Kind
     start: int
@@ -73,7 +79,7 @@ class TrainedPlaces:
         return [one for one in trained if self._train != "last" or one.message == last]
 
     def _without(self, part: Part, places: Sequence[_Place]) -> Iterator[Span]:
-        """Yield what is trained of a part, without its reasoning or calls."""
+        """Yield the spans of a part that are trained: all but its reasoning or calls."""
         start = part.start
         inside = [one for one in places if part.start <= one.start and one.end <= part.end]
         left_out = [] if self._reasoning else [one[1:] for one in inside if one.kind == "reasoning"]
@@ -104,7 +110,7 @@ def _calls(part: Part, places: Sequence[_Place]) -> Iterator[Span]:
 def _places(renderer: ChatRenderer, conversation: Record, text: str) -> list[_Place]:
     """Return where reasoning, contents and calls of the assistant stand in a text, in order.
 
-    The conversation is rendered again, with marks in its texts. So equal texts are told apart.
+    The conversation is rendered again with marks in its texts, which distinguish equal texts.
 
     Args:
         renderer: Renders the conversation.

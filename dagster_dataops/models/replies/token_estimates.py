@@ -29,9 +29,9 @@ def estimate(
     ``usual_output`` is the number of tokens of a reply without a limit. ``media`` has the number
     of tokens of a part by its kind: ``image``, ``audio``, ``video``, ``file``.
     """
-    if "file" in request:  # of a form, with a sound
-        return (media or {}).get("audio", sound_tokens(len(request["file"].data))), usual_output
     if "messages" not in request:
+        if "file" in request:  # of a form, with a sound
+            return (media or {}).get("audio", sound_tokens(len(request["file"].data))), usual_output
         return text_tokens(str(request.get("input"))), 0.0
     tokens = sum(_message_tokens(one, media or {}) for one in request["messages"])
     tokens += sum(text_tokens(str(request[name])) for name in _OTHER_FIELDS if name in request)

@@ -6,7 +6,7 @@ Constructing an operator checks and binds its options; no file is opened, read o
 
 import copy
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -57,6 +57,7 @@ from dagster_dataops.operators.outcomes.named_outputs import checked_outputs
 from dagster_dataops.operators.outcomes.record_context import RunLink
 from dagster_dataops.operators.secrets.hidden_errors import exceptions_of, texts_of
 from dagster_dataops.operators.secrets.secret_options import holds_secret, secrets_of, shown
+from dagster_dataops.records import Record, decode
 
 if TYPE_CHECKING:
     import os
@@ -229,6 +230,8 @@ class Operator(metaclass=OperatorMeta):
     added_later: ClassVar[frozenset[str]] = frozenset()
     """The options that came after the first release of the operator. With their defaults they do
     not count for its identity: the digest of the options is that of before there were these."""
+    __dataops_decode__: ClassVar[Callable[..., Record]] = staticmethod(decode)
+    """Returns the record in a line of the input. An operator may leave large values unparsed."""
 
     def __init__(self, **given: Any) -> None:
         """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.

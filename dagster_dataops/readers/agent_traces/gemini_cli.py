@@ -14,7 +14,7 @@ from dagster_dataops.datasets.chats.chat_record import (
     TOOL,
     USER,
 )
-from dagster_dataops.datasets.chats.json_fields import list_of_dicts
+from dagster_dataops.datasets.chats.json_fields import list_of_dicts, text_entry
 from dagster_dataops.datasets.chats.tool_calls import json_text
 from dagster_dataops.readers.agent_traces.sessions import Line, Session, call_of
 
@@ -118,8 +118,8 @@ def _parts(session: Session, listed: list[Any]) -> list[dict[str, Any]]:
             parts.append({"type": "text", "text": text})
         elif isinstance(response, dict):
             parts.append({"type": "text", "text": _response(response.get("response"))})
-        elif isinstance(data, dict) and isinstance(data.get("data"), str):
-            url = f"data:{data.get('mimeType')};base64,{data['data']}"
+        elif isinstance(data, dict) and str(data.get("mimeType")).startswith("image/"):
+            url = f"data:{data['mimeType']};base64,{text_entry(data, 'data', 'inlineData')}"
             parts.append({"type": "image_url", "image_url": {"url": url}})
         else:
             session.left_out[next(iter(part), "part")] += 1

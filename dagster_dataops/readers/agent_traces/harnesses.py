@@ -1,4 +1,4 @@
-"""The coding agents whose session files are read, and how their lines are recognized."""
+"""Recognize the coding agent of a session file by its lines, and choose its reader."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final

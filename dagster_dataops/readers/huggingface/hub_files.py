@@ -213,7 +213,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 class _HubCursor(ParquetCursor):
-    """Read row groups; parse the texts of columns of JSON, and make files of images and such."""
+    """Read row groups; parse texts of the type JSON, and convert media to files."""
 
     @override
     def columns(self, schema: pa.Schema) -> RecordColumns:

@@ -3,7 +3,7 @@
 import io
 import zipfile
 
-from dagster_dataops.files import same_type, type_of_content, type_of_name
+from dagster_dataops.files import bytes_and_path, same_type, type_of_content, type_of_name
 from tests.each import each
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -77,3 +77,22 @@ def test_names_of_one_media_type_are_the_same():
     assert same_type("audio/x-wav", "audio/wav")
     assert same_type("IMAGE/JPG; q=1", "image/jpeg")
     assert not same_type("image/png", "image/jpeg")
+
+
+@each(
+    "case",
+    [
+        ("video/mp4", ".mp4"),
+        ("audio/mp4", ".m4a"),
+        ("video/quicktime", ".mov"),
+        ("video/webm", ".webm"),
+        ("audio/x-wav", ".wav"),
+        ("image/jpeg; q=1", ".jpg"),
+        ("application/x-unknown", ""),
+    ],
+)
+def test_a_name_without_ending_gets_that_of_its_media_type(tmp_path, case):
+    media_type, ending = case
+    (tmp_path / "made").write_bytes(b"content")
+    reference = {"file": str(tmp_path / "made"), "media_type": media_type}
+    assert bytes_and_path(reference)["path"] == f"made{ending}"

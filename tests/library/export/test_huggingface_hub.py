@@ -161,6 +161,17 @@ def test_the_card_has_options_without_secrets_and_private_paths(hub, tmp_path):
     assert "| plain | api_key" not in text
 
 
+def test_of_private_paths_of_every_form_the_card_has_the_last_name(hub, tmp_path):
+    forms = ["/srv/me/words/", "file:///srv/me/a.txt", "~me/b.txt", "D:\\me\\c.txt", "/"]
+    with pipeline("corpus") as ppl:
+        ppl.secretive = data.hub_tests.secretive(names=forms)
+        ppl.hub = data.export.HuggingFaceHub(tmp_path / "pushed", "org/name")
+    ppl.materialize(RECORDS[:5])
+
+    text = hub.files("org/name")["README.md"].decode()
+    assert "| secretive | names | words, a.txt, b.txt, c.txt, / |" in text
+
+
 def test_the_card_has_the_checks_of_the_results(hub, tmp_path):
     with pipeline("corpus") as ppl:
         ppl.long = data.filters.TextLength(min_chars=7, input_key="text")

@@ -81,6 +81,18 @@ def test_an_image_is_an_error_of_its_record(
     assert "image/png" in json.loads(path.read_text())["message"]
 
 
+def test_several_recordings_of_a_record_are_an_error(
+    server: RunningServer, sounds: Path, root: Path
+) -> None:
+    one = f"{sounds}/a.wav"
+
+    rows = data.llm.Transcribe()([{"file": [one, f"{sounds}/b.wav"]}, {"file": [one]}])
+
+    assert len(rows) == 1
+    (path,) = root.rglob("*_error.jsonl")
+    assert "2 recordings" in json.loads(path.read_text())["message"]
+
+
 @pytest.mark.parametrize("params", [{"response_format": "srt"}, {"stream": True}], ids=str)
 def test_replies_that_are_not_read_are_refused(params: dict[str, object]) -> None:
     with pytest.raises(OperatorOptionError, match="params"):

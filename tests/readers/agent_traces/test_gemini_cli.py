@@ -105,6 +105,7 @@ def test_messages_that_were_taken_back_or_replaced(tmp_path: Path) -> None:
 
 def test_contents_of_several_forms(tmp_path: Path) -> None:
     image = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    sound = {"inlineData": {"mimeType": "audio/wav", "data": "aGk="}}
     structured = {
         "id": "c",
         "name": "f",
@@ -114,11 +115,12 @@ def test_contents_of_several_forms(tmp_path: Path) -> None:
     (record,) = read(
         tmp_path / "session-1.jsonl",
         META,
-        user("u1", [{"text": "See"}, image, {"fileData": {}}]),
+        user("u1", [{"text": "See"}, image, {"fileData": {}}, sound]),
         said("m1", "", toolCalls=[structured, {"name": "g", "args": {}, "result": "plain"}]),
         said("m2", "", toolCalls=[{"id": "d", "name": "h", "args": {}}]),
     )
     first, answer, *results, last = record["messages"]
+    assert len(first["content"]) == 2
     assert first["content"][1] == {
         "type": "image_url",
         "image_url": {"url": "data:image/png;base64,aGk="},
@@ -126,4 +128,4 @@ def test_contents_of_several_forms(tmp_path: Path) -> None:
     assert [one["content"] for one in results] == ['{"n": 1}', "plain"]
     assert answer["content"] is None
     assert last["tool_calls"] == [call("d", "h")]
-    assert record["metadata"]["left_out"] == {"fileData": 1}
+    assert record["metadata"]["left_out"] == {"fileData": 1, "inlineData": 1}
