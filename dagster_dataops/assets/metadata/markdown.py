@@ -119,9 +119,8 @@ def table(
         width: Most characters of a cell; by default 120, and fewer if the table is then inline.
     """
     texts = tuple(tuple(plain(value) for value in row) for row in [header, *rows])
-    if window:
-        return _wide(texts, note, width or _WIDTHS[0])
-    return _fitted(texts, note, (width,) if width else _WIDTHS)
+    widths = (width,) if width else _WIDTHS
+    return _wide(texts, note, widths[0]) if window else _fitted(texts, note, widths)
 
 
 @functools.lru_cache(maxsize=512)  # many nodes have the same table of options
