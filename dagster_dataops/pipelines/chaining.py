@@ -126,8 +126,8 @@ def _own(chain_name: str, settings: dict[str, Any]) -> ExecutionSettings:
         near = nearest(name, SETTING_NAMES)
         hint = f"; did you mean {near!r}?" if near else "."
         reason = (
-            f"is no execution setting{hint} Give parts by position, and options to parts. Settings: "
-            f"{', '.join(sorted(SETTING_NAMES))}"
+            f"is no execution setting{hint} Give parts by position, and options to the parts. "
+            f"Settings: {', '.join(sorted(SETTING_NAMES))}"
         )
         raise OperatorOptionError(chain_name, name, reason)
     return parse_settings(chain_name, settings)
