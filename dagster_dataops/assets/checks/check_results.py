@@ -125,7 +125,7 @@ def _note(
     outcomes = {
         check.name: CheckOutcome(check.severity.value, finding.passed) for check, finding in found
     }
-    with suppress(StorageError):  # the folder may be read-only, and the check is as good without
+    with suppress(StorageError):  # the folder may be read-only; the check needs no file
         note_outcomes(folder.result, manifest.fingerprint, outcomes)
 
 
