@@ -47,6 +47,11 @@ def fenced(value: object, language: str = "text") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
+def in_window(text: str) -> str:
+    """Return Markdown that is long enough for a window, since lines are cut off inline."""
+    return text.ljust(INLINE_CHARACTERS)
+
+
 def prose(text: str) -> str:
     """Return Markdown that others wrote, such as a docstring, with HTML and images as text.
 
