@@ -117,7 +117,7 @@ def _findings(
 def _note(
     folder: NodeFolder, manifest: Manifest, found: Iterable[tuple[DeclaredCheck, Finding]]
 ) -> None:
-    """Keep the outcomes beside the result, for the card of a dataset that is made of it."""
+    """Write the outcomes beside the result; the dataset card of an export lists them."""
     from dagster_dataops.checkpoints.folder.check_outcomes import CheckOutcome, note_outcomes
 
     if folder.bucket is not None:

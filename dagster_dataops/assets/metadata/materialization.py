@@ -205,7 +205,7 @@ def preview(rows: list[dict[str, Any]]) -> str:
 
 
 def _shown(value: object) -> object:
-    """Return a value of a preview: of a reference to a file its name and size, of others itself.
+    """Return name and size of the file for a reference, and any other value unchanged.
 
     The whole reference is so long that no other column would be seen.
     """
