@@ -8,7 +8,7 @@ measurements:
 
 - throughput: ``documents.ToText`` with two workers, in turn with a loop of pypdfium2 in one process
   and with a pool of two processes that gets a document at a time. The texts must be equal.
-- poisoned: 20 more pages: truncated files, cross-references that are missing, forms that show
+- poisoned: 20 more pages: truncated files, cross-references that are missing, forms that contain
   themselves, content that fills the memory when it is unpacked, and pages at which a backend kills
   its process, hangs or fills the memory. The loop has what it had read when it ended.
 - kills: the run with its workers is killed by SIGKILL several times and started again. The result
@@ -359,7 +359,7 @@ def under_kills(folder: Path) -> None:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--pages", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path("/usr/share/doc"))

@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import orjson
@@ -117,8 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dagster_dataops")
     commands = parser.add_subparsers(dest="command", required=True)
     text = "Show from which source line a record came, or what became of a source line."
-    command = commands.add_parser("trace", help=text, description=text)
-    command.set_defaults(run=_trace)
+    command = _added(commands, "trace", _trace, text)
     _add_folder(command)
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument("--line", type=int, help="line of its result, counted from 1")
@@ -133,10 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     text = "Batches of requests that wait for the server of a model."
     batches = commands.add_parser("batches", help=text, description=text)
     text = "Cancel the batches of a node. What the server has answered is paid and used."
-    command = batches.add_subparsers(required=True).add_parser(
-        "cancel", help=text, description=text
-    )
-    command.set_defaults(run=_cancel)
+    command = _added(batches.add_subparsers(required=True), "cancel", _cancel, text)
     _add_folder(command)
     command.add_argument(
         "--base-url",
@@ -148,8 +144,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_prepare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "Prepare tar shards for Megatron-Energon, as crude data."
-    command = commands.add_parser("prepare", help=text, description=text)
-    command.set_defaults(run=_prepare)
+    command = _added(commands, "prepare", _prepare, text)
     command.add_argument("folder", metavar="FOLDER", help="folder with the shards")
     command.add_argument(
         "--split",
@@ -166,8 +161,7 @@ def _add_prepare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "Delete the working copies of object stores that were not used for some days."
-    command = commands.add_parser("clean", help=text, description=text)
-    command.set_defaults(run=_clean)
+    command = _added(commands, "clean", _clean, text)
     command.add_argument("--scratch", help="their folder; by default that of the configuration")
     command.add_argument(
         "--days",
@@ -179,8 +173,7 @@ def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _add_prune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "List folders below a root that belong to no asset or partition, and their space."
-    command = commands.add_parser("prune", help=text, description=text)
-    command.set_defaults(run=_prune)
+    command = _added(commands, "prune", _prune, text)
     command.add_argument("root", metavar="ROOT", help="root of the results, a folder")
     command.add_argument(
         "-m",
@@ -192,15 +185,12 @@ def _add_prune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command.add_argument(
         "-f", "--python-file", action="append", default=[], help="Python file with definitions"
     )
-    what = command.add_mutually_exclusive_group()
-    what.add_argument("--dry-run", action="store_true", help="only list them, the default")
-    what.add_argument("--yes", action="store_true", help="delete them")
+    _add_yes(command)
 
 
 def _add_prune_files(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "List files that operators made and that no result below a root names any more."
-    command = commands.add_parser("prune-files", help=text, description=text)
-    command.set_defaults(run=_prune_files)
+    command = _added(commands, "prune-files", _prune_files, text)
     command.add_argument("root", metavar="ROOT", help="root of the results, a folder or a URL")
     command.add_argument(
         "--days",
@@ -215,9 +205,7 @@ def _add_prune_files(commands: "argparse._SubParsersAction[argparse.ArgumentPars
         metavar="PATH",
         help="another folder, file or URL whose records name files of the root",
     )
-    what = command.add_mutually_exclusive_group()
-    what.add_argument("--dry-run", action="store_true", help="only list them, the default")
-    what.add_argument("--yes", action="store_true", help="delete them")
+    _add_yes(command)
 
 
 def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -225,8 +213,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "Materialize assets in this process. If a client of Dagster Pipes has started it, the "
         "results are reported to the asset that it was started for."
     )
-    command = commands.add_parser("run", help=text, description=text)
-    command.set_defaults(run=_run)
+    command = _added(commands, "run", _run, text)
     command.add_argument(
         "asset",
         nargs="*",
@@ -246,6 +233,24 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         help="also report the checks of the assets, which the launching asset must declare; "
         "`dataops.run_by_pipes` asks for them itself",
     )
+
+
+def _added(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    run: Callable[[argparse.Namespace], str],
+    text: str,
+) -> argparse.ArgumentParser:
+    """Add a command with its function and description; return its parser."""
+    command = commands.add_parser(name, help=text, description=text)
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_yes(command: argparse.ArgumentParser) -> None:
+    choice = command.add_mutually_exclusive_group()
+    choice.add_argument("--dry-run", action="store_true", help="only list them, the default")
+    choice.add_argument("--yes", action="store_true", help="delete them")
 
 
 def _add_folder(command: argparse.ArgumentParser) -> None:

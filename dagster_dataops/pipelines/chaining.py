@@ -51,12 +51,13 @@ def chain(*parts: Any, name: str = "", **settings: Any) -> Chain:
         ChainDefinitionError: A part is no record operator, or exports its result.
         OperatorOptionError: A setting is unknown, or differs between parts.
     """
-    if not parts:
-        raise ChainDefinitionError(name or "chain", "it has no parts; give record operators")
     shown = checked_name(name, chain) if name else "chain"
+    own = _own(shown, settings)
+    if not parts:
+        raise ChainDefinitionError(shown, "it has no parts; give record operators")
     found = [_part(shown, one, number) for number, one in enumerate(parts, 1)]
     named = [(one.__dataops__.spec.name, checked_part(shown, one)) for one in found]
-    return _chain(name or _joined(named), named, _own(shown, settings))
+    return _chain(name or _joined(named), named, own)
 
 
 def chained(pipeline: str, graph: OperatorGraph) -> OperatorGraph:
@@ -123,10 +124,10 @@ def _own(chain_name: str, settings: dict[str, Any]) -> ExecutionSettings:
         if name in REMOVED_SETTINGS:
             raise OperatorOptionError(chain_name, name, REMOVED_SETTINGS[name])
         near = nearest(name, SETTING_NAMES)
-        hint = f"; did you mean {near!r}?" if near else ""
+        hint = f"; did you mean {near!r}?" if near else "."
         reason = (
-            f"is no execution setting{hint} Options belong to the parts. Settings: "
-            f"{', '.join(sorted(SETTING_NAMES))}"
+            f"is no execution setting{hint} Give parts by position, and options to the parts. "
+            f"Settings: {', '.join(sorted(SETTING_NAMES))}"
         )
         raise OperatorOptionError(chain_name, name, reason)
     return parse_settings(chain_name, settings)

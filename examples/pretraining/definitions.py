@@ -15,7 +15,6 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import metadata
 from itertools import chain, islice
 from pathlib import Path
@@ -49,9 +48,15 @@ def distributions() -> Iterator[dict[str, str]]:
         description = str(found.metadata.get_payload() or "")
         yield {"kind": "description", "project": found.name, "text": description}
         for name in found.metadata.get_all("License-File") or ():
-            with suppress(UnicodeDecodeError):  # some licences are in Latin-1
-                text = found.read_text(f"licenses/{name}") or found.read_text(name) or ""
-                yield {"kind": "licence", "project": found.name, "text": text}
+            yield {"kind": "licence", "project": found.name, "text": licence_of(found, name)}
+
+
+def licence_of(found: metadata.Distribution, name: str) -> str:
+    """Return the text of a licence, which is in UTF-8 or Latin-1; empty if the file is missing."""
+    try:
+        return found.read_text(f"licenses/{name}") or found.read_text(name) or ""
+    except UnicodeDecodeError as error:
+        return error.object.decode("latin-1")
 
 
 def standard_library() -> Iterator[dict[str, str]]:

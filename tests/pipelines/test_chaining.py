@@ -343,6 +343,14 @@ def test_a_chain_needs_parts_and_a_plain_name() -> None:
         chain(data.chained.act(), name="a/b")
 
 
+@pytest.mark.parametrize("parts", [(), (data.text.Normalize,)])
+def test_parts_and_options_by_keyword_are_refused(parts: tuple[Any, ...]) -> None:
+    with pytest.raises(OperatorOptionError) as refused:
+        chain(*parts, first=data.text.Normalize())
+    text = "Operator chain: option 'first' is no execution setting. Give parts by position, and opt"
+    assert str(refused.value).startswith(text)
+
+
 def test_declared_columns_are_checked_between_parts_and_outside() -> None:
     from dagster_dataops import data_register
 

@@ -123,7 +123,7 @@ def preview_job(
 
 @dataclass(frozen=True)
 class _Preview:
-    """Calls a function as the work of a step; there are no events."""
+    """Work of a step that calls a function, and yields no events."""
 
     function: Callable[[dg.OpExecutionContext, DataOpsResource], None]
 
@@ -135,11 +135,11 @@ class _Preview:
 
 def _schema(plans: Sequence[AssetPlan]) -> dict[str, dg.Field]:
     """Return the fields ``limit`` and ``params``: the options of every node that has any."""
-    shown = {plan.node.name: (plan, shown_params(plan.node.operator)) for plan in plans}
+    operators = [(plan.node.name, plan.node.operator) for plan in plans]
     params = {
-        name: one.filled_field(plan.node.operator.__dataops__.spec.reference)
-        for name, (plan, one) in shown.items()
-        if one is not None
+        name: shown.field(operator.__dataops__.spec.reference, default_value=shown.values)
+        for name, operator in operators
+        if (shown := shown_params(operator)) is not None
     }
     schema = {"limit": dg.Field(int, default_value=_LIMIT, description=_LIMIT_TEXT)}
     if params:

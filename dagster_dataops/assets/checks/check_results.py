@@ -117,7 +117,7 @@ def _findings(
 def _note(
     folder: NodeFolder, manifest: Manifest, found: Iterable[tuple[DeclaredCheck, Finding]]
 ) -> None:
-    """Keep the outcomes beside the result, for the card of a dataset that is made of it."""
+    """Write the outcomes beside the result; the dataset card of an export lists them."""
     from dagster_dataops.checkpoints.folder.check_outcomes import CheckOutcome, note_outcomes
 
     if folder.bucket is not None:
@@ -125,7 +125,7 @@ def _note(
     outcomes = {
         check.name: CheckOutcome(check.severity.value, finding.passed) for check, finding in found
     }
-    with suppress(StorageError):  # the folder may be read-only, and the check is as good without
+    with suppress(StorageError):  # the folder may be read-only; the check needs no file
         note_outcomes(folder.result, manifest.fingerprint, outcomes)
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import dagster as dg
+from pydantic import model_validator
 from typing_extensions import override
 
 from dagster_dataops.assets.inputs.forms import loadable, loading_form, storing_form
 from dagster_dataops.assets.inputs.partitions import named, ordered
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import DataOpsResource, refuse_unknown
 from dagster_dataops.checkpoints.folder.manifest import (
     NodeFolder,
     is_published,
@@ -57,6 +58,11 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
     """
 
     dataops: dg.ResourceDependency[DataOpsResource]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_fields(cls, given: Any) -> Any:
+        return refuse_unknown(cls, given)
 
     @override
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:

@@ -1,7 +1,4 @@
-"""Options of operators as fields of Dagster's config.
-
-Each has a field, and its value of the pipeline.
-"""
+"""Options of operators as fields of Dagster's config, with their values of the pipeline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,15 +46,15 @@ class ShownOptions:
     values: Mapping[str, Any]
     left_out: str = ""
 
-    def field(self, subject: str) -> dg.Field:
-        """Return the field of the options, without values; ``subject`` owns them."""
-        text = f"Options of {subject}.{self.left_out}"
-        return dg.Field(self.config, is_required=False, description=text)
+    def field(self, subject: str, **more: Any) -> dg.Field:
+        """Return an optional field of the options of ``subject``.
 
-    def filled_field(self, subject: str) -> dg.Field:
-        """Return the field of the options, with their values as the default."""
+        Args:
+            subject: The owner of the options, for the description.
+            **more: Further arguments of the field, such as its ``default_value``.
+        """
         text = f"Options of {subject}.{self.left_out}"
-        return dg.Field(self.config, default_value=self.values, description=text)
+        return dg.Field(self.config, is_required=False, description=text, **more)
 
 
 def shown_options(annotations: PartOptions, options: Mapping[str, Any]) -> ShownOptions | None:

@@ -20,7 +20,6 @@ _LOOKED_AT: Final = 100  # rows per exception that are searched for examples
 _MOST_GROUPS: Final = 50
 _OTHERS: Final = "others"
 _MESSAGE: Final = 400  # characters that are shown; a message ends with what to do
-_INLINE: Final = 80  # characters of messages that may be shown inline
 _INPUT: Final = 160  # of the input: the UI does not break long words
 _BUFFER_BYTES: Final = 1 << 20
 
@@ -90,9 +89,8 @@ def failures(path: Path) -> str:
         for group in failure_groups([path])
         for shown in group.examples[:1]
     ]
-    longest = max((len(str(first)) for _, _, first in rows), default=0)
-    width = _MESSAGE if longest > _INLINE else 0  # whole in a window, or cut to fit inline
-    return table(["exception", "records", "first"], rows, f"all of them: {path.name}", width=width)
+    note = f"all of them: {path.name}"
+    return table(["exception", "records", "first"], rows, note, width=_MESSAGE)
 
 
 def failure_table(groups: Iterable[FailureGroup]) -> dg.TableMetadataValue:

@@ -47,6 +47,11 @@ def fenced(value: object, language: str = "text") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
+def in_window(text: str) -> str:
+    """Return Markdown that is long enough for a window, since lines are cut off inline."""
+    return text.ljust(INLINE_CHARACTERS)
+
+
 def prose(text: str) -> str:
     """Return Markdown that others wrote, such as a docstring, with HTML and images as text.
 
@@ -119,9 +124,8 @@ def table(
         width: Most characters of a cell; by default 120, and fewer if the table is then inline.
     """
     texts = tuple(tuple(plain(value) for value in row) for row in [header, *rows])
-    if window:
-        return _wide(texts, note, width or _WIDTHS[0])
-    return _fitted(texts, note, (width,) if width else _WIDTHS)
+    widths = (width,) if width else _WIDTHS
+    return _wide(texts, note, widths[0]) if window else _fitted(texts, note, widths)
 
 
 @functools.lru_cache(maxsize=512)  # many nodes have the same table of options

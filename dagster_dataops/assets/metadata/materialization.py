@@ -1,5 +1,6 @@
 """Metadata of materializations, made from run reports and datasets."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -44,6 +45,7 @@ from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.datasets.file_values.result_roots import use_roots_above
 from dagster_dataops.datasets.file_values.thumbnails import Thumbnail, thumbnails
 from dagster_dataops.errors import FileReferenceError, InputError
+from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.quantities import counted
 
 if TYPE_CHECKING:
@@ -68,8 +70,7 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
     counted = {} if dataset.rows is None else {count: dataset.rows}
     return {
         **counted,
-        PREVIEW: dg.MetadataValue.md(_preview_of(dataset)),
-        **thumbnail_metadata(dataset, THUMBNAILS),
+        **_first_records(dataset),
         **_place_of(dataset, partition),
         SIZE_BYTES: dataset.size_bytes,
     }
@@ -150,25 +151,30 @@ def _result_metadata(report: "RunReport", partition: str | None) -> dict[str, An
     return artefact_metadata(Artefact.at(report.artefact), partition)
 
 
-def _preview_of(dataset: JsonlDataset) -> str:
+def _first_records(dataset: JsonlDataset) -> dict[str, Any]:
+    """Return the preview of the first records, and their images."""
     try:
-        return preview(dataset.head(_PREVIEW_ROWS))
+        rows = dataset.head(_PREVIEW_ROWS)
     except InputError as error:  # a file that the package did not write
-        return cell(str(error))
+        return {PREVIEW: dg.MetadataValue.md(cell(str(error)))}
+    return {
+        PREVIEW: dg.MetadataValue.md(preview(rows)),
+        **thumbnail_metadata(dataset.location, rows, THUMBNAILS),
+    }
 
 
-def thumbnail_metadata(dataset: JsonlDataset, key: str) -> dict[str, Any]:
-    """Return the first images that the records of a result name; empty if they name none.
+def thumbnail_metadata(
+    result: Location, rows: Sequence[dict[str, Any]], key: str
+) -> dict[str, Any]:
+    """Return the images that the first five rows of a result name; empty if they name none.
 
     Args:
-        dataset: The result.
+        result: The place of the result.
+        rows: Its first rows.
         key: The key of the metadata.
     """
-    use_roots_above(dataset.location)
-    try:
-        found = thumbnails(dataset.head(_PREVIEW_ROWS), _THUMBNAILS)
-    except InputError:  # the preview says what is wrong
-        return {}
+    use_roots_above(result)
+    found = thumbnails(rows[:_PREVIEW_ROWS], _THUMBNAILS)
     return {key: dg.MetadataValue.md(_pictures(found))} if found else {}
 
 
@@ -199,7 +205,7 @@ def preview(rows: list[dict[str, Any]]) -> str:
 
 
 def _shown(value: object) -> object:
-    """Return a value of a preview: of a reference to a file its name and size, of others itself.
+    """Return name and size of the file for a reference, and any other value unchanged.
 
     The whole reference is so long that no other column would be seen.
     """

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, cell, fenced
+from dagster_dataops.assets.metadata.markdown import cell, fenced, in_window
 from dagster_dataops.assets.metadata.metadata_keys import PROMPT
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.models.attached_files import shown_content
@@ -35,7 +35,7 @@ def prompt_metadata(
     if not any(one.get("content") for one in given):
         return {}
     text = "\n\n".join(f"**{cell(one.get('role'))}**\n\n{_content_of(one)}" for one in given)
-    return {key: dg.MetadataValue.md(text.ljust(INLINE_CHARACTERS))}  # lines need a window
+    return {key: dg.MetadataValue.md(in_window(text))}
 
 
 def _content_of(message: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, fenced
+from dagster_dataops.assets.metadata.markdown import fenced, in_window
 from dagster_dataops.assets.metadata.metadata_keys import TRACE
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
@@ -30,4 +30,4 @@ def trace_metadata(report: "RunReport") -> dict[str, Any]:
         "From which source line a record came, and what became of a source line:\n\n"
         f"{fenced(commands, '')}\n"
     )
-    return {TRACE: dg.MetadataValue.md(text.ljust(INLINE_CHARACTERS))}
+    return {TRACE: dg.MetadataValue.md(in_window(text))}

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.markdown import INLINE_CHARACTERS, fenced, table
+from dagster_dataops.assets.metadata.markdown import fenced, in_window, table
 from dagster_dataops.assets.metadata.metadata_keys import TRAINED
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.foundation.quantities import percentage
@@ -38,7 +38,7 @@ def training_metadata(
     row = [f"{tokens:,}", f"{trained:,}", percentage(trained / tokens)]
     summary = table(["tokens", "trained", "share"], [row])
     text = f"{summary}\n\n{samples(map(text_of, records))}"
-    return {TRAINED: dg.MetadataValue.md(text.ljust(INLINE_CHARACTERS))}  # lines need a window
+    return {TRAINED: dg.MetadataValue.md(in_window(text))}
 
 
 def samples(texts: Iterable[str]) -> str:

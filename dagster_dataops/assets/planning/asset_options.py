@@ -17,7 +17,7 @@ from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.root import Root
 
 DATAOPS: Final = "dataops"  # the default key of the resource
-_TAKEN: Final = ("context", "config", "io_manager")  # Dagster gives steps something else by them
+_TAKEN: Final = ("context", "config", "io_manager")  # names that Dagster uses in steps
 Condition: TypeAlias = dg.AutomationCondition[dg.AssetKey]
 
 
@@ -143,8 +143,8 @@ def resource_key_of(options: AssetOptions) -> str:
     taken = key in _TAKEN or key.startswith("input_")
     if not (key.isascii() and key.isidentifier()) or iskeyword(key) or taken:
         allowed = (
-            "a name of ASCII letters, digits and underscores that does not start with a digit, nor "
-            f"with input_ as the inputs of steps, and is none of {', '.join(_TAKEN)}"
+            "a name of ASCII letters, digits and underscores that starts neither with a digit nor "
+            f"with input_, which inputs of steps have, and is none of {', '.join(_TAKEN)}"
         )
         raise ConfigurationError("resource_key", key, allowed)
     return key

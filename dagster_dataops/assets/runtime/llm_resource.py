@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
-from pydantic import Field, create_model, field_validator
+from pydantic import Field, create_model, field_validator, model_validator
 from typing_extensions import override
 
-from dagster_dataops.assets.runtime.resource import DataOpsResource
+from dagster_dataops.assets.runtime.resource import DataOpsResource, refuse_unknown
 from dagster_dataops.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -84,6 +84,11 @@ class LLMResource(dg.ConfigurableResource[None]):
         ge=0,
         description="Most that the calls for one result may cost, over all its runs; 0: any.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_fields(cls, given: Any) -> Any:
+        return refuse_unknown(cls, given)
 
     @field_validator("prices", mode="before")
     @classmethod

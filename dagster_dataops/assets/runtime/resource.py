@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import dagster as dg
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from typing_extensions import override
 
 from dagster_dataops.assets.runtime.asset_paths import folder_of
@@ -37,9 +37,31 @@ from dagster_dataops.foundation.places.url_forms import ObjectUrl
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
+from dagster_dataops.operators.options.signature import nearest
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.run_report import RunContext, RunReport
+
+_CLIENTS: Final = 'give clients to build_definitions(clients={"default": LLMResource(...)})'
+
+
+def refuse_unknown(resource: type[BaseModel], given: Any) -> Any:
+    """Return the arguments of a resource; Dagster would drop unknown ones.
+
+    Raises:
+        TypeError: The resource has no field with such a name.
+    """
+    known = {name for key, field in resource.model_fields.items() for name in (key, field.alias)}
+    for name in given:
+        if name not in known:
+            names = sorted(filter(None, known))
+            near = nearest(name, names)
+            hint = f"did you mean {near!r}?" if near else f"its fields: {', '.join(names)}"
+            if name == "clients" and issubclass(resource, DataOpsResource):
+                hint = _CLIENTS
+            msg = f"{resource.__name__}() got an unexpected keyword argument {name!r}; {hint}"
+            raise TypeError(msg)
+    return given
 
 
 class DataOpsResource(dg.ConfigurableResource[None]):
@@ -96,6 +118,11 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     )
 
     cluster: dg.ResourceDependency[Any] = None  # type: ignore[assignment]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_fields(cls, given: Any) -> Any:
+        return refuse_unknown(cls, given)
 
     @field_validator("storage_options", mode="before")
     @classmethod

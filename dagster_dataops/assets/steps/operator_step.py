@@ -64,7 +64,7 @@ class StepOptions:
         return body_of(self.resource_key, self.hook, held=True)
 
     def of_node(self, pool: str | None, op_tags: Mapping[str, Any] | None) -> Self:
-        """Return the options of the step of one node."""
+        """Return the options of one node: these with its pool and tags."""
         if pool is None and op_tags is None:
             return self
         return replace(self, pool=pool, op_tags=op_tags)

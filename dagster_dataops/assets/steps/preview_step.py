@@ -210,10 +210,11 @@ def preview_metadata(report: RunReport, limit: int) -> dict[str, Any]:
     With equal keys, Dagster would show and plot the numbers as those of the result.
     """
     outcome, location = outcome_metadata(report), report.dataset.location
+    rows = report.dataset.sample(_SHOWN_RECORDS)
     return {
         PREVIEW_LIMIT: limit,
-        PREVIEW_RECORDS: dg.MetadataValue.md(preview(report.dataset.sample(_SHOWN_RECORDS))),
-        **thumbnail_metadata(report.dataset, PREVIEW_THUMBNAILS),
+        PREVIEW_RECORDS: dg.MetadataValue.md(preview(rows)),
+        **thumbnail_metadata(location, rows, PREVIEW_THUMBNAILS),
         PREVIEW_ROWS_OUT: report.manifest.rows_out,
         **{key: outcome[name] for name, key in _KEYS.items() if name in outcome},
         PREVIEW_PATH: dg.MetadataValue.path(str(local_path(location) or location)),

@@ -36,10 +36,10 @@ class StoredFiles(ABC):
 
     @abstractmethod
     def check_unused(self, grace_seconds: float) -> None:
-        """Check that no run works below the root.
+        """Check that no run is using the root.
 
         Raises:
-            FolderLockedError: One does.
+            FolderLockedError: A run is using it.
         """
 
     @abstractmethod

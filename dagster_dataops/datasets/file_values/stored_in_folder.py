@@ -89,10 +89,10 @@ class FilesOfFolder(StoredFiles):
 
 
 def check_unlocked(root: Path) -> None:
-    """Check that no run of this machine works below a folder.
+    """Check that no run on this machine holds a lock on a folder below ``root``.
 
     Raises:
-        FolderLockedError: One does.
+        FolderLockedError: A run holds a lock.
     """
     for lock in _others(root):
         if lock.name == _LOCKS:

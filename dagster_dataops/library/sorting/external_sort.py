@@ -22,9 +22,9 @@ class Entry(NamedTuple):
     """An entry in sorted order.
 
     Attributes:
-        key: What it is sorted by.
+        key: The sort key.
         number: Its number in insertion order, from 1 on.
-        data: What belongs to it.
+        data: The data that was added with the key.
     """
 
     key: bytes

@@ -55,7 +55,7 @@ def first_of_values(
     """
     heads, start = _Heads(most), 1
     while block := list(islice(values, _BLOCK_VALUES)):
-        numbered = _hopeful(block, start, heads.limit(reverse=reverse), reverse=reverse)
+        numbered = _candidates(block, start, heads.limit(reverse=reverse), reverse=reverse)
         heads.extend(
             [
                 ordered_key(value, reverse=reverse) + at.to_bytes(_POSITION_BYTES)
@@ -69,10 +69,10 @@ def first_of_values(
     return _marked(start - 1, chain.from_iterable(heads.groups()))
 
 
-def _hopeful(
+def _candidates(
     block: list[Value], start: int, limit: Value, *, reverse: bool
 ) -> Iterable[tuple[int, Value]]:
-    """Yield position and value of those that may come before the limit."""
+    """Return position and value of the values that may come before the limit."""
     numbered = enumerate(block, start)
     alike = _TEXTS if isinstance(limit, str) else _NUMBERS
     if limit is None or not alike.issuperset(map(type, block)):
@@ -152,7 +152,10 @@ class _Heads:
         del entries[self.most :]
 
     def limit(self, *, reverse: bool) -> Value:
-        """Return the value that later ones have to pass if there is one group of `ordered_key`."""
+        """Return the value of the last entry that is kept, if it is known, of the group ``b""``.
+
+        Keys are those of `ordered_key`. Later values are kept only if they come before it.
+        """
         entry = self._limits.get(b"")
         return value_of(entry, reverse=reverse) if entry else None
 

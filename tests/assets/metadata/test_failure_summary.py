@@ -46,6 +46,21 @@ def test_failures_are_grouped_by_exception_the_most_frequent_first(tmp_path: Pat
     ]
 
 
+@pytest.mark.parametrize("length", [10, 70, 90, 100, 390])
+def test_a_message_is_whole_inline_or_in_a_window(length: int, tmp_path: Path) -> None:
+    message = ("abcd " * 80)[: length - 1] + "."
+    text = failures(write_jsonl(tmp_path / "errors.jsonl", [error(1, "KeyError", message, {})]))
+    assert f"line 1: {message} |" in text
+    assert (len(text) < INLINE_CHARACTERS) == (length <= 90)
+
+
+def test_a_short_message_with_a_long_word_is_whole_in_a_window(tmp_path: Path) -> None:
+    message = f"no such file, {'x' * 40}.jsonl"
+    text = failures(write_jsonl(tmp_path / "errors.jsonl", [error(1, "KeyError", message, {})]))
+    assert f"line 1: {message} |" in text
+    assert len(text) >= INLINE_CHARACTERS
+
+
 def test_every_row_of_a_long_file_is_counted(tmp_path: Path) -> None:
     rows = [error(n, "Odd" if n % 2 else "Even", f"m {n}", {}) for n in range(5001)]
     assert counts(write_jsonl(tmp_path / "errors.jsonl", rows)) == {"Even": 2501, "Odd": 2500}

@@ -1,6 +1,7 @@
 """Tests of attempts under Dagster: resuming, stopping, waiting, defaults."""
 
 import os
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -12,7 +13,9 @@ import pytest
 from pydantic import PrivateAttr
 
 from dagster_dataops import (
+    DataOpsIOManager,
     DataOpsResource,
+    LLMResource,
     LocalCluster,
     OperatorContext,
     RayCluster,
@@ -519,3 +522,20 @@ def test_the_cluster_may_be_a_resource_that_dagster_starts_for_the_step(
     definitions = build_definitions(ppl, source=records(3), resource=resource)
     with pytest.raises(ClusterError, match="Ray at ray://head:10001: is one of a test"):
         execute(definitions, instance)
+
+
+@pytest.mark.parametrize(
+    ("resource", "field", "hint"),
+    [
+        (DataOpsResource, "max_worker", "did you mean 'max_workers'?"),
+        (DataOpsResource, "clients", "give clients to build_definitions(clients={"),
+        (LLMResource, "server", "its fields: api_key, base_url, batch_share,"),
+        (DataOpsIOManager, "root", "its fields: dataops"),
+    ],
+)
+def test_unknown_fields_of_resources_are_refused(
+    resource: Callable[..., Any], field: str, hint: str
+) -> None:
+    text = f"unexpected keyword argument {field!r}; {hint}"
+    with pytest.raises(TypeError, match=re.escape(text)):
+        resource(**{field: {}})

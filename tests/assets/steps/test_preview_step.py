@@ -22,6 +22,7 @@ from tests.assets.helpers import (
 )
 from tests.nodes import deleting
 from tests.registries import OperatorRegistry
+from tests.small_files import png
 
 
 @pytest.fixture
@@ -64,6 +65,20 @@ def observations(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]
         one.asset_key.path[-1]: {name: value.value for name, value in one.metadata.items()}
         for one in found
     }
+
+
+def test_a_preview_has_the_images_of_its_records(
+    ppl: Pipeline, root: Path, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    (tmp_path / "a.png").write_bytes(png())
+    rows = [{**row, "image": {"file": str(tmp_path / "a.png")}} for row in numbered(9)]
+    definitions = definitions_of(ppl, write_jsonl(tmp_path / "images.jsonl", rows), root)
+
+    result = execute(definitions, instance, limited(shout=4), only=[["docs", "shout"]])
+
+    header, _, pictures = observations(result)["shout"]["preview/thumbnails"].splitlines()
+    assert header == "| record | 1 | 2 |"
+    assert pictures.count("![](data:image/png;base64,") == 2
 
 
 def test_a_preview_shows_the_first_records_and_replaces_nothing(
