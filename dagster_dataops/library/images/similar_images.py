@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from annotated_types import Interval
 
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.library.dedup.algorithms.option_checks import cluster_columns, rank_value
+from dagster_dataops.library.dedup.algorithms.option_checks import cluster_columns, column_rank
 from dagster_dataops.library.dedup.algorithms.representatives import Linkage
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.images.image_files import (
@@ -99,7 +99,8 @@ class NearDuplicate(images, writes=cluster_columns):  # type: ignore[call-arg]  
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
-        image = self._images.of(record)
+        reads_file = self._hash_key is None or self._rank_by == _LARGEST
+        image: Any = self._images.of(record) if reads_file else None
         if self._hash_key is None:
             found = f"{self._hash(image):016x}"
         else:
@@ -107,9 +108,7 @@ class NearDuplicate(images, writes=cluster_columns):  # type: ignore[call-arg]  
         if self._rank_by == _LARGEST:
             width, height = image.size
             return [found, width * height]
-        return (
-            [found] if self._rank_by == "first" else [found, rank_value(record, self._rank_by, "")]
-        )
+        return [found] if self._rank_by == "first" else [found, column_rank(record, self._rank_by)]
 
     def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[Any]:
         del scratch
