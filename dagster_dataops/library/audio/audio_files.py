@@ -162,7 +162,8 @@ class AudioFile:
             first: The number of the first frame.
 
         Raises:
-            FileError: It is damaged, or has another number of frames than it tells.
+            FileError: It is damaged, has samples that are not finite, or ends before the number of
+                frames that it states.
         """
         import soundfile as package
 
@@ -175,6 +176,7 @@ class AudioFile:
                     block = self.opened.read(_BLOCK, kind, always_2d=True)
                 except package.LibsndfileError as error:
                     raise ValueError(error.error_string) from None
+                finite(block)
             if not len(block):
                 break
             read += len(block)
@@ -183,6 +185,20 @@ class AudioFile:
         if read < told:
             found = f"is truncated: it tells {told:,} frames, and has {read:,}"
             raise FileError(self.name, found, LEAVE_OUT)
+
+
+def finite(samples: Any) -> Any:
+    """Return an array of samples whose values are all finite.
+
+    Raises:
+        ValueError: One is infinite or not a number, as floating-point files may have.
+    """
+    import numpy as np
+
+    if samples.dtype.kind == "f" and not np.isfinite(samples).all():
+        msg = "it has samples that are infinite or not a number"
+        raise ValueError(msg)
+    return samples
 
 
 class _Bytes(BytesIO):

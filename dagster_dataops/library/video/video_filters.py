@@ -9,7 +9,7 @@ from typing_extensions import override
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import FileReference
 from dagster_dataops.library.audio.audio_files import Seconds
-from dagster_dataops.library.file_column import LEAVE_OUT, FileFilter
+from dagster_dataops.library.file_column import FileFilter
 from dagster_dataops.library.filters.rules import Filter, Judgement, bounds
 from dagster_dataops.library.video.video_files import (
     MAX_BYTES,
@@ -29,9 +29,9 @@ _NAMES: Final = (
 class Duration(FileFilter, video):
     """Keep films of ``min_seconds`` to ``max_seconds`` seconds.
 
-    Reads the file in ``input_key="file"``, and only its head, if that tells the duration: that of
-    the first stream of pictures, else of the file, as PyAV has it. ``None`` is no limit. Signal
-    ``video_seconds``; reasons ``low_video_seconds``, ``high_video_seconds``. Needs the extra
+    Reads the file in ``input_key="file"``, and only its header, if that states the duration: the one
+    of the first video stream, else of the file, as PyAV has it. MPEG files state none: there, all
+    packets are read, and none is decoded. ``None`` is no limit. Signal ``video_seconds``; reasons ``low_video_seconds``, ``high_video_seconds``. Needs the extra
     ``video``.
 
     Source: ``video_duration_filter`` of Data-Juicer, which rounds to whole seconds.
@@ -122,12 +122,10 @@ class Check(Filter, video):
             facts, first, last = film.facts(), None, 0.0
             if film.told_seconds is None:
                 film.container.seek(0)
-            for frame in film.decoded():
+            for frame in film.decoded_pictures():
                 first = frame.time or 0.0 if first is None else first
                 last = max(last, (frame.time or 0.0) - first)
                 self._films.check_length(film.name, last)
-            if first is None:
-                raise FileError(film.name, "has no pictures", LEAVE_OUT)
         return dict(zip(_NAMES, facts, strict=True))
 
     def _reason(self, signals: Mapping[str, Any]) -> str | None:
