@@ -81,7 +81,7 @@ class Duration(AudioFilter, audio):
     the file tells, as ``soundfile.info`` does. ``None`` is no limit. Signal ``audio_seconds``;
     reasons ``low_audio_seconds``, ``high_audio_seconds``. Needs the extra ``audio``.
 
-    Source: ``audio_duration_filter`` of Data-Juicer.
+    Source: ``audio_duration_filter`` of Data-Juicer, which decodes the sound and counts samples.
 
     Args:
         min_seconds: Shortest duration to keep; ``None`` for no limit.
