@@ -55,9 +55,9 @@ class BookFile(Document):
             for item in package.iter(f"{_OPF}item")
         }
         self._chapters = [
-            items[one.get("idref", "")]
-            for one in package.iter(f"{_OPF}itemref")
-            if one.get("idref") in items
+            items.get(one, one)  # a page without an item fails as it is read
+            for reference in package.iter(f"{_OPF}itemref")
+            for one in [reference.get("idref", "")]
         ]
         self.page_count = len(self._chapters)
         if not self._chapters:
