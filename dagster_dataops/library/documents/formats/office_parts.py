@@ -1,4 +1,4 @@
-"""What DOCX and PPTX files have in common: main part, images, metadata, alternatives."""
+"""Parts of Office files (DOCX, PPTX): main part, images, metadata, alternative content."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final

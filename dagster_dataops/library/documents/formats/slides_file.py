@@ -39,7 +39,7 @@ class SlidesFile(Document):
 
     Args:
         path: Where it is.
-        name: What the record calls it, for errors.
+        name: Its path or URL, for errors.
         limits: The largest documents that are read.
 
     Raises:

@@ -62,7 +62,7 @@ class WordFile(Document):
 
     Args:
         path: Where it is.
-        name: What the record calls it, for errors.
+        name: Its path or URL, for errors.
         limits: The largest documents that are read.
 
     Raises:

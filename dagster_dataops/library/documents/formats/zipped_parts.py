@@ -41,7 +41,7 @@ class ZippedParts:
 
     Args:
         path: Where it is.
-        name: What the record calls it, for errors.
+        name: Its path or URL, for errors.
         limits: The largest documents that are read; parts count with what they unpack to.
 
     Raises:
