@@ -10,8 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
-from dagster_dataops.files import FileReference
-from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, ReadFile, decoding
+from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, RecordFile, decoding
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
 
@@ -66,7 +65,7 @@ class AudioSource:
     ) -> None:
         soundfile(operator)
         self.column = FileColumn(input_key, "audio/")
-        self.max_seconds, self._max_bytes = max_seconds, max_bytes
+        self.max_seconds, self.max_bytes = max_seconds, max_bytes
 
     def of(self, record: Record) -> "AudioFile":
         """Return the sound of a record, which is read when it is used.
@@ -76,41 +75,23 @@ class AudioSource:
         """
         return AudioFile(self, record)
 
-    def reached(self, reference: FileReference) -> ReadFile:
-        """Return the name and the bytes of a file.
 
-        Raises:
-            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
-        """
-        return ReadFile(reference.file, reference.read(self._max_bytes))
-
-
-class AudioFile:
+class AudioFile(RecordFile):
     """The sound of a record; each attribute is read or computed when it is used.
 
     All attributes raise `FileError` if the file cannot be used.
     """
 
     def __init__(self, source: AudioSource, record: Record) -> None:
-        self._source, self._reference = source, source.column.reference(record)
-
-    @cached_property
-    def content(self) -> ReadFile:
-        """The name and the bytes of the file, whatever they are."""
-        return self._source.reached(self._reference)
-
-    @property
-    def name(self) -> str:
-        """The path or URL of the file."""
-        return self.content.name
+        super().__init__(source.column, record, source.max_bytes)
+        self._max_seconds = source.max_seconds
 
     @cached_property
     def opened(self) -> Any:
         """The file as soundfile opens it; its duration is within the limit."""
         import soundfile as package
 
-        name, data = self.content
-        self._source.column.check_type(self._reference, data)
+        name, data = self.name, self.data
         with decoding(name, "read"):
             try:
                 found = package.SoundFile(_Bytes(data))
@@ -129,8 +110,8 @@ class AudioFile:
         return found
 
     def _check_length(self, name: str, frames: int, rate: int) -> None:
-        if frames > self._source.max_seconds * rate:
-            found = f"has more than max_seconds={self._source.max_seconds:g} seconds"
+        if frames > self._max_seconds * rate:
+            found = f"has more than max_seconds={self._max_seconds:g} seconds"
             raise FileError(name, found, "raise the limit, or leave the file out")
 
     @property

@@ -109,6 +109,6 @@ class Metadata(DocumentOperator, documents):
         opened = self.opened(record)
         document = opened.document
         metadata = readable(opened.name, "its metadata", document.metadata)
-        facts = {"format": document.format, "pages": document.page_count}
+        facts: Record = {"format": document.format, "pages": document.page_count}
         record[self._written] = {**facts, **metadata}
         return record
