@@ -1,30 +1,22 @@
-"""`FileColumn`: the file that an input key names, read within limits and by its type."""
+"""`FileColumn`, `RecordFile`: the file that an input key names, read within limits.
+
+`FileFilter` and `FileCheck` are filters of such files.
+"""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
+from typing import Any, ClassVar, Final, Literal
 
 from typing_extensions import override
 
 from dagster_dataops.errors import FileError, FileReferenceError
 from dagster_dataops.files import FileReference
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.filters.rules import Judgement, RuleFilter
+from dagster_dataops.library.filters.rules import Filter, Judgement, RuleFilter
 from dagster_dataops.records import Record
 
 LEAVE_OUT: Final = "replace the file, or leave it out"
-
-
-class ReadFile(NamedTuple):
-    """The content of a file of a record.
-
-    Attributes:
-        name: Its path or URL, for errors.
-        data: Its bytes.
-    """
-
-    name: str
-    data: bytes
 
 
 class FileColumn:
@@ -32,8 +24,8 @@ class FileColumn:
 
     Args:
         key: The key.
-        kinds: What the media type of the file begins with, such as ``image/``; several for files
-            of several kinds. Files of a type that their bytes do not tell are read, too.
+        kinds: Prefixes of the media types that are read, such as ``image/``. A file whose bytes do
+            not show its type is read, too.
 
     Raises:
         DefinitionError: The key may select several elements.
@@ -49,7 +41,7 @@ class FileColumn:
         return self._key.name
 
     def value(self, record: Record) -> Any:
-        """Return what the record has; ``None`` if it has nothing."""
+        """Return the value of the record; ``None`` if it has none."""
         return self._key.value(record)
 
     def reference(self, record: Record) -> FileReference:
@@ -83,6 +75,45 @@ class FileColumn:
         return self._key.replaced(value, record, output_key)
 
 
+class RecordFile:
+    """The file of a record, which is read when its bytes are used.
+
+    Args:
+        column: Where the record names the file.
+        record: The record.
+        max_bytes: Most bytes of the file.
+
+    Attributes:
+        name: The path or URL of the file.
+
+    Raises:
+        FileReferenceError: The record names no file.
+    """
+
+    def __init__(self, column: FileColumn, record: Record, max_bytes: int) -> None:
+        self._column, self._max_bytes = column, max_bytes
+        self._reference = column.reference(record)
+        self.name = self._reference.file
+
+    def read(self) -> None:
+        """Read the file, if it was not read before.
+
+        Raises:
+            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
+        """
+        _ = self._bytes
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        return self._reference.read(self._max_bytes)
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes of the file, whose type is checked; for errors see `read` and `check_type`."""
+        self._column.check_type(self._reference, self._bytes)
+        return self._bytes
+
+
 @contextmanager
 def decoding(file: str, verb: str = "decoded") -> Iterator[None]:
     """Raise errors of a decoder as the error of a file.
@@ -101,14 +132,14 @@ _OF_DECODERS: Final = (
     ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, SyntaxError,
     TypeError, ValueError, Warning,
 )  # fmt: skip
-"""What decoders raise for damaged files; `FileError` and lack of memory are not among them."""
+"""The errors of decoders for damaged files, without `FileError` and `MemoryError`."""
 
 
 class FileFilter(RuleFilter):
-    """A filter by rules about a file. A subclass sets ``rules``, and defines `subject`."""
+    """A filter by measurements of a file. A subclass sets ``rules``, and defines `subject`."""
 
     def subject(self, record: Record) -> Any:
-        """Return what the rules are about; it reads the file when a signal is computed."""
+        """Return the file that the rules measure; it is read when a signal is computed."""
         raise NotImplementedError
 
     @override
@@ -117,3 +148,56 @@ class FileFilter(RuleFilter):
         if thorough:
             return self.judge_thoroughly(subject, known)
         return Judgement(self.first_reason(subject, known))
+
+
+class FileCheck(Filter):
+    """A filter of files that can be decoded whole.
+
+    A subclass sets ``names``, and defines `reached`, `measured` and `reason`.
+
+    Args:
+        on_error: ``raise``, or ``drop`` files that cannot be decoded.
+        **kwargs: See `Filter`.
+    """
+
+    names: ClassVar[tuple[str, ...]]
+    """The names of the signals."""
+
+    def __init__(self, *, on_error: Literal["raise", "drop"] = "raise", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._drops = on_error == "drop"
+
+    def reached(self, record: Record) -> AbstractContextManager[Any]:
+        """Return a context with the file of a record, read or on this machine.
+
+        Raises:
+            FileError: It cannot be reached, which is an error in any case.
+        """
+        raise NotImplementedError
+
+    def measured(self, file: Any) -> tuple[Any, ...]:
+        """Decode a file whole and return its signals, in the order of ``names``.
+
+        Raises:
+            FileError: It cannot be decoded.
+        """
+        raise NotImplementedError
+
+    def reason(self, signals: Mapping[str, Any]) -> str | None:
+        """Return the reason to drop a file with these signals; ``None`` to keep it."""
+        raise NotImplementedError
+
+    @override
+    def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
+        del thorough
+        if known.keys() >= set(self.names):
+            signals = {name: known[name] for name in self.names}
+            return Judgement(self.reason(signals), signals)
+        with self.reached(record) as file:
+            try:
+                signals = dict(zip(self.names, self.measured(file), strict=True))
+            except FileError:
+                if not self._drops:
+                    raise
+                return Judgement("broken")
+        return Judgement(self.reason(signals), signals)

@@ -10,8 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
-from dagster_dataops.files import FileReference
-from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, ReadFile, decoding
+from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, RecordFile, decoding
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
 
@@ -66,7 +65,7 @@ class AudioSource:
     ) -> None:
         soundfile(operator)
         self.column = FileColumn(input_key, "audio/")
-        self.max_seconds, self._max_bytes = max_seconds, max_bytes
+        self.max_seconds, self.max_bytes = max_seconds, max_bytes
 
     def of(self, record: Record) -> "AudioFile":
         """Return the sound of a record, which is read when it is used.
@@ -76,41 +75,23 @@ class AudioSource:
         """
         return AudioFile(self, record)
 
-    def reached(self, reference: FileReference) -> ReadFile:
-        """Return the name and the bytes of a file.
 
-        Raises:
-            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
-        """
-        return ReadFile(reference.file, reference.read(self._max_bytes))
-
-
-class AudioFile:
+class AudioFile(RecordFile):
     """The sound of a record; each attribute is read or computed when it is used.
 
     All attributes raise `FileError` if the file cannot be used.
     """
 
     def __init__(self, source: AudioSource, record: Record) -> None:
-        self._source, self._reference = source, source.column.reference(record)
-
-    @cached_property
-    def content(self) -> ReadFile:
-        """The name and the bytes of the file, whatever they are."""
-        return self._source.reached(self._reference)
-
-    @property
-    def name(self) -> str:
-        """The path or URL of the file."""
-        return self.content.name
+        super().__init__(source.column, record, source.max_bytes)
+        self._max_seconds = source.max_seconds
 
     @cached_property
     def opened(self) -> Any:
         """The file as soundfile opens it; its duration is within the limit."""
         import soundfile as package
 
-        name, data = self.content
-        self._source.column.check_type(self._reference, data)
+        name, data = self.name, self.data
         with decoding(name, "read"):
             try:
                 found = package.SoundFile(_Bytes(data))
@@ -129,8 +110,8 @@ class AudioFile:
         return found
 
     def _check_length(self, name: str, frames: int, rate: int) -> None:
-        if frames > self._source.max_seconds * rate:
-            found = f"has more than max_seconds={self._source.max_seconds:g} seconds"
+        if frames > self._max_seconds * rate:
+            found = f"has more than max_seconds={self._max_seconds:g} seconds"
             raise FileError(name, found, "raise the limit, or leave the file out")
 
     @property
@@ -162,7 +143,8 @@ class AudioFile:
             first: The number of the first frame.
 
         Raises:
-            FileError: It is damaged, or has another number of frames than it tells.
+            FileError: It is damaged, has samples that are not finite, or ends before the number of
+                frames that it states.
         """
         import soundfile as package
 
@@ -175,6 +157,7 @@ class AudioFile:
                     block = self.opened.read(_BLOCK, kind, always_2d=True)
                 except package.LibsndfileError as error:
                     raise ValueError(error.error_string) from None
+                finite(block)
             if not len(block):
                 break
             read += len(block)
@@ -183,6 +166,20 @@ class AudioFile:
         if read < told:
             found = f"is truncated: it tells {told:,} frames, and has {read:,}"
             raise FileError(self.name, found, LEAVE_OUT)
+
+
+def finite(samples: Any) -> Any:
+    """Return an array of samples whose values are all finite.
+
+    Raises:
+        ValueError: One is infinite or not a number, as floating-point files may have.
+    """
+    import numpy as np
+
+    if samples.dtype.kind == "f" and not np.isfinite(samples).all():
+        msg = "it has samples that are infinite or not a number"
+        raise ValueError(msg)
+    return samples
 
 
 class _Bytes(BytesIO):

@@ -1,5 +1,6 @@
-"""Filters by numbers of a sound: duration, sample rate, silence, loudness, noise."""
+"""Filters by measurements of a sound: duration, sample rate, silence, loudness, noise."""
 
+import math
 from functools import partial
 from typing import Annotated, Any, TypeAlias
 
@@ -27,7 +28,7 @@ _Decibels: TypeAlias = Annotated[float, Interval(ge=-20, le=100)]
 
 
 class AudioFilter(FileFilter):
-    """A filter by rules about one sound.
+    """A filter by measurements of a sound. A subclass sets ``rules``.
 
     Args:
         input_key: Key of the file: a column, or a selector of one element.
@@ -39,13 +40,8 @@ class AudioFilter(FileFilter):
         self, *, input_key: str = "file", max_bytes: PositiveInt = MAX_BYTES, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._sounds = self._source(input_key, max_bytes)
-
-    def _source(
-        self, input_key: str, max_bytes: int, max_seconds: float = float("inf")
-    ) -> AudioSource:
         name = f"audio.{type(self).__name__}"
-        return AudioSource(name, input_key, max_seconds, max_bytes)
+        self._sounds = AudioSource(name, input_key, math.inf, max_bytes)
 
     @override
     def subject(self, record: Record) -> AudioFile:
@@ -53,25 +49,16 @@ class AudioFilter(FileFilter):
 
 
 class DecodedAudioFilter(AudioFilter):
-    """A filter for which a sound is decoded.
+    """A filter by measurements of the samples of a sound, for which it is decoded.
 
     Args:
-        input_key: Key of the file: a column, or a selector of one element.
         max_seconds: Longest duration; a longer sound is an error, before it is decoded.
-        max_bytes: Most bytes of a file; a larger one is an error.
-        **kwargs: See `Filter`.
+        **kwargs: See `AudioFilter`.
     """
 
-    def __init__(
-        self,
-        *,
-        input_key: str = "file",
-        max_seconds: Seconds = MAX_SECONDS,
-        max_bytes: PositiveInt = MAX_BYTES,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(input_key=input_key, max_bytes=max_bytes, **kwargs)
-        self._sounds = self._source(input_key, max_bytes, max_seconds)
+    def __init__(self, *, max_seconds: Seconds = MAX_SECONDS, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._sounds.max_seconds = max_seconds
 
 
 class Duration(AudioFilter, audio):
@@ -81,7 +68,7 @@ class Duration(AudioFilter, audio):
     the file tells, as ``soundfile.info`` does. ``None`` is no limit. Signal ``audio_seconds``;
     reasons ``low_audio_seconds``, ``high_audio_seconds``. Needs the extra ``audio``.
 
-    Source: ``audio_duration_filter`` of Data-Juicer.
+    Source: ``audio_duration_filter`` of Data-Juicer, which decodes the sound and counts samples.
 
     Args:
         min_seconds: Shortest duration to keep; ``None`` for no limit.

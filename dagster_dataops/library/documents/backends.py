@@ -1,4 +1,4 @@
-"""Backends: what reads a page, one after another until one of them finds something."""
+"""Read a page by the backends of an operator, in order, until one finds content."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +22,11 @@ class Reader(ABC):
     """Reads pages."""
 
     def start(self) -> None:  # noqa: B027 - most have nothing to load
-        """Load what all pages need. It does not count for the memory limit of a page."""
+        """Load models and packages. They do not count for the memory limit of a page."""
 
     @abstractmethod
     def read(self, opened: OpenDocument, page: int) -> Any:
-        """Return what is on a page; something empty if nothing is found."""
+        """Return the content of a page; ``None`` or an empty value if nothing is found."""
 
 
 class DocumentReader(Reader):
@@ -56,7 +56,7 @@ class DoclingReader(Reader):
 
     Args:
         feature: The operator, for the error of a missing package.
-        method: Return what is wanted of a document of docling.
+        method: Return the content of a document of docling.
     """
 
     def __init__(self, feature: str, method: Callable[[Any], Any]) -> None:
@@ -82,7 +82,7 @@ class DoclingReader(Reader):
 
 
 class Chain:
-    """Reads a page by the first of some backends that finds something on it.
+    """Reads a page by the first backend that finds content on it.
 
     Args:
         option: The option with the backends, for errors.
@@ -113,15 +113,15 @@ class Chain:
                 raise DefinitionError(msg)
 
     def start(self) -> None:
-        """Load what the backends need."""
+        """Load the models and packages of the backends."""
         for _, reader in self._readers:
             reader.start()
 
     def read(self, opened: OpenDocument, page: int) -> tuple[Any, str | None]:
-        """Return what is on a page, and the backend that found it; ``None`` if none did.
+        """Return the content of a page and the name of its backend; ``None`` twice for no content.
 
         Raises:
-            FileError: No backend found anything, and one of them failed.
+            FileError: No backend found content, and at least one failed.
         """
         failures: list[str] = []
         for name, reader in self._readers:
@@ -133,6 +133,8 @@ class Chain:
             if value and (not isinstance(value, str) or value.strip()):
                 return value, name
         if failures:
-            found = f"its page {page:,} has no text that a backend can read ({'; '.join(failures)})"
+            found = (
+                f"its page {page:,} has no content that a backend can read ({'; '.join(failures)})"
+            )
             raise FileError(opened.name, found, _TRY_OTHERS)
         return None, None

@@ -20,8 +20,8 @@ documents: Any = data_register.new_group("documents")
 
 P = ParamSpec("P")
 T = TypeVar("T")
-MEGABYTES: Final = 1024
-"""The memory that a worker may need for its pages, by default."""
+WORKER_MEGABYTES: Final = 1024
+"""Default memory limit of a worker process for its pages, in MB."""
 
 
 class DocumentOperator(Operator):
@@ -46,7 +46,7 @@ class DocumentOperator(Operator):
         timeout_s: AtLeastZeroFloat | None = 60.0,
         **kwargs: Any,
     ) -> None:
-        settings = {"_timeout": timeout_s or 0, "_max_worker_memory_mb": MEGABYTES}
+        settings = {"_timeout": timeout_s or 0, "_max_worker_memory_mb": WORKER_MEGABYTES}
         super().__init__(**{**settings, **kwargs})
         with needs_extra("The group documents", "documents"):
             import pypdfium2  # noqa: F401
@@ -90,11 +90,11 @@ def readable(name: str, what: str, read: Callable[P, T], *args: P.args, **named:
     """Return what ``read`` returns; its errors name the file.
 
     Args:
-        name: What the record calls the file.
-        what: What is read of it, for errors.
-        read: Read it.
-        *args: Its arguments.
-        **named: Its arguments.
+        name: Path or URL of the file.
+        what: The part that is read, for errors.
+        read: The function that reads it.
+        *args: Positional arguments of the function.
+        **named: Keyword arguments of the function.
 
     Raises:
         FileError: It cannot be read.

@@ -113,13 +113,24 @@ class Join(documents):
         document = dict(records[0] if records else decode(known[0].line))
         texts = (text_value(record.get(self._text_key), self._text_key) for record in records)
         numbers = {page.number for page in pages}
-        total = document.get(self._pages_key)
-        last = total if type(total) is int else max(page.number for page in (*pages, *known))
+        last = self._page_count(document, max(page.number for page in (*pages, *known)))
         for key in (self._page_key, *_OF_PAGES):
             document.pop(key, None)
         document[self._written] = self._separator.join(texts)
         document[self._missing_key] = [n for n in range(1, last + 1) if n not in numbers]
         return document
+
+    def _page_count(self, document: Record, last: int) -> int:
+        """Return the number of pages of a document, of which ``last`` is the last one here."""
+        count = document.get(self._pages_key)
+        if type(count) is not int or count < last:
+            msg = (
+                f"the column {self._pages_key!r} has {count!r} for page {last:,} of"
+                f" {document.get(self._file_key)!r:.200}; it needs the number of pages of the file,"
+                " as documents.Pages writes it"
+            )
+            raise UnfitRecordError(msg)
+        return count
 
 
 class _Page(NamedTuple):

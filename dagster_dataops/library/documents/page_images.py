@@ -24,12 +24,11 @@ class Images(DocumentOperator, documents):
     0, to ``index_key``. A page without images is dropped for the reason ``no_images``.
 
     Images of PDF files are JPEG or JPEG 2000 as they are, others become PNG. Those of DOCX, PPTX
-    and EPUB are the files in them; those of HTML are its ``data:`` addresses. Images elsewhere are
-    not fetched. An image with more than ``max_pixels`` is an error of its page. Needs the extra
-    ``documents``.
+    and EPUB are the files in them; those of HTML are its ``data:`` addresses, without malformed
+    ones. Images elsewhere are not fetched. An image with more than ``max_pixels`` is an error of
+    its page. Needs the extra ``documents``.
 
     Args:
-        input_key: Column of the reference to the file, or of its path or URL.
         output_key: Column of the image.
         page_key: Column of the number of the page, from 1; ``None`` reads all pages.
         index_key: Column of the number of the image, from 0; ``None`` writes none.
@@ -76,7 +75,6 @@ class ToImage(DocumentOperator, documents):
     work is done by PDFium.
 
     Args:
-        input_key: Column of the reference to the file, or of its path or URL.
         output_key: Column of the picture.
         page_key: Column of the number of the page, from 1.
         dpi: Pixels an inch; a page of A4 has 1,240 x 1,754 pixels with 150.

@@ -1,4 +1,4 @@
-"""``documents.Pages`` and ``documents.Metadata``: what a document consists of."""
+"""``documents.Pages`` and ``documents.Metadata``: list pages, and read metadata."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class Pages(DocumentOperator, documents):
 
     Reads the file in ``input_key``: a reference, a path or a URL. Writes the number of the page to
     ``page_key``, from 1, the number of pages of the document to ``pages_key``, and ``width`` and
-    ``height`` in points (72 an inch), ``null`` if the format has none. The records of a document
+    ``height`` in points (72 an inch), ``null`` if the file states none. The records of a document
     are in the order of its pages.
 
     Pages of a PDF file are counted, not read: a page that ends or stops its parser costs nothing
@@ -39,7 +39,6 @@ class Pages(DocumentOperator, documents):
     record. Needs the extra ``documents``. PDF files are read by PDFium (pypdfium2).
 
     Args:
-        input_key: Column of the reference to the file, or of its path or URL.
         page_key: Column of the number of the page, from 1.
         pages_key: Column of the number of pages.
         find_text: Whether ``has_text`` is written.
@@ -88,16 +87,15 @@ class Pages(DocumentOperator, documents):
 
 
 class Metadata(DocumentOperator, documents):
-    """Find the title, author and other facts that a document tells about itself.
+    """Read the metadata of a document: title, author, language, dates and others.
 
     Reads the file in ``input_key`` and writes ``output_key``: a dict with ``format`` (``pdf``,
     ``docx``, ``pptx``, ``epub`` or ``html``), ``pages``, and ``title``, ``author``, ``subject``,
     ``keywords``, ``language``, ``created``, ``modified`` and ``producer``, each a text or ``null``.
-    Dates are in the form of ISO 8601, as far as the document tells them. Needs the extra
+    Dates are in the form of ISO 8601, as precise as the document states them. Needs the extra
     ``documents``. Files that cannot be used are errors, as in ``documents.Pages``.
 
     Args:
-        input_key: Column of the reference to the file, or of its path or URL.
         output_key: Where the dict is written.
     """
 
@@ -110,10 +108,7 @@ class Metadata(DocumentOperator, documents):
     def forward(self, record: Record) -> Record:
         opened = self.opened(record)
         document = opened.document
-        told = readable(opened.name, "its metadata", document.metadata)
-        record[self._written] = {
-            "format": document.format,
-            "pages": document.page_count,
-            **told,
-        }
+        metadata = readable(opened.name, "its metadata", document.metadata)
+        facts: Record = {"format": document.format, "pages": document.page_count}
+        record[self._written] = {**facts, **metadata}
         return record

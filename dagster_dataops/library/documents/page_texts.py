@@ -1,4 +1,4 @@
-"""``documents.ToText``, ``ToMarkdown`` and ``Tables``: what is written on pages."""
+"""``documents.ToText``, ``ToMarkdown`` and ``Tables``: read the text and tables of pages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
@@ -29,12 +29,12 @@ _BETWEEN_PAGES: Final = "\n\n"
 
 
 class Reading(NamedTuple):
-    """What an operator reads, by the backends that have a name.
+    """How the named backends read the content of an operator.
 
     Attributes:
         feature: The name of the operator.
-        of_document: Return what is on a page of a document.
-        of_docling: Return what is in a document of docling, which has the page alone.
+        of_document: Return the content of a page of a document.
+        of_docling: Return the content of a document of docling, which has the page alone.
     """
 
     feature: str
@@ -43,15 +43,15 @@ class Reading(NamedTuple):
 
 
 class PageOperator(DocumentOperator):
-    """An operator that reads what is written on pages by a chain of backends.
+    """An operator that reads the text of pages by a chain of backends.
 
     Args:
         input_key: Column of the reference to the file, or of its path or URL.
         output_key: Where the result is written.
         page_key: Column of the number of the page, from 1; ``None`` reads all pages as one.
-        backend_key: Column of the backend that found it; ``None`` writes none.
-        backends: Names and functions.
-        retry_backends: Those of a retry of failed records; ``None`` for the same.
+        backend_key: Column of the backend that found the result; ``None`` writes none.
+        backends: Names and functions, in the order in which they are tried.
+        retry_backends: Backends for a retry of the failed records; ``None`` for the same ones.
         **kwargs: See `DocumentOperator`.
     """
 
@@ -103,7 +103,7 @@ class PageOperator(DocumentOperator):
         return record
 
     def _joined(self, values: list[Any]) -> Any:
-        """Return what is on the pages as one value."""
+        """Return the content of several pages as one value."""
         raise NotImplementedError
 
 
@@ -136,18 +136,13 @@ class ToText(_TextOperator, documents):
 
     The text of PDFium is in the order of the file, with ``\n`` for ``\r\n``. It has U+0002 in place
     of a hyphen and the end of the line where a word is divided; ``text.Normalize`` removes it.
-    Fields of forms and notes are not read. DOCX and PPTX have a
-    paragraph a line, and tabs between cells; headers, footers, notes and deleted text are not read.
+    Fields of forms and notes are not read. DOCX and PPTX have a paragraph a line, and tabs between
+    cells; headers, footers, notes, comments, charts, SmartArt and deleted text are not read.
     Consecutive pages of a document open it once. Needs the extra ``documents``, for docling
     ``docling``.
 
     Args:
-        input_key: Column of the reference to the file, or of its path or URL.
-        output_key: Where the text is written.
-        page_key: Column of the number of the page, from 1; ``None`` reads all pages as one.
-        backend_key: Column of the backend; ``None`` writes none.
-        backends: Names and functions, in the order in which they are tried.
-        retry_backends: Those of a retry of the failed records; ``None`` for the same.
+        output_key: Column of the text.
     """
 
     _reading = Reading(
@@ -168,12 +163,7 @@ class ToMarkdown(_TextOperator, documents):
     PDF files, by its models. Needs the extra ``documents``, for docling ``docling``.
 
     Args:
-        input_key: Column of the reference to the file, or of its path or URL.
-        output_key: Where the text is written.
-        page_key: Column of the number of the page, from 1; ``None`` reads all pages as one.
-        backend_key: Column of the backend; ``None`` writes none.
-        backends: Names and functions, in the order in which they are tried.
-        retry_backends: Those of a retry of the failed records; ``None`` for the same.
+        output_key: Column of the text.
     """
 
     _reading = Reading(
@@ -188,17 +178,13 @@ class Tables(PageOperator, documents):
 
     Reads as ``documents.ToText`` and writes ``output_key``: a list of tables, each a list of rows,
     each a list of the texts of the cells. White space in a cell becomes one space. A cell that
-    spans columns is in each of them. Tables of PDF files are found by pdfplumber, by their lines; a
+    spans columns is in each of them; in a PDF file it is in the first, and the others are empty.
+    Tables of PDF files are found by pdfplumber, by their lines; a
     table without lines is not found. ``"docling"`` finds them by its models. Needs the extra
     ``documents``, for docling ``docling``.
 
     Args:
-        input_key: Column of the reference to the file, or of its path or URL.
-        output_key: Where the list is written.
-        page_key: Column of the number of the page, from 1; ``None`` reads all pages as one.
-        backend_key: Column of the backend; ``None`` writes none.
-        backends: Names and functions, in the order in which they are tried.
-        retry_backends: Those of a retry of the failed records; ``None`` for the same.
+        output_key: Column of the list of tables.
     """
 
     _reading = Reading(

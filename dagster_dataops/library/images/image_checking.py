@@ -1,13 +1,14 @@
 """``images.Check``: keep images that can be decoded, by format, mode and number of pictures."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Literal
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from typing_extensions import override
 
 from dagster_dataops.datasets.file_values.image_pixels import FORMATS
 from dagster_dataops.errors import FileError
-from dagster_dataops.library.filters.rules import Filter, Judgement
+from dagster_dataops.library.file_column import FileCheck
 from dagster_dataops.library.images.image_files import (
     MAX_BYTES,
     MAX_PIXELS,
@@ -20,11 +21,8 @@ from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
-_BROKEN: Final = "broken"
-_NAMES: Final = ("image_format", "image_mode", "image_width", "image_height", "image_frames")
 
-
-class Check(Filter, images):
+class Check(FileCheck, images):
     """Keep images that can be decoded whole, of certain formats and modes.
 
     Reads the file in ``input_key="file"``, and decodes all of its pictures. A file that is
@@ -44,10 +42,11 @@ class Check(Filter, images):
         formats: Names of the formats to keep, such as ``["JPEG", "PNG"]``; ``None`` for all.
         modes: Names of the modes to keep, such as ``["RGB", "L"]``; ``None`` for all.
         allow_animated: Whether files of several pictures are kept.
-        on_error: ``raise``, or ``drop`` files that cannot be decoded.
         max_pixels: Most pixels of all pictures of a file; one picture has at most 89,478,485.
         max_bytes: Most bytes of a file.
     """
+
+    names = ("image_format", "image_mode", "image_width", "image_height", "image_frames")
 
     def __init__(
         self,
@@ -56,7 +55,6 @@ class Check(Filter, images):
         formats: Collection[str] | None = None,
         modes: Collection[str] | None = None,
         allow_animated: bool = True,
-        on_error: Literal["raise", "drop"] = "raise",
         max_pixels: PositiveInt = 1_000_000_000,
         max_bytes: PositiveInt = MAX_BYTES,
         **kwargs: Any,
@@ -68,44 +66,32 @@ class Check(Filter, images):
             "images.Check", input_key, min(MAX_PIXELS, max_pixels), max_bytes
         )
         self._formats, self._modes = formats, modes
-        self._animated, self._drops, self._max_pixels = (
-            allow_animated,
-            on_error == "drop",
-            max_pixels,
-        )
+        self._animated, self._max_pixels = allow_animated, max_pixels
 
     @override
-    def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
-        del thorough
-        if known.keys() >= set(_NAMES):
-            return Judgement(self._reason(known), {name: known[name] for name in _NAMES})
+    def reached(self, record: Record) -> AbstractContextManager[ImageFile]:
         image = self._images.of(record)
-        file = image.name  # reads it: one that cannot be reached is an error
-        try:
-            signals = self._signals(file, image)
-        except FileError:
-            if not self._drops:
-                raise
-            return Judgement(_BROKEN)
-        return Judgement(self._reason(signals), signals)
+        image.read()
+        return nullcontext(image)
 
-    def _signals(self, file: str, image: ImageFile) -> dict[str, Any]:
-        """Return the signals of an image, all pictures of which were decoded."""
-        mode, left = image.mode, self._max_pixels
-        for number in range(image.frames):
-            with decoding_image(file):
-                image.opened.seek(number)
-            width, height = image.opened.size
+    @override
+    def measured(self, file: ImageFile) -> tuple[Any, ...]:
+        mode, left = file.mode, self._max_pixels
+        for number in range(file.frames):
+            with decoding_image(file.name):
+                file.opened.seek(number)
+            width, height = file.opened.size
             left -= width * height
             if left < 0:
                 found = f"has more than max_pixels={self._max_pixels:,} pixels in its pictures"
-                raise FileError(file, found, "raise the limit, or leave the file out")
-            image.decoded()
-        with decoding_image(file):
-            image.opened.seek(0)
-        return dict(zip(_NAMES, (image.format, mode, *image.size, image.frames), strict=True))
+                raise FileError(file.name, found, "raise the limit, or leave the file out")
+            file.decoded()
+        with decoding_image(file.name):
+            file.opened.seek(0)
+        return file.format, mode, *file.size, file.frames
 
-    def _reason(self, signals: Mapping[str, Any]) -> str | None:
+    @override
+    def reason(self, signals: Mapping[str, Any]) -> str | None:
         if self._formats is not None and signals["image_format"] not in self._formats:
             return "format"
         if self._modes is not None and signals["image_mode"] not in self._modes:

@@ -11,9 +11,8 @@ from annotated_types import Interval
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.file_values.image_pixels import ONE_PICTURE, readable, shallow
 from dagster_dataops.errors import FileError
-from dagster_dataops.files import FileReference
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.library.file_column import FileColumn, ReadFile, decoding
+from dagster_dataops.library.file_column import FileColumn, RecordFile, decoding
 from dagster_dataops.library.images.orientation import orientation_of
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
@@ -62,7 +61,7 @@ class ImageSource:
     ) -> None:
         pillow(operator)
         self.column = FileColumn(input_key, "image/")
-        self._max_pixels, self._max_bytes = max_pixels, max_bytes
+        self._max_pixels, self.max_bytes = max_pixels, max_bytes
         self._animated = animated
 
     def of(self, record: Record) -> "ImageFile":
@@ -72,14 +71,6 @@ class ImageSource:
             FileReferenceError: The record names no file.
         """
         return ImageFile(self, record)
-
-    def reached(self, reference: FileReference) -> ReadFile:
-        """Return the name and the bytes of a file.
-
-        Raises:
-            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
-        """
-        return ReadFile(reference.file, reference.read(self._max_bytes))
 
     def check_size(self, file: str, size: Sequence[int]) -> None:
         """Check the number of pixels of an image.
@@ -103,39 +94,25 @@ class ImageSource:
             raise FileError(file, found, "take the first with animated='first', or leave it out")
 
 
-class ImageFile:
+class ImageFile(RecordFile):
     """The image of a record; each attribute is read or computed when it is used.
 
     All attributes raise `FileError` if the file cannot be used.
     """
 
     def __init__(self, source: ImageSource, record: Record) -> None:
-        self._source, self._reference = source, source.column.reference(record)
-
-    @cached_property
-    def reached(self) -> ReadFile:
-        """The name and the bytes of the file, whatever they are."""
-        return self._source.reached(self._reference)
-
-    @cached_property
-    def content(self) -> ReadFile:
-        """The name and the bytes of the file, whose type is that of an image."""
-        self._source.column.check_type(self._reference, self.reached.data)
-        return self.reached
-
-    @property
-    def name(self) -> str:
-        """The path or URL of the file."""
-        return self.reached.name
+        super().__init__(source.column, record, source.max_bytes)
+        self._source = source
 
     @cached_property
     def opened(self) -> Any:
         """The image as Pillow opens it, not decoded; its size is within the limit."""
         from PIL import Image, UnidentifiedImageError
 
+        data = self.data
         with decoding_image(self.name, "read"):
             try:
-                found = Image.open(BytesIO(self.content.data), formats=readable())
+                found = Image.open(BytesIO(data), formats=readable())
             except UnidentifiedImageError:
                 formats = ", ".join(readable())
                 msg = f"it is no image of the formats {formats}, or its head is damaged"
@@ -166,7 +143,7 @@ class ImageFile:
     def size(self) -> tuple[int, int]:
         """Width and height of the upright image, in pixels."""
         width, height = self.opened.size
-        if "exif" not in self.opened.info and b"eXIf" in self.content.data:
+        if "exif" not in self.opened.info and b"eXIf" in self.data:
             self.decoded()  # in PNG files, it may follow the pixels
         return (height, width) if self._orientation() > 4 else (width, height)
 

@@ -1,4 +1,4 @@
-"""Filters by numbers of an image: its size, shape, light and detail."""
+"""Filters by measurements of an image: size, aspect ratio, brightness, sharpness, entropy."""
 
 from typing import Any
 
@@ -6,15 +6,8 @@ from typing_extensions import override
 
 from dagster_dataops.library.file_column import FileFilter
 from dagster_dataops.library.filters.rules import bounds
-from dagster_dataops.library.images.image_files import (
-    MAX_BYTES,
-    MAX_PIXELS,
-    Animated,
-    ImageFile,
-    ImageSource,
-    MaxPixels,
-    images,
-)
+from dagster_dataops.library.images.image_files import ImageFile, images
+from dagster_dataops.library.images.image_operator import ImageOperator
 from dagster_dataops.library.images.image_signals import (
     aspect_ratio,
     brightness,
@@ -25,29 +18,8 @@ from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, Fraction,
 from dagster_dataops.records import Record
 
 
-class ImageFilter(FileFilter):
-    """A filter by rules about one image.
-
-    Args:
-        input_key: Key of the file: a column, or a selector of one element.
-        max_pixels: Most pixels of an image; a larger one is an error, before it is decoded.
-        max_bytes: Most bytes of a file; a larger one is an error.
-        animated: ``error`` for files of several pictures, or ``first`` to judge the first.
-        **kwargs: See `Filter`.
-    """
-
-    def __init__(
-        self,
-        *,
-        input_key: str = "file",
-        max_pixels: MaxPixels = MAX_PIXELS,
-        max_bytes: PositiveInt = MAX_BYTES,
-        animated: Animated = "error",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        name = f"images.{type(self).__name__}"
-        self._images = ImageSource(name, input_key, max_pixels, max_bytes, animated)
+class ImageFilter(ImageOperator, FileFilter):
+    """A filter by measurements of an image. A subclass sets ``rules``."""
 
     @override
     def subject(self, record: Record) -> ImageFile:

@@ -17,16 +17,8 @@ from dagster_dataops.library.images.encoding import (
     plain_pixels,
     usual_format,
 )
-from dagster_dataops.library.images.image_files import (
-    MAX_BYTES,
-    MAX_PIXELS,
-    Animated,
-    ImageFile,
-    ImageSource,
-    MaxPixels,
-    images,
-)
-from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.library.images.image_files import ImageFile, images
+from dagster_dataops.library.images.image_operator import ImageOperator
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 
@@ -35,20 +27,16 @@ Box: TypeAlias = Sequence[int]
 _BOX_NUMBERS: Final = 4
 
 
-class ImageTransform(Operator):
+class ImageTransform(ImageOperator):
     """An operator from an image to another image. A subclass defines `changed`.
 
     Args:
-        input_key: Key of the file: a column, or a selector of one element.
         output_key: Column of the new file; ``None`` for ``input_key``.
         format: ``jpeg``, ``png`` or ``webp``; ``None`` for that of the image, and for ``png`` if
             it has another one.
         quality: Quality of JPEG and WebP, 1 to 100.
         background: Colour behind transparent pixels in JPEG: a name, or ``#rrggbb``.
-        max_pixels: Most pixels of an image; a larger one is an error, before it is decoded.
-        max_bytes: Most bytes of a file; a larger one is an error.
-        animated: ``error`` for files of several pictures, or ``first`` to take the first.
-        **kwargs: See `Operator`.
+        **kwargs: See `ImageOperator`.
 
     Raises:
         DefinitionError: ``background`` is no colour.
@@ -57,19 +45,13 @@ class ImageTransform(Operator):
     def __init__(
         self,
         *,
-        input_key: str = "file",
         output_key: str | None = None,
         format: Format | None = None,  # noqa: A002 - the name of the option
         quality: Quality = 90,
         background: str = "white",
-        max_pixels: MaxPixels = MAX_PIXELS,
-        max_bytes: PositiveInt = MAX_BYTES,
-        animated: Animated = "error",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        name = f"images.{type(self).__name__}"
-        self._images = ImageSource(name, input_key, max_pixels, max_bytes, animated)
         self._written, self._format = output_key, format
         self._quality, self._background = quality, _checked_colour(background)
 

@@ -83,13 +83,13 @@ class Strip(images):
         with decoding(image.name, "taken apart"):
             data = self._stripped(image)
         value: Any = self._images.column.value(record)
-        if data != image.content.data:
+        if data != image.data:
             value = File(data, f"image/{image.format.lower()}")
         return self._images.column.written(record, value, self._written)
 
     def _stripped(self, image: ImageFile) -> bytes:
         if image.format in _PLAIN:
-            return image.content.data
+            return image.data
         parts = _PARTS.get(image.format)
         if parts is None:
             found = f"is {image.format}, from which metadata cannot be removed"
@@ -104,7 +104,7 @@ class Strip(images):
             if turned == 1
             else struct.pack("<2sHLHHHLHHL", b"II", 42, 8, 1, 274, 3, 1, turned, 0, 0)
         )
-        return b"".join(parts(image.content.data, exif, self._profile))
+        return b"".join(parts(image.data, exif, self._profile))
 
 
 def _jpeg_parts(data: bytes, exif: bytes, profile: bool) -> Iterator[bytes]:  # noqa: FBT001 - private

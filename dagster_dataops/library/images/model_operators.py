@@ -9,15 +9,7 @@ from typing_extensions import override
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.filters.rules import bounds
-from dagster_dataops.library.images.image_files import (
-    MAX_BYTES,
-    MAX_PIXELS,
-    Animated,
-    ImageFile,
-    ImageSource,
-    MaxPixels,
-    images,
-)
+from dagster_dataops.library.images.image_files import ImageFile, images
 from dagster_dataops.library.images.image_filters import ImageFilter
 from dagster_dataops.library.images.image_models import (
     Deviations,
@@ -28,8 +20,8 @@ from dagster_dataops.library.images.image_models import (
     Normalization,
     Preparation,
 )
+from dagster_dataops.library.images.image_operator import ImageOperator
 from dagster_dataops.library.images.image_transforms import Resampling
-from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.ranges import Fraction, PositiveInt
 from dagster_dataops.records import Record
 
@@ -37,7 +29,7 @@ _BOX: Final = 4
 _MAP: Final = 2
 
 
-class ImageModelOperator(Operator):
+class ImageModelOperator(ImageOperator):
     """An operator that applies a model of the user to images. A subclass defines `write`.
 
     Args:
@@ -51,10 +43,7 @@ class ImageModelOperator(Operator):
         mean: Means of red, green and blue, 0 to 1, which are subtracted for an ONNX model.
         std: Standard deviations, by which the differences are divided.
         output: Name of the output of an ONNX model; ``None`` for the only one.
-        max_pixels: Most pixels of an image; a larger one is an error, before it is decoded.
-        max_bytes: Most bytes of a file; a larger one is an error.
-        animated: ``error`` for files of several pictures, or ``first`` to take the first.
-        **kwargs: See `Operator`.
+        **kwargs: See `ImageOperator`.
     """
 
     def __init__(
@@ -68,18 +57,13 @@ class ImageModelOperator(Operator):
         mean: Means = (0.0, 0.0, 0.0),
         std: Deviations = (1.0, 1.0, 1.0),
         output: str | None = None,
-        max_pixels: MaxPixels = MAX_PIXELS,
-        max_bytes: PositiveInt = MAX_BYTES,
-        animated: Animated = "error",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        name = f"images.{type(self).__name__}"
-        self._images = ImageSource(name, input_key, max_pixels, max_bytes, animated)
+        super().__init__(input_key=input_key, **kwargs)
         preparation = Preparation(
             size=size, fit=fit, resample=resample, mean=tuple(mean), std=tuple(std)
         )
-        self._model = ImageModel(name, model, preparation, output)
+        self._model = ImageModel(f"images.{type(self).__name__}", model, preparation, output)
 
     def forward_batch(self, records: list[Record]) -> list[Any]:
         results = self._model([self._images.of(record).rgb for record in records])

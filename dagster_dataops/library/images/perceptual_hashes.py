@@ -6,16 +6,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from typing_extensions import override
 
-from dagster_dataops.library.images.image_files import (
-    MAX_BYTES,
-    MAX_PIXELS,
-    Animated,
-    ImageFile,
-    ImageSource,
-    MaxPixels,
-    images,
-)
-from dagster_dataops.operators.options.ranges import PositiveInt
+from dagster_dataops.library.images.image_files import ImageFile, images
+from dagster_dataops.library.images.image_operator import ImageOperator
 from dagster_dataops.records import Record
 
 HashKind: TypeAlias = Literal["phash", "dhash", "ahash"]
@@ -24,7 +16,7 @@ _FINE: Final = 4 * _SIDE  # of the square of pixels for the cosine transform
 _DIGITS: Final = 6  # of coefficients up to 200,000; the noise of their sums is smaller
 
 
-class PerceptualHash(images):
+class PerceptualHash(ImageOperator, images):
     """Write the perceptual hash of an image: 64 bits, as 16 hexadecimal digits.
 
     Reads the file in ``input_key="file"`` and writes ``output_key="image_hash"``. Images that look
@@ -41,12 +33,8 @@ class PerceptualHash(images):
     has the bits of ``phash`` relative to the median without the mean of the image.
 
     Args:
-        input_key: Key of the file: a column, or a selector of one element.
         output_key: Column of the hash.
         by: ``phash``, ``dhash`` or ``ahash``.
-        max_pixels: Most pixels of an image; a larger one is an error, before it is decoded.
-        max_bytes: Most bytes of a file; a larger one is an error.
-        animated: ``error`` for files of several pictures, or ``first`` to take the first.
     """
 
     def __init__(
@@ -55,14 +43,9 @@ class PerceptualHash(images):
         output_key: str = "image_hash",
         *,
         by: HashKind = "phash",
-        max_pixels: MaxPixels = MAX_PIXELS,
-        max_bytes: PositiveInt = MAX_BYTES,
-        animated: Animated = "error",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        name = "images.PerceptualHash"
-        self._images = ImageSource(name, input_key, max_pixels, max_bytes, animated)
+        super().__init__(input_key=input_key, **kwargs)
         self._written, self._hash = output_key, hash_function(by)
 
     @override

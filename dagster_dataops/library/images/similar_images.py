@@ -8,17 +8,11 @@ from typing import Annotated, Any, Final, TypeAlias
 from annotated_types import Interval
 
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.library.dedup.algorithms.option_checks import cluster_columns, rank_value
+from dagster_dataops.library.dedup.algorithms.option_checks import cluster_columns, column_rank
 from dagster_dataops.library.dedup.algorithms.representatives import Linkage
 from dagster_dataops.library.field_keys import FieldKey
-from dagster_dataops.library.images.image_files import (
-    MAX_BYTES,
-    MAX_PIXELS,
-    Animated,
-    ImageSource,
-    MaxPixels,
-    images,
-)
+from dagster_dataops.library.images.image_files import images
+from dagster_dataops.library.images.image_operator import ImageOperator
 from dagster_dataops.library.images.near_hashes import first_connected, nearest_kept
 from dagster_dataops.library.images.perceptual_hashes import HashKind, hash_function
 from dagster_dataops.library.option_values import needs_extra
@@ -31,7 +25,7 @@ _DIGITS: Final = 16
 _HASH: Final = re.compile(r"[0-9a-fA-F]{16}")
 
 
-class NearDuplicate(images, writes=cluster_columns):  # type: ignore[call-arg]  # by the metaclass
+class NearDuplicate(ImageOperator, images, writes=cluster_columns):
     """Drop records whose image looks like that of another record.
 
     Reads the file in ``input_key="file"``, and computes its hash as `PerceptualHash` does; or, with
@@ -58,16 +52,12 @@ class NearDuplicate(images, writes=cluster_columns):  # type: ignore[call-arg]  
     ``image_deduplicator`` of Data-Juicer drops equal hashes only.
 
     Args:
-        input_key: Key of the file: a column, or a selector of one element.
         by: ``phash``, ``dhash`` or ``ahash``; see `PerceptualHash`.
         max_distance: Most bits in which similar hashes differ, 0 to 15.
         image_hash_key: Column of the hash; ``None`` computes it.
         keep: Which record stays: ``first``, ``largest``, or a column whose largest number wins.
         linkage: ``kept`` or ``component``.
         cluster_key: Column of the cluster; ``None`` drops records instead.
-        max_pixels: Most pixels of an image; a larger one is an error, before it is decoded.
-        max_bytes: Most bytes of a file; a larger one is an error.
-        animated: ``error`` for files of several pictures, or ``first`` to take the first.
         max_memory_mb: Memory in MB for sorted hashes.
     """
 
@@ -81,16 +71,11 @@ class NearDuplicate(images, writes=cluster_columns):  # type: ignore[call-arg]  
         keep: str = "first",
         linkage: Linkage = "kept",
         cluster_key: str | None = None,
-        max_pixels: MaxPixels = MAX_PIXELS,
-        max_bytes: PositiveInt = MAX_BYTES,
-        animated: Animated = "error",
         max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        name = "images.NearDuplicate"
-        self._images = ImageSource(name, input_key, max_pixels, max_bytes, animated)
-        with needs_extra(name, "images"):
+        super().__init__(input_key=input_key, **kwargs)
+        with needs_extra("images.NearDuplicate", "images"):
             from numpy import bitwise_count  # noqa: F401 - of numpy 2
         self._hash, self._rank_by = hash_function(by), keep
         self._hash_key = None if image_hash_key is None else FieldKey(image_hash_key)
@@ -99,7 +84,8 @@ class NearDuplicate(images, writes=cluster_columns):  # type: ignore[call-arg]  
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> list[Any]:
-        image = self._images.of(record)
+        reads_file = self._hash_key is None or self._rank_by == _LARGEST
+        image: Any = self._images.of(record) if reads_file else None
         if self._hash_key is None:
             found = f"{self._hash(image):016x}"
         else:
@@ -107,9 +93,7 @@ class NearDuplicate(images, writes=cluster_columns):  # type: ignore[call-arg]  
         if self._rank_by == _LARGEST:
             width, height = image.size
             return [found, width * height]
-        return (
-            [found] if self._rank_by == "first" else [found, rank_value(record, self._rank_by, "")]
-        )
+        return [found] if self._rank_by == "first" else [found, column_rank(record, self._rank_by)]
 
     def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[Any]:
         del scratch

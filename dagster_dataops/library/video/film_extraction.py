@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import chain
 from typing import Any, Final, Literal
 
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File
-from dagster_dataops.library.audio.audio_files import Seconds
+from dagster_dataops.library.audio.audio_files import Seconds, finite
 from dagster_dataops.library.audio.sound_transforms import Format as SoundFormat
 from dagster_dataops.library.audio.sound_transforms import encoded as encoded_sound
 from dagster_dataops.library.file_column import LEAVE_OUT, decoding
@@ -107,13 +108,14 @@ class Frames(video):
                 yield frame, passed
 
     def _timed(self, film: OpenFilm) -> Iterator[tuple[Any, float]]:
-        """Yield the frames that have a time."""
+        """Yield the frames with their times in seconds."""
         first = None
-        for frame in film.decoded():
-            if frame.time is not None:
-                first = frame.time if first is None else first
-                self._films.check_length(film.name, frame.time - first)
-                yield frame, float(frame.time)
+        for frame in film.decoded_pictures():
+            if frame.time is None:
+                raise FileError(film.name, "has a picture without a time", LEAVE_OUT)
+            first = frame.time if first is None else first
+            self._films.check_length(film.name, frame.time - first)
+            yield frame, float(frame.time)
 
     def _scenes(
         self, film: OpenFilm, frames: Iterator[tuple[Any, float]]
@@ -223,13 +225,11 @@ class Audio(video):
         context, frames = track.codec_context, 0
         plain = av.AudioResampler("dblp", context.layout, context.rate)
         with decoding_film(film.name):
-            for frame in film.container.decode(track):
+            for frame in chain(film.decoded(track), [None]):  # None for the last samples
                 for part in plain.resample(frame):
                     samples = part.to_ndarray().T
                     frames += len(samples)
                     self._films.check_length(film.name, frames / context.rate)
-                    yield samples
-            for part in plain.resample(None):
-                yield part.to_ndarray().T
+                    yield finite(samples)
         if not frames:
             raise FileError(film.name, "has no sound in its audio track", LEAVE_OUT)

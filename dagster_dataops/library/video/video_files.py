@@ -201,12 +201,21 @@ class OpenFilm:
 
     @property
     def told_seconds(self) -> float | None:
-        """The duration of the pictures that the file tells, else that of the file."""
+        """The duration of the pictures that the file states, else that of the file.
+
+        ``None`` if it states none; FFmpeg then guesses by the bit rate, and may be far off.
+        """
+        if self._guessed:
+            return None
         streams = self.container.streams.video
         if streams and streams[0].duration is not None:
             return float(streams[0].duration * streams[0].time_base)
         told = self.container.duration
         return None if told is None else told / _MICROSECONDS
+
+    @property
+    def _guessed(self) -> bool:
+        return self.container.format.name in _GUESSING
 
     def facts(self) -> VideoFacts:
         """Return what the head tells; a duration that it does not tell is that of the packets.
@@ -231,23 +240,34 @@ class OpenFilm:
         with decoding_film(self.name):
             return max(map(_end, self.container.demux(self.pictures)), default=0.0)
 
-    def decoded(self) -> Iterator[Any]:
-        """Yield the pictures of PyAV in the order of time, and read all tracks to their end.
+    def decoded(self, stream: Any) -> Iterator[Any]:
+        """Yield the frames of a stream in the order of time, and read all streams to their end.
 
         Raises:
-            FileError: A picture is damaged, or the file ends before its duration.
+            FileError: The stream is damaged, or the file ends before its duration.
         """
-        stream, end = self.pictures, 0.0
+        end = 0.0
         with decoding_film(self.name):
             for packet in self.container.demux():
                 end = max(end, _end(packet))
                 if packet.stream is stream:
-                    yield from map(self._checked, packet.decode())
-        told = self.container.duration
-        guessed = self.container.format.name in _GUESSING
-        if told is not None and not guessed and end < told / _MICROSECONDS - _SLACK:
+                    yield from packet.decode()
+        told = None if self._guessed else self.container.duration
+        if told is not None and end < told / _MICROSECONDS - _SLACK:
             found = f"is truncated: it tells {told / _MICROSECONDS:g} seconds, and has {end:g}"
             raise FileError(self.name, found, LEAVE_OUT)
+
+    def decoded_pictures(self) -> Iterator[Any]:
+        """Yield the pictures of PyAV in the order of time, and read all streams to their end.
+
+        Raises:
+            FileError: There are none, one is damaged, or the file ends before its duration.
+        """
+        frame = None
+        for frame in self.decoded(self.pictures):
+            yield self._checked(frame)
+        if frame is None:
+            raise FileError(self.name, "has no pictures", LEAVE_OUT)
 
     def _checked(self, frame: Any) -> Any:
         if frame.is_corrupt:

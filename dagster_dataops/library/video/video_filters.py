@@ -1,16 +1,16 @@
 """``video.Duration`` and ``video.Check``: filters of films."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.errors import FileError
 from dagster_dataops.files import FileReference
 from dagster_dataops.library.audio.audio_files import Seconds
-from dagster_dataops.library.file_column import LEAVE_OUT, FileFilter
-from dagster_dataops.library.filters.rules import Filter, Judgement, bounds
+from dagster_dataops.library.file_column import FileCheck, FileFilter
+from dagster_dataops.library.filters.rules import bounds
 from dagster_dataops.library.video.video_files import (
     MAX_BYTES,
     MAX_SECONDS,
@@ -21,18 +21,14 @@ from dagster_dataops.library.video.video_files import (
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, PositiveInt
 from dagster_dataops.records import Record
 
-_NAMES: Final = (
-    "video_seconds", "video_width", "video_height", "video_rate", "video_codec", "video_sound",
-)  # fmt: skip
-
 
 class Duration(FileFilter, video):
     """Keep films of ``min_seconds`` to ``max_seconds`` seconds.
 
-    Reads the file in ``input_key="file"``, and only its head, if that tells the duration: that of
-    the first stream of pictures, else of the file, as PyAV has it. ``None`` is no limit. Signal
-    ``video_seconds``; reasons ``low_video_seconds``, ``high_video_seconds``. Needs the extra
-    ``video``.
+    Reads the file in ``input_key="file"``, and only its header, if that states the duration: the
+    one of the first video stream, else of the file, as PyAV has it. MPEG files state none: there,
+    all packets are read, and none is decoded. ``None`` is no limit. Signal ``video_seconds``;
+    reasons ``low_video_seconds``, ``high_video_seconds``. Needs the extra ``video``.
 
     Source: ``video_duration_filter`` of Data-Juicer, which rounds to whole seconds.
 
@@ -62,7 +58,7 @@ class Duration(FileFilter, video):
         return self._films.of(record)
 
 
-class Check(Filter, video):
+class Check(FileCheck, video):
     """Keep films that can be decoded whole, of certain codecs.
 
     Reads the file in ``input_key="file"``, and decodes all of its pictures. A file that is damaged,
@@ -82,10 +78,13 @@ class Check(Filter, video):
         input_key: Key of the file: a column, or a selector of one element.
         codecs: Names of the codecs to keep, such as ``["h264", "vp9"]``; ``None`` for all.
         allow_silent: Whether films without an audio track are kept.
-        on_error: ``raise``, or ``drop`` files that cannot be decoded.
         max_seconds: Longest duration; a longer film is an error, before it is decoded.
         max_bytes: Most bytes of a file.
     """
+
+    names = (
+        "video_seconds", "video_width", "video_height", "video_rate", "video_codec", "video_sound",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -93,44 +92,35 @@ class Check(Filter, video):
         input_key: str = "file",
         codecs: Collection[str] | None = None,
         allow_silent: bool = True,
-        on_error: Literal["raise", "drop"] = "raise",
         max_seconds: Seconds = MAX_SECONDS,
         max_bytes: PositiveInt = MAX_BYTES,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self._films = VideoSource("video.Check", input_key, max_seconds, max_bytes)
-        self._codecs, self._silent, self._drops = codecs, allow_silent, on_error == "drop"
+        self._codecs, self._silent = codecs, allow_silent
 
     @override
-    def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
-        del thorough
-        if known.keys() >= set(_NAMES):
-            return Judgement(self._reason(known), {name: known[name] for name in _NAMES})
+    @contextmanager
+    def reached(self, record: Record) -> Iterator[tuple[FileReference, Path]]:
         reference = self._films.column.reference(record)
         with self._films.reached(reference) as path:
-            try:
-                signals = self._signals(reference, path)
-            except FileError:
-                if not self._drops:
-                    raise
-                return Judgement("broken")
-        return Judgement(self._reason(signals), signals)
+            yield reference, path
 
-    def _signals(self, reference: FileReference, path: Path) -> dict[str, Any]:
-        with self._films.opened(reference, path) as film:
+    @override
+    def measured(self, file: tuple[FileReference, Path]) -> tuple[Any, ...]:
+        with self._films.opened(*file) as film:
             facts, first, last = film.facts(), None, 0.0
             if film.told_seconds is None:
                 film.container.seek(0)
-            for frame in film.decoded():
+            for frame in film.decoded_pictures():
                 first = frame.time or 0.0 if first is None else first
                 last = max(last, (frame.time or 0.0) - first)
                 self._films.check_length(film.name, last)
-            if first is None:
-                raise FileError(film.name, "has no pictures", LEAVE_OUT)
-        return dict(zip(_NAMES, facts, strict=True))
+        return facts
 
-    def _reason(self, signals: Mapping[str, Any]) -> str | None:
+    @override
+    def reason(self, signals: Mapping[str, Any]) -> str | None:
         if self._codecs is not None and signals["video_codec"] not in self._codecs:
             return "codec"
         return "silent" if not self._silent and not signals["video_sound"] else None

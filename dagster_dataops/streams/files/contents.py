@@ -27,21 +27,6 @@ class ByteSource(Protocol):
         ...
 
 
-def read_to_end(read_at: Callable[[int, int], bytes], limit: int | None = None) -> bytes:
-    """Return the bytes of a file from its start, at most ``limit``; all if it is ``None``.
-
-    Args:
-        read_at: Returns bytes of the file, for a size and an offset; none only at the end.
-        limit: The largest number of bytes.
-    """
-    parts: list[bytes] = []
-    size, most = 0, sys.maxsize if limit is None else limit
-    while size < most and (part := read_at(min(_BYTES_AT_ONCE, most - size), size)):
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)
-
-
 class Content(ABC):
     """An open file.
 
@@ -61,10 +46,14 @@ class Content(ABC):
         Raises:
             StreamSourceError: The file cannot be read.
         """
-        data = read_to_end(self.read_at, limit)
+        parts: list[bytes] = []
+        size, most = 0, sys.maxsize if limit is None else limit
+        while size < most and (part := self.read_at(min(_BYTES_AT_ONCE, most - size), size)):
+            parts.append(part)
+            size += len(part)
         if self.failure is not None:
             raise self.failure
-        return data
+        return b"".join(parts)
 
     @abstractmethod
     def close(self) -> None:

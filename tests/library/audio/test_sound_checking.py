@@ -38,6 +38,12 @@ BAD: dict[str, tuple[str, bytes | None, str]] = {
 DECODED: dict[str, tuple[str, bytes | None, str]] = {
     "truncated FLAC": ("a.flac", FLAC[: len(FLAC) // 2], "cannot be decoded"),
     "half of an MP3": ("a.mp3", MP3[: len(MP3) // 2], "is truncated: it tells 16,000 frames"),
+    "not a number": (
+        "a.wav",
+        sound(np.array([0.1, np.nan] * 999), subtype="FLOAT"),
+        "not a number",
+    ),
+    "infinite": ("a.wav", sound(np.array([0.1, -np.inf] * 999), subtype="DOUBLE"), "are infinite"),
     "too long": ("a.wav", sound(np.zeros(200), 10), "more than max_seconds=10 seconds"),
 }
 OPERATORS: dict[str, Callable[[], Any]] = {

@@ -9,6 +9,7 @@ from zipfile import ZipFile
 import pytest
 
 from dagster_dataops import data
+from dagster_dataops.errors import FileError
 from tests.library.documents.made_files import (
     PNG,
     docx,
@@ -17,6 +18,7 @@ from tests.library.documents.made_files import (
     pdf,
     pptx,
     shape,
+    zipped,
 )
 
 BREAK_BEFORE = "<w:pageBreakBefore/>"
@@ -220,6 +222,78 @@ def test_alternatives_in_word_files_are_read_once(tmp_path: Path) -> None:
     )
 
     assert texts_of(docx(tmp_path / "a.docx", body)) == ["new"]
+
+
+def test_content_in_cells_of_word_is_read_once(tmp_path: Path) -> None:
+    names = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+
+    def box(text: str) -> str:
+        content = f"<w:txbxContent>{paragraph(text)}</w:txbxContent>"
+        return (
+            f'<w:p><w:r><mc:AlternateContent xmlns:mc="{names}"><mc:Choice><w:drawing>{content}'
+            f"</w:drawing></mc:Choice><mc:Fallback><w:pict>{content}</w:pict></mc:Fallback>"
+            "</mc:AlternateContent></w:r></w:p>"
+        )
+
+    def table(*cells: str) -> str:
+        row = "".join(f"<w:tc>{cell}</w:tc>" for cell in cells)
+        return f"<w:tbl><w:tr>{row}</w:tr></w:tbl>"
+
+    control = f"<w:sdt><w:sdtContent>{paragraph('controlled')}</w:sdtContent></w:sdt>"
+    body = table(control, paragraph("outer") + table(paragraph("inner")), box("boxed")) + box("own")
+    path = docx(tmp_path / "a.docx", body)
+
+    tables = texts_of(path, "Tables", output_key="tables")
+    assert tables == [[[["controlled", "outer inner", "boxed"]]]]
+    assert texts_of(path)[0].split() == ["controlled", "outer", "inner", "boxed", "own"]
+
+
+@pytest.mark.parametrize(
+    ("sides", "size"),
+    [
+        ('w:w="12240" w:h="15840"', (612, 792)),
+        ('w:w="11909.5" w:h="16834.0"', (595.475, 841.7)),
+        ('w:w="12240"', (None, None)),
+        ('w:w="nan" w:h="15840"', (None, None)),
+        ('w:w="21cm" w:h="29.7cm"', (None, None)),
+    ],
+)
+def test_a_size_that_is_no_number_of_twips_is_unknown(
+    tmp_path: Path, sides: str, size: object
+) -> None:
+    body = paragraph("one") + f"<w:sectPr><w:pgSz {sides}/></w:sectPr>"
+    (page,) = pages_of(docx(tmp_path / "a.docx", body))
+
+    assert (page["width"], page["height"]) == size
+
+
+def test_a_page_that_the_file_does_not_have_costs_itself_alone(tmp_path: Path) -> None:
+    book, slides = (
+        epub(tmp_path / "a.epub", ["<p>one</p>"]),
+        pptx(tmp_path / "a.pptx", [shape("one")]),
+    )
+    added = (
+        (book, "OEBPS/book.opf", "</spine>", '<itemref idref="gone"/></spine>'),
+        (slides, "ppt/presentation.xml", "</p:sldIdLst>", '<p:sldId r:id="gone"/></p:sldIdLst>'),
+    )
+    for path, part, before, after in added:
+        with ZipFile(path) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        zipped(path, {**parts, part: parts[part].decode().replace(before, after)})
+        read = data.documents.ToText()
+
+        assert [page["page"] for page in pages_of(path)] == [1, 2]
+        assert read.forward({"file": str(path), "page": 1})["text"].strip() == "one"
+        with pytest.raises(FileError, match="its part 'gone' is missing"):
+            read.forward({"file": str(path), "page": 2})
+
+
+def test_an_image_that_an_office_file_does_not_have_is_an_error(tmp_path: Path) -> None:
+    drawing = '<w:p><w:r><w:drawing><a:blip r:embed="gone"/></w:drawing></w:r></w:p>'
+    picture = '<p:pic><p:blipFill><a:blip r:embed="gone"/></p:blipFill></p:pic>'
+    for path in (docx(tmp_path / "a.docx", drawing), pptx(tmp_path / "a.pptx", [picture])):
+        with pytest.raises(FileError, match="its part 'gone' is missing"):
+            data.documents.Images().forward({"file": str(path), "page": 1})
 
 
 def test_images_of_word_are_those_of_the_page(tmp_path: Path) -> None:

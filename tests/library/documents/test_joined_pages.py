@@ -88,6 +88,12 @@ def test_documents_without_any_page_are_known_from_the_result_of_pages(tmp_path:
     ]
 
 
+@pytest.mark.parametrize("pages", [None, "3", 3.0, True, 0, 1])
+def test_an_unknown_number_of_pages_stops_the_join(pages: Any) -> None:
+    with pytest.raises(DataOpsError, match=r"'pages' has .* for page 2 of 'a'; it needs"):
+        join([{**page("a", number), "pages": pages} for number in (1, 2)])
+
+
 def test_a_record_that_is_no_page_stops_the_join() -> None:
     for record in ({"file": "a", "text": "x"}, {"page": 1, "text": "x"}, {**PAGES[0], "page": "1"}):
         with pytest.raises(DataOpsError, match=r"documents.Pages|needs the number of a page"):

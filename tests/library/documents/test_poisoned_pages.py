@@ -151,7 +151,7 @@ def test_an_error_of_a_backend_counts_if_no_other_finds_a_text(tmp_path: Path) -
     first = data.documents.ToText(backends=[broken, "pypdfium2"])
 
     assert first.forward({"file": path, "page": 1})["text"] == "one"
-    with pytest.raises(FileError, match=r"its page 2 has no text .*broken: .*no model"):
+    with pytest.raises(FileError, match=r"its page 2 has no content .*broken: .*no model"):
         first.forward({"file": path, "page": 2})
 
 

@@ -54,7 +54,7 @@ def operator(**options: Any) -> Any:
 
 
 def records(hashes: list[int]) -> list[dict[str, Any]]:
-    return [{"file": "a", "hash": f"{value:016x}"} for value in hashes]
+    return [{"hash": f"{value:016x}"} for value in hashes]
 
 
 def owners(found: list[dict[str, Any]]) -> list[int]:
@@ -160,6 +160,9 @@ def test_files_are_compared_by_what_they_show(tmp_path: Path) -> None:
     assert largest(given) == [given[1], given[2]]
     ranked = [{**one, "rank": rank} for one, rank in zip(given, [1, None, 2, 3], strict=True)]
     assert by(ranked) == [ranked[1], ranked[3]]
+    named = data.images.NearDuplicate(keep="longest", _concurrency_mode="single")
+    columns = [{**one, "longest": one["rank"]} for one in ranked]
+    assert named(columns) == [columns[1], columns[3]]
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,21 @@ def rank_value(record: Record, keep: str, text: str) -> float:
     """
     if keep in {"first", "longest"}:
         return len(text) if keep == "longest" else 0
-    value = record.get(keep)
+    return column_rank(record, keep)
+
+
+def column_rank(record: Record, key: str) -> float:
+    """Return the number in a column; a missing value and NaN are less than all others.
+
+    Raises:
+        TypeError: The value is no number.
+    """
+    value = record.get(key)
     if value is None:
         return _LEAST
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         shown = f"a {type(value).__name__}: {value!r:.60}"
-        msg = f"keep={keep!r} needs numbers in that column, found {shown}"
+        msg = f"keep={key!r} needs numbers in that column, found {shown}"
         raise TypeError(msg)
     return _LEAST if math.isnan(value) else value
 

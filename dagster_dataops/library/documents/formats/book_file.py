@@ -34,7 +34,7 @@ class BookFile(Document):
 
     Args:
         path: Where it is.
-        name: What the record calls it, for errors.
+        name: Its path or URL, for errors.
         limits: The largest documents that are read.
 
     Raises:
@@ -55,9 +55,9 @@ class BookFile(Document):
             for item in package.iter(f"{_OPF}item")
         }
         self._chapters = [
-            items[one.get("idref", "")]
-            for one in package.iter(f"{_OPF}itemref")
-            if one.get("idref") in items
+            items.get(one, one)  # a page without an item fails as it is read
+            for reference in package.iter(f"{_OPF}itemref")
+            for one in [reference.get("idref", "")]
         ]
         self.page_count = len(self._chapters)
         if not self._chapters:
@@ -112,19 +112,19 @@ class BookFile(Document):
 
 
 def _metadata(package: Element) -> Mapping[str, str | None]:
-    told: dict[str, list[str]] = {}
+    elements: dict[str, list[str]] = {}
     for one in package.iter():
         if one.tag.startswith(_DC) and one.text:
-            told.setdefault(one.tag.removeprefix(_DC), []).append(one.text.strip())
-    texts = {name: "; ".join(values) for name, values in told.items()}
+            elements.setdefault(one.tag.removeprefix(_DC), []).append(one.text.strip())
+    texts = {name: "; ".join(values) for name, values in elements.items()}
     changed = (one.text for one in package.iter(f"{_OPF}meta") if _is_change(one))
     return described(
-        title=(told.get("title") or [""])[0],
+        title=(elements.get("title") or [""])[0],
         author=texts.get("creator"),
         subject=texts.get("description"),
         keywords=texts.get("subject"),
-        language=(told.get("language") or [""])[0],
-        created=(told.get("date") or [""])[0],
+        language=(elements.get("language") or [""])[0],
+        created=(elements.get("date") or [""])[0],
         modified=next(changed, None),
         producer=texts.get("publisher"),
     )

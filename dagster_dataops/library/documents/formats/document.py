@@ -1,4 +1,4 @@
-"""`Document`: what the operators ask of an open document, whatever its format is."""
+"""`Document`: the interface of open documents of all formats."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ class Document(ABC):
 
     @abstractmethod
     def metadata(self) -> Mapping[str, str | None]:
-        """Return what the document tells about itself, with keys of `METADATA`."""
+        """Return the metadata of the document, with the keys of `METADATA`."""
 
     def size(self, page: int) -> Size | None:  # noqa: ARG002 - of formats without sizes
         """Return the size of a page; ``None`` if the format has none."""
@@ -87,9 +87,9 @@ class Document(ABC):
         """Close the document."""
 
 
-def described(**told: Any) -> dict[str, str | None]:
+def described(**values: Any) -> dict[str, str | None]:
     """Return metadata with all keys of `METADATA`; empty texts are ``None``."""
-    return {name: (str(told.get(name) or "").strip() or None) for name in METADATA}
+    return {name: (str(values.get(name) or "").strip() or None) for name in METADATA}
 
 
 def encrypted(name: str, remedy: str = "give its password as password or unlock_key") -> FileError:
@@ -98,7 +98,7 @@ def encrypted(name: str, remedy: str = "give its password as password or unlock_
 
 
 def damaged(name: str, reason: str) -> FileError:
-    """Return the error for a document whose content is not what its format demands."""
+    """Return the error for a document whose content violates its format."""
     return FileError(name, f"is damaged: {reason}", "replace the file, or leave it out")
 
 

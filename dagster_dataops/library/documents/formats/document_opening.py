@@ -47,7 +47,7 @@ class OpenDocument(NamedTuple):
 
     Attributes:
         path: Where it is on this machine.
-        name: What the record calls it, for errors.
+        name: Its path or URL, for errors.
         document: The document.
         password: Its password; empty for none.
     """
@@ -63,7 +63,7 @@ def media_type_of(path: Path, reference: FileReference) -> str:
 
     Raises:
         FileError: It is empty, an archive or no document, or is of another type than its name or
-            the record tells.
+            the record states.
     """
     name = reference.file
     with path.open("rb") as file:
@@ -71,16 +71,16 @@ def media_type_of(path: Path, reference: FileReference) -> str:
     if not head.strip(b"\0 \t\r\n\f\xef\xbb\xbf"):
         reason = "is empty" if not head else "begins with nothing but zero bytes and white space"
         raise FileError(name, reason, "fetch the file again, or leave it out")
-    told = reference.media_type or type_of_name(name)
+    declared = reference.media_type or type_of_name(name)
     kind = (_type_of_zip(path) if head.startswith(b"PK") else None) or type_of_content(head)
-    if told is not None and same_type(told, _HTML) and kind in {None, "application/xml"}:
-        kind = told  # a part of a page, without a head
-    if kind == _OLE and told is not None and told.startswith(_OFFICE):
+    if declared is not None and same_type(declared, _HTML) and kind in {None, "application/xml"}:
+        kind = declared  # a part of a page, without a head
+    if kind == _OLE and declared is not None and declared.startswith(_OFFICE):
         raise encrypted(name, "save it without a password, or leave it out")
     what = kind or "of no known type"
-    if told is not None and not (kind is not None and same_type(kind, told)):
+    if declared is not None and not (kind is not None and same_type(kind, declared)):
         source = "the record" if reference.media_type else "its name"
-        reason = f"is {what} by its content, {told} by {source}"
+        reason = f"is {what} by its content, {declared} by {source}"
         raise FileError(name, reason, f"correct the name, or {_LEAVE_OUT}")
     if kind is None or not any(same_type(kind, one) for one in (_PDF, *_FORMATS)):
         raise FileError(name, f"is {what}, no document", _LEAVE_OUT)
@@ -110,7 +110,7 @@ def opened_document(
 
     Args:
         path: Where it is on this machine.
-        reference: What the record tells about it.
+        reference: The reference in the record.
         password: Its password; empty for none.
         limits: The largest documents that are read.
 

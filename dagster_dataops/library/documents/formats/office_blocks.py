@@ -1,4 +1,4 @@
-"""Blocks: what pages of Office files consist of, and their text and Markdown."""
+"""The blocks of pages of Office files, and their text and Markdown."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -40,7 +40,7 @@ class PdfFile(Document):
 
     Args:
         path: Where it is.
-        name: What the record calls it, for errors.
+        name: Its path or URL, for errors.
         password: Its password; empty for none.
         limits: The largest documents that are read.
 
@@ -140,15 +140,15 @@ class PdfFile(Document):
     @override
     def metadata(self) -> Mapping[str, str | None]:
         with _PDFIUM:
-            told = self._document.get_metadata_dict()
+            entries = self._document.get_metadata_dict()
         return described(
-            title=told.get("Title"),
-            author=told.get("Author"),
-            subject=told.get("Subject"),
-            keywords=told.get("Keywords"),
-            created=_iso_date(told.get("CreationDate", "")),
-            modified=_iso_date(told.get("ModDate", "")),
-            producer=told.get("Producer"),
+            title=entries.get("Title"),
+            author=entries.get("Author"),
+            subject=entries.get("Subject"),
+            keywords=entries.get("Keywords"),
+            created=_iso_date(entries.get("CreationDate", "")),
+            modified=_iso_date(entries.get("ModDate", "")),
+            producer=entries.get("Producer"),
         )
 
     @override
@@ -200,15 +200,15 @@ def _check_end(path: Path, name: str) -> None:
         FileError: It has not.
     """
     with path.open("rb") as file:
-        told = _LENGTH.search(file.read(_HEAD_BYTES))
+        stated = _LENGTH.search(file.read(_HEAD_BYTES))
         size = file.seek(0, 2)
         file.seek(max(0, size - _END_BYTES))
         end = file.read()
     found = ""
     if b"%%EOF" not in end:
         found = f"its last {len(end):,} bytes have no end mark %%EOF"
-    elif told is not None and size < int(told[1]):
-        found = f"it has {size:,} of {int(told[1]):,} bytes"
+    elif stated is not None and size < int(stated[1]):
+        found = f"it has {size:,} of {int(stated[1]):,} bytes"
     if found:
         remedy = "fetch the file again, or leave it out"
         raise FileError(name, f"is truncated: {found}", remedy)
@@ -221,7 +221,7 @@ def _locked(name: str, password: str) -> FileError:
 
 
 def _iso_date(text: str) -> str | None:
-    """Return a date of PDF in the form of ISO 8601, as far as it is told."""
+    """Return a date of PDF in the form of ISO 8601, as precise as the file states it."""
     date = _DATE.match(text)
     if date is None:
         return text or None

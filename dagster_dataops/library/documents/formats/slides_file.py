@@ -1,6 +1,6 @@
 """`SlidesFile`: PPTX files, read by this package. A page is a slide."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
@@ -17,13 +17,18 @@ from dagster_dataops.library.documents.formats.document import (
     damaged,
 )
 from dagster_dataops.library.documents.formats.office_blocks import Block, markdown_of, text_of
-from dagster_dataops.library.documents.formats.word_file import described_by
+from dagster_dataops.library.documents.formats.office_parts import (
+    ALTERNATIVES,
+    R,
+    content_of,
+    main_part,
+    metadata_of,
+    stored_images,
+)
 from dagster_dataops.library.documents.formats.zipped_parts import ZippedParts
 
 _P: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _A: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_R: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-_COMPATIBLE: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _TITLES: Final = {"title", "ctrTitle"}
 _PLAIN: Final = {"subTitle", "dt", "ftr", "sldNum"}  # places whose paragraphs are no items
 _EMU: Final = 12_700  # a point
@@ -34,7 +39,7 @@ class SlidesFile(Document):
 
     Args:
         path: Where it is.
-        name: What the record calls it, for errors.
+        name: Its path or URL, for errors.
         limits: The largest documents that are read.
 
     Raises:
@@ -45,17 +50,13 @@ class SlidesFile(Document):
 
     def __init__(self, path: Path, name: str, limits: Limits) -> None:
         self._name, self._parts = name, ZippedParts(path, name, limits)
-        roots = self._parts.relations("").values()
-        main = next(
-            (one.target for one in roots if one.kind == "officeDocument" and not one.external),
-            "ppt/presentation.xml",
-        )
+        main = main_part(self._parts, "ppt/presentation.xml")
         presentation = self._parts.xml(main)
         relations = self._parts.relations(main)
         self._slides = [
-            relations[one].target
+            relations[one].target if one in relations else one  # which fails for that page
             for slide in presentation.iter(f"{_P}sldId")
-            if (one := slide.get(f"{_R}id", "")) in relations
+            for one in [slide.get(f"{R}id", "")]
         ]
         self._size = _size(presentation.find(f"{_P}sldSz"))
         self.page_count = len(self._slides)
@@ -82,13 +83,11 @@ class SlidesFile(Document):
     @override
     def images(self, page: int) -> Iterator[File]:
         relations = self._parts.relations(self._slides[page - 1])
-        for one in dict.fromkeys(self._slide(page)[1]):
-            if one in relations and not relations[one].external:
-                yield File(self._parts.read(relations[one].target))
+        return stored_images(self._parts, relations, self._slide(page)[1])
 
     @override
     def metadata(self) -> Mapping[str, str | None]:
-        return described_by(self._parts.properties())
+        return metadata_of(self._parts)
 
     @override
     def close(self) -> None:
@@ -106,7 +105,7 @@ class SlidesFile(Document):
                 image
                 for shape in shapes
                 for one in shape.iter(f"{_A}blip")
-                if (image := one.get(f"{_R}embed"))
+                if (image := one.get(f"{R}embed"))
             ]
             self._read = page, blocks, images
         return self._read[1:]
@@ -119,14 +118,13 @@ def _size(element: Element | None) -> Size | None:
     return None
 
 
-def _shapes(parent: Element) -> Iterator[Element]:
+def _shapes(parent: Iterable[Element]) -> Iterator[Element]:
     """Yield the shapes of a slide, also those in groups."""
     for element in parent:
         if element.tag == f"{_P}grpSp":
             yield from _shapes(element)
-        elif element.tag == f"{_COMPATIBLE}AlternateContent":
-            choice = element.find(f"{_COMPATIBLE}Choice")
-            yield from () if choice is None else _shapes(choice)
+        elif element.tag == ALTERNATIVES:
+            yield from _shapes(content_of(element))
         elif element.tag in {f"{_P}sp", f"{_P}graphicFrame", f"{_P}pic", f"{_P}cxnSp"}:
             yield element
 

@@ -1,4 +1,4 @@
-"""`WebPage`: HTML files; and what a chapter of an EPUB file shares with them."""
+"""Read HTML files (`WebPage`), and HTML in general, as in chapters of EPUB files."""
 
 import base64
 import binascii
@@ -87,7 +87,7 @@ class WebPage(Document):
 
     Args:
         path: Where it is.
-        name: What the record calls it, for errors.
+        name: Its path or URL, for errors.
         limits: The largest documents that are read.
     """
 

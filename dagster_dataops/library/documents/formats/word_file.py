@@ -1,5 +1,6 @@
 """`WordFile`: DOCX files, read by this package."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -15,9 +16,16 @@ from dagster_dataops.library.documents.formats.document import (
     Table,
     checked_page,
     damaged,
-    described,
 )
 from dagster_dataops.library.documents.formats.office_blocks import Block, markdown_of, text_of
+from dagster_dataops.library.documents.formats.office_parts import (
+    ALTERNATIVES,
+    R,
+    content_of,
+    main_part,
+    metadata_of,
+    stored_images,
+)
 from dagster_dataops.library.documents.formats.word_styles import ParagraphForms, W
 from dagster_dataops.library.documents.formats.word_texts import (
     CHARACTERS,
@@ -25,13 +33,14 @@ from dagster_dataops.library.documents.formats.word_texts import (
     MATH_TEXT,
     cells_of,
     emphasis_of,
+    image_ids,
+    nearest,
     plain_text,
 )
 from dagster_dataops.library.documents.formats.zipped_parts import Relation, ZippedParts
 
-_R: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-_COMPATIBLE: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _TWIPS: Final = 20  # a point
+_NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,9})?")
 _CONTINUES: Final = {"continuous", "nextColumn"}  # types of sections that begin no page
 
 
@@ -53,7 +62,7 @@ class WordFile(Document):
 
     Args:
         path: Where it is.
-        name: What the record calls it, for errors.
+        name: Its path or URL, for errors.
         limits: The largest documents that are read.
 
     Raises:
@@ -64,10 +73,7 @@ class WordFile(Document):
 
     def __init__(self, path: Path, name: str, limits: Limits) -> None:
         self._name, self._parts = name, ZippedParts(path, name, limits)
-        main = next(
-            (one.target for one in self._parts.relations("").values() if _is_main(one)),
-            "word/document.xml",
-        )
+        main = main_part(self._parts, "word/document.xml")
         body = self._parts.xml(main).find(f"{W}body")
         if body is None:
             raise damaged(name, "it has no body")
@@ -94,14 +100,11 @@ class WordFile(Document):
 
     @override
     def images(self, page: int) -> Iterator[File]:
-        for one in dict.fromkeys(self._page(page).images):
-            relation = self._relations.get(one)
-            if relation is not None and not relation.external:
-                yield File(self._parts.read(relation.target))
+        return stored_images(self._parts, self._relations, self._page(page).images)
 
     @override
     def metadata(self) -> Mapping[str, str | None]:
-        return described_by(self._parts.properties())
+        return metadata_of(self._parts)
 
     @override
     def close(self) -> None:
@@ -109,20 +112,6 @@ class WordFile(Document):
 
     def _page(self, page: int) -> WordPage:
         return self._pages[checked_page(self._name, page, self.page_count) - 1]
-
-
-def described_by(properties: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the metadata that the properties of an Office file tell."""
-    return described(
-        **{name: properties.get(name) for name in ("title", "subject", "keywords", "language")},
-        author=properties.get("creator"),
-        created=properties.get("created"),
-        modified=properties.get("modified"),
-    )
-
-
-def _is_main(relation: Relation) -> bool:
-    return relation.kind == "officeDocument" and not relation.external
 
 
 class _Reader:
@@ -188,7 +177,7 @@ class _Reader:
         form = section.find(f"{W}pgSz")
         if form is not None:
             for page in self._pages[self._sized :]:
-                page.size = Size(*(_points(form.get(f"{W}{side}")) for side in "wh"))
+                page.size = _size(form)
             self._sized = len(self._pages)
         if next(self._after_sections, False):
             self._break()
@@ -205,14 +194,11 @@ class _Reader:
                 self._add_link(element)
             elif tag == MATH_TEXT:
                 self._add_text(element.text or "")
-            elif tag == f"{_COMPATIBLE}AlternateContent":
-                choice = element.find(f"{_COMPATIBLE}Choice")
-                self._add_inline(() if choice is None else choice)
             else:
-                self._add_inline(element)
+                self._add_inline(content_of(element))
 
     def _add_link(self, link: Element) -> None:
-        relation = self._relations.get(link.get(f"{_R}id", ""))
+        relation = self._relations.get(link.get(f"{R}id", ""))
         self._marked, before = [], self._marked
         self._add_inline(link)
         text = "".join(self._marked)
@@ -243,9 +229,7 @@ class _Reader:
         elif tag == f"{W}lastRenderedPageBreak":
             if not self._broken:
                 self._break()
-        elif tag == f"{_COMPATIBLE}AlternateContent":
-            self._add_drawing(element.find(f"{_COMPATIBLE}Choice"))
-        elif tag in {f"{W}drawing", f"{W}pict", f"{W}object"}:
+        elif tag in {ALTERNATIVES, f"{W}drawing", f"{W}pict", f"{W}object"}:
             self._add_drawing(element)
 
     def _add_text(self, text: str) -> None:
@@ -259,27 +243,27 @@ class _Reader:
         else:
             self._add_text("\n")
 
-    def _add_drawing(self, drawing: Element | None) -> None:
+    def _add_drawing(self, drawing: Element) -> None:
         """Add the images of a drawing, and the paragraphs of its text boxes."""
-        for element in () if drawing is None else drawing.iter():
-            for name in ("embed", "id") if element.tag.endswith(("}blip", "}imagedata")) else ():
-                if image := element.get(f"{_R}{name}"):
-                    self._pages[-1].images.append(image)
-                    self._broken = False
-            if element.tag == f"{W}txbxContent":
-                texts = [plain_text(one) for one in element.iter(f"{W}p")]
-                self._add_text("".join(f"\n{text}" for text in texts if text))
+        self._add_images(drawing)
+        for box in nearest(drawing, f"{W}txbxContent"):
+            texts = map(plain_text, nearest(box, f"{W}p"))
+            self._add_text("".join(f"\n{text}" for text in texts if text))
+
+    def _add_images(self, parent: Element) -> None:
+        images = list(image_ids(parent))
+        self._pages[-1].images += images
+        self._broken = self._broken and not images
 
     def _add_table(self, table: Element) -> None:
         rows: Table = []
-        for row in table.iter(f"{W}tr"):
+        for row in nearest(table, f"{W}tr"):
             if row.find(f".//{W}lastRenderedPageBreak") is not None and not self._broken:
                 self._add_rows(rows)
                 self._pages.append(WordPage())
                 rows = []
             rows.append(cells_of(row, rows[-1] if rows else []))
-            blips = (one for one in row.iter() if one.tag.endswith("}blip"))
-            self._pages[-1].images += [one.get(f"{_R}embed", "") for one in blips]
+            self._add_images(row)
             self._broken = False
         self._add_rows(rows)
 
@@ -293,8 +277,9 @@ def _begins_page(section: Element) -> bool:
     return kind is None or kind.get(f"{W}val") not in _CONTINUES
 
 
-def _points(twips: str | None) -> float:
-    try:
-        return float(twips or 0) / _TWIPS
-    except ValueError:
-        return 0.0
+def _size(form: Element) -> Size | None:
+    sides = [form.get(f"{W}{side}", "") for side in "wh"]
+    if not all(map(_NUMBER.fullmatch, sides)):
+        return None
+    width, height = (float(side) / _TWIPS for side in sides)
+    return Size(width, height)

@@ -1,4 +1,4 @@
-"""`ParagraphForms`: what styles and lists of a DOCX file make of its paragraphs."""
+"""`ParagraphForms`: headings and list items of a DOCX file, by its styles and lists."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple

@@ -1,8 +1,10 @@
 """The texts of elements of DOCX files, and of the rows of their tables."""
 
+from collections.abc import Iterator
 from typing import Final
 from xml.etree.ElementTree import Element
 
+from dagster_dataops.library.documents.formats.office_parts import R, content_of
 from dagster_dataops.library.documents.formats.word_styles import W
 
 MATH_TEXT: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
@@ -18,8 +20,8 @@ CHARACTERS: Final = {
 def cells_of(row: Element, above: list[str]) -> list[str]:
     """Return the texts of a row; a cell that spans rows or columns is in each of them."""
     texts: list[str] = []
-    for cell in row.iter(f"{W}tc"):
-        text = " ".join(filter(None, map(plain_text, cell.findall(f"{W}p"))))
+    for cell in nearest(row, f"{W}tc"):
+        text = " ".join(filter(None, map(plain_text, nearest(cell, f"{W}p"))))
         merged = cell.find(f"{W}tcPr/{W}vMerge")
         if merged is not None and merged.get(f"{W}val") != "restart" and len(texts) < len(above):
             text = above[len(texts)]
@@ -37,7 +39,24 @@ def plain_text(element: Element) -> str:
         return element.text or ""
     if element.tag in {f"{W}br", *CHARACTERS}:
         return " "
-    return "".join(map(plain_text, element))
+    return "".join(map(plain_text, content_of(element)))
+
+
+def nearest(parent: Element, tag: str) -> Iterator[Element]:
+    """Yield the elements with a tag at any depth, without those inside of another one."""
+    for element in content_of(parent):
+        if element.tag == tag:
+            yield element
+        elif element.tag not in LEFT_OUT:
+            yield from nearest(element, tag)
+
+
+def image_ids(element: Element) -> Iterator[str]:
+    """Yield the ids of the images in an element, of alternatives, those in the first."""
+    for one in content_of(element):
+        if one.tag.endswith(("}blip", "}imagedata")):
+            yield from filter(None, (one.get(f"{R}{name}") for name in ("embed", "id")))
+        yield from image_ids(one)
 
 
 def emphasis_of(properties: Element | None) -> str:

@@ -20,7 +20,6 @@ _RELATION: Final = "{http://schemas.openxmlformats.org/package/2006/relationship
 _DEEPEST: Final = 1_000  # elements inside of each other
 _STRICT: Final = re.compile(r"\{http://purl\.oclc\.org/ooxml/(\w+)/(\w+)\}")
 _USUAL: Final = r"{http://schemas.openxmlformats.org/\1/2006/\2}"
-_CORE: Final = "docProps/core.xml"
 
 
 class Relation(NamedTuple):
@@ -42,7 +41,7 @@ class ZippedParts:
 
     Args:
         path: Where it is.
-        name: What the record calls it, for errors.
+        name: Its path or URL, for errors.
         limits: The largest documents that are read; parts count with what they unpack to.
 
     Raises:
@@ -108,12 +107,6 @@ class ZippedParts:
         if file not in self.names:
             return {}
         return {one.get("Id", ""): _relation(one, folder) for one in self.xml(file).iter(_RELATION)}
-
-    def properties(self) -> dict[str, str]:
-        """Return the properties of an Office file, by their names without namespace."""
-        if _CORE not in self.names:
-            return {}
-        return {one.tag.rpartition("}")[2]: one.text or "" for one in self.xml(_CORE)}
 
     def close(self) -> None:
         """Close the archive."""
