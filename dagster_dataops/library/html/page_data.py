@@ -47,14 +47,14 @@ class Metadata(html):
 
     def forward(self, record: Record) -> Record:
         page = readable(self._column.text(record))
-        found = self._extract(page) if page.strip() else None
+        document = self._extract(page) if page.strip() else None
         declared = _HTML_TAG.search(page, 0, _HEAD)
         record[self._written] = {
-            "title": getattr(found, "title", None),
-            "author": getattr(found, "author", None),
-            "date": getattr(found, "date", None),
+            "title": getattr(document, "title", None),
+            "author": getattr(document, "author", None),
+            "date": getattr(document, "date", None),
             "lang": declared[1] if declared else None,
-            "url": getattr(found, "url", None),
+            "url": getattr(document, "url", None),
         }
         return record
 
@@ -157,7 +157,7 @@ class _Table:
 
     def texts(self) -> list[list[str]]:
         """Return the texts of the cells of each row, each cell in all its rows and columns."""
-        found: list[list[str]] = []
+        rows: list[list[str]] = []
         cells = 0
         for section in self.sections:
             hanging: dict[int, tuple[str, int]] = {}  # by column: text, rows that it still spans
@@ -168,8 +168,8 @@ class _Table:
                     raise ValueError(msg)
                 texts = _spread(row, hanging, len(section) - number)
                 if texts:
-                    found.append(texts)
-        return found
+                    rows.append(texts)
+        return rows
 
 
 def _spread(row: list[_Cell], hanging: dict[int, tuple[str, int]], left: int) -> list[str]:
@@ -197,7 +197,7 @@ def _spread(row: list[_Cell], hanging: dict[int, tuple[str, int]], left: int) ->
         texts += [""] * (column - len(texts))
         take_hanging()
     hanging.clear()
-    hanging.update({column: one for column, one in after.items() if one[1] > 0})
+    hanging.update({column: cell for column, cell in after.items() if cell[1] > 0})
     return texts
 
 

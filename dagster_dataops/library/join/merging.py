@@ -105,8 +105,8 @@ class Merge(JoinOperator, join):
 
         matches = _Matches(iter(by_right), unmatched)
         for key, number, line in by_left:
-            found = [] if key == _NO_KEY else matches.of(key)
-            for record in self._joined(decode_own(line), list(map(decode_own, found))):
+            lines = [] if key == _NO_KEY else matches.of(key)
+            for record in self._joined(decode_own(line), list(map(decode_own, lines))):
                 joined.add(_OF_LEFT + number.to_bytes(8), encode(record))
         matches.finish()
 

@@ -119,7 +119,7 @@ def ips(text: str) -> Spans:
     """Yield IPv4 and IPv6 addresses, but no versions, times, hardware addresses and code."""
     spans = [*_ipv4(text), *_ipv6(text)]
     end = 0
-    for span in sorted(spans, key=lambda one: (one[0], -one[1])):
+    for span in sorted(spans, key=lambda place: (place[0], -place[1])):
         if span[0] >= end:
             yield span
             end = span[1]

@@ -53,12 +53,12 @@ class SpecialContents:
                     f"{msg}remove it, or set special_in_content='text' to encode it as a text"
                 )
         elif type(value) is dict:
-            for key, one in value.items():
+            for key, item in value.items():
                 self._check(place, key)
-                self._check(f"{place}.{key}", one)
+                self._check(f"{place}.{key}", item)
         elif isinstance(value, (list, tuple)):
-            for number, one in enumerate(value):
-                self._check(f"{place}[{number}]", one)
+            for number, item in enumerate(value):
+                self._check(f"{place}[{number}]", item)
 
     def encode(self, conversation: Record, text: str) -> Encoded | EncodedBytes:
         """Return the tokens of a text in which special tokens of contents are plain text.
@@ -102,8 +102,8 @@ class SpecialContents:
                 return value
             return self._found.sub(lambda match: f"{match[0][0]}{_MARK}{match[0][1:]}", value)
         if isinstance(value, dict):
-            return {self._marked(key): self._marked(one) for key, one in value.items()}
-        return [self._marked(one) for one in value] if isinstance(value, (list, tuple)) else value
+            return {self._marked(key): self._marked(item) for key, item in value.items()}
+        return [self._marked(item) for item in value] if isinstance(value, (list, tuple)) else value
 
     def _pieces(self, text: str, starts: set[int]) -> Iterator[tuple[str, bool]]:
         """Yield the pieces of a text, and whether special tokens in a piece are plain text.
@@ -114,8 +114,8 @@ class SpecialContents:
         """
         begin = behind = 0  # of what is not yielded yet, and of the last token of the template
         plain = False
-        found = [] if self._found is None else self._found.finditer(text)
-        for match in found:
+        matches = [] if self._found is None else self._found.finditer(text)
+        for match in matches:
             if not starts.isdisjoint(range(*match.span())):
                 plain = True
                 continue
