@@ -48,11 +48,11 @@ class StrSplitter:
         self.sep, self.exclude = sep, exclude
         self.names = texts("StrSplitter", "names", names) or ()
         self._single = isinstance(indices, int) and not exclude
-        given = [indices] if isinstance(indices, int) else list(indices or ())
-        for index in given:
+        listed = [indices] if isinstance(indices, int) else list(indices or ())
+        for index in listed:
             check_count("StrSplitter", "an index", index, 0)
-        self.indices = tuple(sorted(set(given)))
-        self._check(given)
+        self.indices = tuple(sorted(set(listed)))
+        self._check(listed)
 
     def _check(self, given: list[int]) -> None:
         if len(given) != len(self.indices):
@@ -85,8 +85,8 @@ class StrSplitter:
         if not self.names:
             return fields[0] if self._single else fields
         if len(fields) != len(self.names):
-            found, names = counted(len(fields), "fields"), counted(len(self.names), "names")
-            raise UnfitRecordError(f"StrSplitter: got {found} for {names}: {_shown(text)}")
+            count, names = counted(len(fields), "fields"), counted(len(self.names), "names")
+            raise UnfitRecordError(f"StrSplitter: got {count} for {names}: {_shown(text)}")
         return dict(zip(self.names, fields, strict=True))
 
     @override

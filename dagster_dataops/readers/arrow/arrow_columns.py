@@ -59,7 +59,7 @@ class RecordColumns:
         self._path, self._given = path, conversions or {}
         self._conversion_of = partial(conversion_of, parse_json=parse_json)
         self._missing = frozenset(missing)
-        self._missing_numbers = frozenset(one.lower() for one in missing)
+        self._missing_numbers = frozenset(text.lower() for text in missing)
         self.names = tuple(schema.names if wanted is None else wanted)
         for name in self.names:
             count = schema.names.count(name)
@@ -129,13 +129,15 @@ class RecordColumns:
             if convert is not None:
                 values = list(map(nullable(convert), values))
             if column.may_hold_floats and not is_finite(found):
-                values = [finite(one, self._missing_numbers) for one in values]
+                values = [finite(value, self._missing_numbers) for value in values]
         except UNREADABLE as error:
             msg = f"column {field.name!r} has a value that cannot be read: {error}"
             raise _BadValueError(msg) from error
         if not self._missing:
             return values
-        return [None if type(one) is str and one in self._missing else one for one in values]
+        return [
+            None if type(value) is str and value in self._missing else value for value in values
+        ]
 
 
 class _BadValueError(ValueError):

@@ -59,11 +59,11 @@ class TableCursor(GroupCursor):
     @override
     def located(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         wanted, file_key = self.stage.columns, self.stage.file_key
-        found = super().located(records)
+        placed = super().located(records)
         if wanted is None or not self.location.partition:
-            return found
+            return placed
         names = [*wanted, file_key] if file_key else wanted  # in the order that was asked for
-        return [{name: one[name] for name in names} for one in found]
+        return [{name: record[name] for name in names} for record in placed]
 
     def group_chunks(
         self, columns: RecordColumns, batches: Iterator[Any], group: Group, row: int
@@ -106,7 +106,7 @@ class ParquetCursor(TableCursor):
         place = f"{self.location.path}, row group {number + 1} of {file.num_row_groups}"
 
         def rows_before() -> int:
-            return sum(file.metadata.row_group(one).num_rows for one in range(number))
+            return sum(file.metadata.row_group(group).num_rows for group in range(number))
 
         try:
             with naming_file(place, "Parquet"):
@@ -126,10 +126,10 @@ class ArrowCursor(TableCursor):
             with self.location.opened() as content:
                 is_file = content.read_at(len(_FILE_MARK), 0) == _FILE_MARK
             reading = self._of_file if is_file else self._of_stream
-            for found, batch in reading(group):
+            for source_columns, batch in reading(group):
                 columns = self.columns(batch.schema)
                 slices = (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
-                yield from self.group_chunks(columns, slices, found, row)
+                yield from self.group_chunks(columns, slices, source_columns, row)
                 row = 0
 
     def _of_file(self, group: int) -> Iterator[tuple[Group, Any]]:
@@ -181,7 +181,7 @@ class ArrowFiles(TableStage):
 
 def _rows_in(file: Any, batches: int) -> int:
     """Return the number of rows in the first batches of an Arrow file."""
-    return sum(file.get_batch(one).num_rows for one in range(batches))
+    return sum(file.get_batch(batch).num_rows for batch in range(batches))
 
 
 @contextmanager

@@ -45,8 +45,8 @@ class RowCursor(BlockCursor):
         self.terminator = Terminator(ended, len(ended))
         begin, names = len(mark), self.stage.names
         if self.stage.header:
-            length, found = self._header(content, begin)
-            begin, names = begin + length, names or found
+            length, header = self._header(content, begin)
+            begin, names = begin + length, names or header
         self._columns = names or ()
         self._check_columns()
         self._conversions = self.stage.conversions(self.path, self._columns)
@@ -195,8 +195,8 @@ class DelimitedFiles(FileStage):
         if unknown:
             reason = f"has no column {unknown[0]!r}, which types names; {_columns_text(columns)}"
             raise StreamSourceError(path, reason)
-        made = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
-        return [(name, one) for name, one in made if one is not None]
+        converters = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
+        return [(name, converter) for name, converter in converters if converter is not None]
 
 
 def repeated(names: Sequence[str]) -> str | None:

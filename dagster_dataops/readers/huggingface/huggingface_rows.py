@@ -55,25 +55,25 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
         Raises:
             StreamSourceError: The dataset cannot be loaded, or has splits.
         """
-        found = self.dataset
-        if isinstance(found, (str, os.PathLike)):
-            path = os.fspath(found)
+        rows = self.dataset
+        if isinstance(rows, (str, os.PathLike)):
+            path = os.fspath(rows)
             try:
-                found = datasets.load_from_disk(path)
+                rows = datasets.load_from_disk(path)
             except Exception as error:
                 reason = f"cannot be loaded as a dataset: {error}"
                 raise StreamSourceError(path, reason) from error
-        if isinstance(found, datasets.DatasetDict):
-            reason = f"has splits; read one of them: {sorted(found)}"
+        if isinstance(rows, datasets.DatasetDict):
+            reason = f"has splits; read one of them: {sorted(rows)}"
             raise StreamSourceError(self.place, reason)
-        return found.with_format("arrow")
+        return rows.with_format("arrow")
 
     @property
     def place(self) -> str:
         """The dataset's path or type, for messages."""
-        given = self.dataset
-        is_path = isinstance(given, (str, os.PathLike))
-        return os.fspath(given) if is_path else f"{type(given).__name__} in memory"
+        source = self.dataset
+        is_path = isinstance(source, (str, os.PathLike))
+        return os.fspath(source) if is_path else f"{type(source).__name__} in memory"
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:

@@ -56,7 +56,7 @@ class FrameCursor(FileCursor):
 
     @position.setter
     def position(self, position: State) -> None:
-        self._start, self._passed = (one + 0 for one in position)  # TypeError unless numbers
+        self._start, self._passed = (number + 0 for number in position)  # TypeError unless numbers
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:

@@ -112,9 +112,9 @@ class NumberedStage(UnaryStage):
         An item after the first one of the same element has a second number.
         """
         number = self._elements.number - self._elements.step
-        own = number + self._elements.own
+        plain = number + self._elements.own
         if number == self._element:
             self._repeated += 1
-            return (own, self._repeated)
+            return (plain, self._repeated)
         self._element, self._repeated = number, 0
-        return (own,)
+        return (plain,)

@@ -129,9 +129,9 @@ def _call_guarded(function: Callable[[Any], Any], item: Any) -> Any:
 
 
 def _stopped(error: StopIteration) -> RuntimeError:
-    made = RuntimeError("the function raised StopIteration")
-    made.__cause__ = error
-    return made
+    replacement = RuntimeError("the function raised StopIteration")
+    replacement.__cause__ = error
+    return replacement
 
 
 _received: list[Callable[[Any], Any]] = []

@@ -77,11 +77,11 @@ class MergeCursor(Cursor):
         """Restore the latest state of a worker in the stages that only convert states."""
         if self._latest is None:
             return
-        counts = [one.count for one in self._counters]
+        counts = [counter.count for counter in self._counters]
         if self._decoded[0] is not self._latest:
             self._decoded = (self._latest, loads(self._latest))
-        found = self._decoded[1]
-        self._chain.restore(found if self._at is None else found[self._at])
+        states = self._decoded[1]
+        self._chain.restore(states if self._at is None else states[self._at])
         for counter, count in zip(self._counters, counts, strict=True):
             counter.count = count
         self._latest = None
@@ -210,7 +210,7 @@ class MergeCursor(Cursor):
         return TaskResult([], b"", [], self._encoded(), ended=item is _END)
 
     def _run_name(self) -> str:
-        return " > ".join(one.counter.stage for one in reversed(self._run)) or "workers"
+        return " > ".join(step.counter.stage for step in reversed(self._run)) or "workers"
 
 
 def _key(item: Any) -> str:

@@ -94,8 +94,8 @@ class _Chain:
             for item in self._top.items():
                 add(item)
                 note(state())
-        except BaseException as found:  # noqa: BLE001 - raised again in the reading process
-            error = found
+        except BaseException as failure:  # noqa: BLE001 - raised again in the reading process
+            error = failure
         return TaskResult(
             items,
             dumps(states),
@@ -104,7 +104,7 @@ class _Chain:
             self._feed.ended,
             error,
             time.perf_counter() - began,
-            [one.counter.number for one in self._run if one.counter.before is None],
+            [step.counter.number for step in self._run if step.counter.before is None],
         )
 
     def _place(self, first: int) -> None:
@@ -125,8 +125,8 @@ def serve(
         ends: The connection to read tasks from, and the one to write outcomes to.
         inherited: Connections of the reading process, to be closed here.
     """
-    for one in inherited:
-        one.close()
+    for end in inherited:
+        end.close()
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reading process stops its workers
     requests, results = ends

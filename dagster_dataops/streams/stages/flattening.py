@@ -122,7 +122,7 @@ class _InnerStream(Cursor):
     @cached_property
     def _files(self) -> list[object]:
         stages = self._stage.ordered()  # sources in memory are not compared
-        return [one.identity() for one in stages if isinstance(one, FileStage)]
+        return [stage.identity() for stage in stages if isinstance(stage, FileStage)]
 
     @property
     def files(self) -> list[object]:
@@ -162,16 +162,16 @@ class _InnerFailures(FailureHandler):
         self._outer.end(self._outer.settle(item, error, before))
 
 
-def inner_stage(made: object) -> Stage:
+def inner_stage(stream: object) -> Stage:
     """Return the last stage of the stream that the user's function returned.
 
     Raises:
         DataPipelineError: It is not a stream, or the stream never ends.
     """
-    part = getattr(made, "part", None)
+    part = getattr(stream, "part", None)
     stage = part() if callable(part) else None
     if not isinstance(stage, Stage):
-        msg = f"yield_from: the function returned a {type(made).__name__}, not a stream"
+        msg = f"yield_from: the function returned a {type(stream).__name__}, not a stream"
         raise DataPipelineError(msg)
     if stage.finitude is not Finitude.FINITE:
         endless = stage.endless() or stage

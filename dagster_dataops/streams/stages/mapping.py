@@ -104,8 +104,8 @@ class RandomMap(NumberedStage):
             random = seeded_random(self._seed, *self.next_number())
 
             def function(part: Any) -> Any:
-                for one in functions:
-                    part = one(part, random)  # noqa: B023 - called in this round alone
+                for function in functions:
+                    part = function(part, random)  # noqa: B023 - called in this round alone
                 return part
 
             try:

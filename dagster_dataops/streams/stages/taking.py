@@ -191,6 +191,6 @@ class _RunCursor(Cursor):
         with self._access.opened() as source:
             for number in self._part.places(source.size)[self._passed :]:
                 self._passed += 1
-                found = source.item(number)
-                if found is not MISSING:
-                    yield found
+                element = source.item(number)
+                if element is not MISSING:
+                    yield element
