@@ -149,7 +149,9 @@ def _said_in_choice(choices: Any) -> _ServerError | None:
     """Return the error in one of the choices of a reply, as of OpenRouter."""
     if not isinstance(choices, list):
         return None
-    errors = [one["error"] for one in choices if isinstance(one, dict) and one.get("error")]
+    errors = [
+        choice["error"] for choice in choices if isinstance(choice, dict) and choice.get("error")
+    ]
     return _described(errors[0], {}) if errors else None
 
 
@@ -167,18 +169,18 @@ def _described(error: Any, around: Mapping[str, Any]) -> _ServerError:
     """Return what an object, text or list says; the object around it may have the code."""
     if isinstance(error, list):
         error = error[0]
-    holders = [one for one in (error, around) if isinstance(one, dict)]
-    plain = [one[name] for one in holders for name in _PLAIN if one.get(name)]
+    holders = [place for place in (error, around) if isinstance(place, dict)]
+    plain = [holder[name] for holder in holders for name in _PLAIN if holder.get(name)]
     texts = [error, *plain] if isinstance(error, str) else plain
-    named = [one[name] for one in holders for name in _CODES if one.get(name)]
+    named = [holder[name] for holder in holders for name in _CODES if holder.get(name)]
     if isinstance(error, str) and " " not in error:
         named.append(error)
-    words = [one.lower() for one in named if isinstance(one, str) and not one.isdigit()]
-    numbers = [int(one) for one in named if type(one) is int or str(one).isdigit()]
+    words = [code.lower() for code in named if isinstance(code, str) and not code.isdigit()]
+    numbers = [int(code) for code in named if type(code) is int or str(code).isdigit()]
     return _ServerError(
-        message="; ".join(dict.fromkeys(_shown(one) for one in texts or [error]))[:_MAX_TEXT],
-        codes=tuple(one for one in dict.fromkeys(words) if one != "error"),
-        status=next((one for one in numbers if one in _STATUSES), 0),
+        message="; ".join(dict.fromkeys(_shown(text) for text in texts or [error]))[:_MAX_TEXT],
+        codes=tuple(word for word in dict.fromkeys(words) if word != "error"),
+        status=next((number for number in numbers if number in _STATUSES), 0),
     )
 
 

@@ -88,8 +88,8 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     @override
     def identity(self) -> object:
-        found = [shard.location for shard in self.data.shards]
-        return identity(found) if found else []
+        locations = [shard.location for shard in self.data.shards]
+        return identity(locations) if locations else []
 
     @property
     @override
@@ -237,7 +237,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     @override
     def access(self, context: ReadContext) -> RandomAccess | None:
-        if not (self.checked and all(one.location.is_plain for one in self.data.shards)):
+        if not (self.checked and all(shard.location.is_plain for shard in self.data.shards)):
             return None
         return RandomAccess(context.failures.counter(self.name), self.opened_items)
 
@@ -289,15 +289,15 @@ def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
     """
     index = source.files.index
     numbers = set(index.facts.dropped)
-    for one in source.data.exclude:
-        shard, _, key = one.partition(".tar/")
+    for name in source.data.exclude:
+        shard, _, key = name.partition(".tar/")
         number = index.number(key) if key else None
         if number is not None and index.shards[index.shard_of(number)].name == f"{shard}.tar":
             numbers.add(number)
-    found: dict[int, set[int]] = {}
+    by_shard: dict[int, set[int]] = {}
     for number in numbers:
-        found.setdefault(index.shard_of(number), set()).add(number)
-    return {shard: frozenset(numbers) for shard, numbers in found.items()}
+        by_shard.setdefault(index.shard_of(number), set()).add(number)
+    return {shard: frozenset(numbers) for shard, numbers in by_shard.items()}
 
 
 class IndexedTarSamples(IndexedItems):
@@ -322,11 +322,11 @@ class IndexedTarSamples(IndexedItems):
         identity = identity_of(source, shard)  # when it is open: no other file can be trusted
         if placed:
             identity = identity if keep else replace(identity, trusted=False)
-            found = row_reader(sample_maker(identity, self._index.shapes), identity.path, read)
+            reader = row_reader(sample_maker(identity, self._index.shapes), identity.path, read)
         else:
-            found = self._shards.reader(shard, identity)
-        self._readers[number] = found
-        return found
+            reader = self._shards.reader(shard, identity)
+        self._readers[number] = reader
+        return reader
 
     @override
     def item(self, number: int) -> Any:

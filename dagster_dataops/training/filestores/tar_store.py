@@ -58,10 +58,10 @@ class TarStore(FileStore):
 
     def _found(self, name: str) -> IndexedFile:
         divided = split_name(name)
-        found = self.index.find(*divided) if divided is not None else None
-        if found is None:
+        file = self.index.find(*divided) if divided is not None else None
+        if file is None:
             raise self.missing(name)
-        return found
+        return file
 
     @override
     def place(self, name: str) -> FileWindow | None:

@@ -96,8 +96,8 @@ def _services_in(service: object) -> Iterator[ReadingServiceInterface]:
     if isinstance(service, ReadingServiceInterface):
         yield service
         for value in getattr(service, "__dict__", {}).values():
-            for one in value if isinstance(value, (list, tuple)) else (value,):
-                yield from _services_in(one)
+            for inner in value if isinstance(value, (list, tuple)) else (value,):
+                yield from _services_in(inner)
 
 
 def check_service(place: str, service: object) -> None:

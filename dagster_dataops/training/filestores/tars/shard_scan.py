@@ -51,14 +51,15 @@ class ScannedShard(NamedTuple):
     def rows(self) -> list[tuple[str, int, Parts]]:
         """Return key, first byte and parts of each sample."""
         return [
-            (one[KEY], one[START], parts_of(one, self.shapes[one[SHAPE]])) for one in self.samples
+            (sample[KEY], sample[START], parts_of(sample, self.shapes[sample[SHAPE]]))
+            for sample in self.samples
         ]
 
     @property
     def is_common(self) -> bool:
         """Whether all parts can be read by offset and size, and none has a reserved name."""
         reserved = any(part.startswith("__") for shape in self.shapes for part in shape)
-        return not reserved and not any(BY_TARFILE in one for one in self.samples)
+        return not reserved and not any(BY_TARFILE in sample for sample in self.samples)
 
 
 def parts_of(sample: PlacedSample, shape: Sequence[str]) -> Parts:
