@@ -121,7 +121,8 @@ def _importable(module: ModuleType) -> bool:
     names = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
     loaded = [sys.modules.get(name) for name in names]
     return all(
-        one is not None and _resolves_to_same_file(one) and not _uses_dagster(one) for one in loaded
+        module is not None and _resolves_to_same_file(module) and not _uses_dagster(module)
+        for module in loaded
     )
 
 

@@ -139,8 +139,8 @@ class DataPipeline(PositionedStream):
         """Yield one item of each stream in turn, until every stream has ended once.
 
         Args:
-            streams: The streams, one by one; or as a list, which the further arguments may follow by
-                position: ``round_robin(pipelines, stop_at_shortest, allow_repeats)``.
+            streams: The streams, one by one; or as a list, which the further arguments may follow
+                by position: ``round_robin(pipelines, stop_at_shortest, allow_repeats)``.
             pipelines: The streams as a list, in place of ``streams``.
             stop_at_shortest: Whether to stop after the round in which the first stream ends.
             allow_repeats: Whether a stream that has ended starts again while others continue.
@@ -165,8 +165,8 @@ class DataPipeline(PositionedStream):
         """Yield items of streams chosen at random by weight, until every stream has ended once.
 
         Args:
-            streams: The streams, one by one; or as a list, which the further arguments may follow by
-                position: ``sample(pipelines, weights, seed, allow_repeats)``.
+            streams: The streams, one by one; or as a list, which the further arguments may follow
+                by position: ``sample(pipelines, weights, seed, allow_repeats)``.
             pipelines: The streams as a list, in place of ``streams``.
             weights: The relative frequency of each stream; equal if ``None``.
             seed: The seed of the draws. If ``None``, it is derived from the stream's seed and
@@ -197,8 +197,8 @@ class DataPipeline(PositionedStream):
         """Yield lists with one item of each stream.
 
         Args:
-            streams: The streams, one by one; or as a list, which the further arguments may follow by
-                position: ``zip(pipelines, names, zip_to_shortest, flatten)``.
+            streams: The streams, one by one; or as a list, which the further arguments may follow
+                by position: ``zip(pipelines, names, zip_to_shortest, flatten)``.
             pipelines: The streams as a list, in place of ``streams``.
             names: Keys for the items; each row becomes a dict.
             zip_to_shortest: Whether to drop the rest of longer streams. Otherwise different

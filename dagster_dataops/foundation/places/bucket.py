@@ -73,9 +73,9 @@ class BucketFile:
     @property
     def published(self) -> "CopiedFile | None":
         """The copy of a published file in the working copy of its node; else ``None``."""
-        found = _VERSION.fullmatch(self.key)
+        match = _VERSION.fullmatch(self.key)
         folder = self.bucket.folder
-        return None if found is None else CopiedFile(self.bucket, folder / found[1] / found[2])
+        return None if match is None else CopiedFile(self.bucket, folder / match[1] / match[2])
 
     @property
     def copy(self) -> Path:
@@ -164,10 +164,10 @@ def prefix_of(
     Raises:
         ConfigurationError: The URL has the parts ``.`` or ``..``, or NUL characters.
     """
-    found = _STORE.fullmatch(str(url)) if url else None
-    if found is None:
+    match = _STORE.fullmatch(str(url)) if url else None
+    if match is None:
         return None
-    scheme, name, prefix = found[1].lower(), found[2], found[3].strip("/")
+    scheme, name, prefix = match[1].lower(), match[2], match[3].strip("/")
     if any(part in {".", ".."} for part in (name, *prefix.split("/"))):
         raise ConfigurationError(setting, str(url), "a URL without the parts . and ..")
     if "\0" in f"{name}{prefix}":

@@ -100,11 +100,11 @@ def _paths(annotation: Any, value: Any) -> "Iterator[str | os.PathLike[str]]":
     elif origin is Annotated:
         yield from _paths(members[0], value)
     elif origin in UNIONS:
-        yield from dict.fromkeys(path for one in members for path in _paths(one, value))
+        yield from dict.fromkeys(path for member in members for path in _paths(member, value))
     elif isinstance(value, Mapping) and issubclass(origin, Mapping):
-        yield from (path for one in value.values() for path in _paths(members[-1], one))
+        yield from (path for item in value.values() for path in _paths(members[-1], item))
     elif isinstance(value, (Sequence, set, frozenset)) and not isinstance(value, (str, bytes)):
-        yield from (path for one in value for path in _paths(members[0], one))
+        yield from (path for item in value for path in _paths(members[0], item))
 
 
 def _file_digest(location: Location) -> str:

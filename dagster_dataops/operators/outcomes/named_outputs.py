@@ -72,20 +72,20 @@ def routing(outputs: tuple[str, ...], *, batch: bool) -> Callable[[Any, Any], An
     """
     indices = {name: index for index, name in enumerate(outputs)}
     if not batch:
-        return lambda returned, given: disposed(returned, given, indices)
+        return lambda returned, record: disposed(returned, record, indices)
 
-    def route_all(returned: object, given: list[Record]) -> list[Any]:
-        elements = zip(checked_batch(returned, len(given)), given, strict=True)
-        return [_disposed_or_error(one, record, indices) for one, record in elements]
+    def route_all(returned: object, records: list[Record]) -> list[Any]:
+        elements = zip(checked_batch(returned, len(records)), records, strict=True)
+        return [_disposed_or_error(element, record, indices) for element, record in elements]
 
     return route_all
 
 
-def _disposed_or_error(returned: object, given: Record, indices: Mapping[str, int]) -> object:
+def _disposed_or_error(returned: object, record: Record, indices: Mapping[str, int]) -> object:
     if isinstance(returned, BaseException):
         return returned
     try:
-        return disposed(returned, given, indices)
+        return disposed(returned, record, indices)
     except ContractError as error:  # of this record alone
         return error
 
@@ -106,16 +106,16 @@ def disposed(returned: object, given: Record, indices: Mapping[str, int]) -> Dis
         return Disposed([record], sending(indices[returned.output]))
     if isinstance(returned, Drop):
         return returned
-    if isinstance(returned, list) and all(type(one) is To for one in returned):
-        records = [_record(one, given, indices) for one in returned]
-        return Disposed(records, sending(*(indices[one.output] for one in returned)))
+    if isinstance(returned, list) and all(type(sent) is To for sent in returned):
+        records = [_record(sent, given, indices) for sent in returned]
+        return Disposed(records, sending(*(indices[sent.output] for sent in returned)))
     names = list(indices)
-    found = "None" if returned is None else f"a {type(returned).__name__}"
+    problem = "None" if returned is None else f"a {type(returned).__name__}"
     if isinstance(returned, list):
-        other = next(one for one in returned if type(one) is not To)
-        found = f"a list with a {type(other).__name__}"
+        other = next(sent for sent in returned if type(sent) is not To)
+        problem = f"a list with a {type(other).__name__}"
     msg = (
-        f"returned {found}; the operator has the outputs {', '.join(names)}: return "
+        f"returned {problem}; the operator has the outputs {', '.join(names)}: return "
         f"To({names[0]!r}), To({names[0]!r}, record), a list of these, or [] to drop the record"
     )
     raise ContractError(msg)

@@ -264,9 +264,9 @@ def _pool(folder: str, workers: int, size: float, count: int, keep: bool) -> Fil
 
 
 def _close(pool: "weakref.ref[FileStoreCachePool]") -> None:
-    pool_ = pool()
-    if pool_ is not None:
-        pool_.close()
+    closable = pool()
+    if closable is not None:
+        closable.close()
 
 
 def _default_folder() -> Path:

@@ -134,7 +134,7 @@ def _trusting_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) ->
     templates = [_template(identity, shape) for shape in shapes]
     of_sources = dict(SourceInfo.of(dataset, 0, shard, []))
 
-    def made(placed: PlacedSample, number: int, data: bytes, base: int) -> dict[str, Any]:
+    def maker(placed: PlacedSample, number: int, data: bytes, base: int) -> dict[str, Any]:
         key = placed[KEY]
         copied, parts = templates[placed[SHAPE]]
         names: list[str] = []
