@@ -84,13 +84,13 @@ def unpack_position(data: bytes) -> Position | None:
 
 def intact(positions: Iterable[Position], segment: Path, quarantine: Path) -> list[Position]:
     """Return the positions whose bytes both files still contain, the furthest position first."""
-    given = sorted(positions, key=lambda one: one.size)
-    items = confirmed(segment, {Extent(one.size, one.digest) for one in given})
-    failures = confirmed(quarantine, {one.quarantined for one in given})
+    by_size = sorted(positions, key=lambda position: position.size)
+    items = confirmed(segment, {Extent(position.size, position.digest) for position in by_size})
+    failures = confirmed(quarantine, {position.quarantined for position in by_size})
     return [
-        one
-        for one in reversed(given)
-        if Extent(one.size, one.digest) in items and one.quarantined in failures
+        position
+        for position in reversed(by_size)
+        if Extent(position.size, position.digest) in items and position.quarantined in failures
     ]
 
 

@@ -90,14 +90,14 @@ def write_batches(
     table = ArrowTable(given, records.columns)
     table.infer(records)
     size = _FILES_AT_ONCE if table.has_files else BATCH_RECORDS
-    made = (table.batch(start, batch) for start, batch in batches(records, size))
-    return write(table.schema, made)
+    table_batches = (table.batch(start, batch) for start, batch in batches(records, size))
+    return write(table.schema, table_batches)
 
 
-def _counted(records: ExportRecords, made: Iterator[Any]) -> Iterator[Any]:
+def _counted(records: ExportRecords, table_batches: Iterator[Any]) -> Iterator[Any]:
     """Yield record batches, and count their records."""
     records.rows = 0
-    for batch in made:
+    for batch in table_batches:
         records.rows += batch.num_rows
         yield batch
 
@@ -197,9 +197,13 @@ class ArrowTable:
         for field in self.schema:
             values = _values(field.name, records)
             if field.name in self._json:
-                values = [None if one is None else orjson.dumps(one).decode() for one in values]
+                values = [
+                    None if value is None else orjson.dumps(value).decode() for value in values
+                ]
             if field.name in self._files:
-                values = [_contents(start + at, field.name, one) for at, one in enumerate(values)]
+                values = [
+                    _contents(start + at, field.name, value) for at, value in enumerate(values)
+                ]
             check = self._checks.get(field.name)
             try:
                 if check is not None and not all(map(check, values)):
@@ -221,13 +225,13 @@ def _contents(index: int, name: str, value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, list):
-        return [_contents(index, name, one) for one in value]
+        return [_contents(index, name, item) for item in value]
     try:
         return bytes_and_path(value, f"column {name!r}")
     except FileError as error:
-        found = f"the file {error.where} {error.found}"
+        problem = f"the file {error.where} {error.found}"
         remedy = f"{error.remedy[:1].upper()}{error.remedy[1:]}, or drop such records before."
-        raise UnfitValueError(index, name, found, remedy) from error
+        raise UnfitValueError(index, name, problem, remedy) from error
 
 
 def parsed_type(column: str, text: str) -> Any:
@@ -337,8 +341,8 @@ def _error(index: int, name: str, value: Any, there: str) -> UnfitValueError:
     if type(value) is int and value > _LARGEST_INT:
         other = "the type 'uint64' if no value is negative"
     remedy = f"Write the column as JSON texts by schema={{{name!r}: {JSON!r}}}, or give it {other}."
-    found = f"it holds {_KINDS.get(type(value), 'null')} ({shown}), and {there}"
-    return UnfitValueError(index, name, found, remedy)
+    problem = f"it holds {_KINDS.get(type(value), 'null')} ({shown}), and {there}"
+    return UnfitValueError(index, name, problem, remedy)
 
 
 def _needs_json(kind: Any, depth: int = 0) -> bool:
@@ -349,4 +353,4 @@ def _needs_json(kind: Any, depth: int = 0) -> bool:
         inner = [kind.value_type]
     else:
         return False
-    return not inner or depth == _DEEPEST or any(_needs_json(one, depth + 1) for one in inner)
+    return not inner or depth == _DEEPEST or any(_needs_json(part, depth + 1) for part in inner)
