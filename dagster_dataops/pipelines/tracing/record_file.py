@@ -89,7 +89,7 @@ class RecordFile:
         """Return the index of the record in a line, counted from 1; ``None`` if it has none."""
         for block in self._blocks():
             if line <= block.lines_before + block.lines:
-                numbers = [one.number for one in block.records()]
+                numbers = [record.number for record in block.records()]
                 return block.records_before + numbers.index(line) if line in numbers else None
         return None
 
