@@ -86,11 +86,11 @@ def _prune(options: argparse.Namespace) -> str:
     return text
 
 
-def _prune_files(given: argparse.Namespace) -> str:
+def _prune_files(arguments: argparse.Namespace) -> str:
     options = config.storage_options
-    root = root_setting("ROOT", given.root, options)
-    also = [root_setting("--also", place, options) for place in given.also]
-    _, text = prune_files(root, given.days, also, delete=given.yes)
+    root = root_setting("ROOT", arguments.root, options)
+    also = [root_setting("--also", place, options) for place in arguments.also]
+    _, text = prune_files(root, arguments.days, also, delete=arguments.yes)
     return text
 
 

@@ -95,12 +95,12 @@ def prune(
     known = _known(place, loaded_definitions(modules, files))
     if not any(folder.exists() for folder in known.partitions):
         raise ConfigurationError("ROOT", root, "the root of these definitions: no asset is there")
-    found = [UnusedFolder(path, _size(path)) for path in _unused(place, known)]
+    unused = [UnusedFolder(path, _size(path)) for path in _unused(place, known)]
     if delete:
-        for folder in found:
+        for folder in unused:
             folder.delete()
-        _remove_empty(place, known, [folder.path for folder in found])
-    return found, _text(place, found, deleted=delete)
+        _remove_empty(place, known, [folder.path for folder in unused])
+    return unused, _text(place, unused, deleted=delete)
 
 
 def _root(root: str) -> Path:
@@ -110,14 +110,14 @@ def _root(root: str) -> Path:
     return place.absolute()
 
 
-def _known(root: Path, found: Sequence[dg.Definitions]) -> _Known:
+def _known(root: Path, loaded: Sequence[dg.Definitions]) -> _Known:
     known = _Known()
-    for definitions in found:
+    for definitions in loaded:
         graph = definitions.resolve_asset_graph()
         for key in graph.get_all_asset_keys():
             known.add(root, key, _partitions_of(graph.get(key).to_asset_spec()))
     if not known.partitions:
-        raise ConfigurationError("definitions", len(found), "with assets, given by -m or -f")
+        raise ConfigurationError("definitions", len(loaded), "with assets, given by -m or -f")
     return known
 
 
@@ -137,7 +137,9 @@ def _partitions_of(spec: dg.AssetSpec) -> Collection[str]:
 
 def _is_dynamic(definition: dg.PartitionsDefinition) -> bool:
     if isinstance(definition, dg.MultiPartitionsDefinition):
-        return any(_is_dynamic(one.partitions_def) for one in definition.partitions_defs)
+        return any(
+            _is_dynamic(dimension.partitions_def) for dimension in definition.partitions_defs
+        )
     return isinstance(definition, dg.DynamicPartitionsDefinition)
 
 
@@ -149,7 +151,7 @@ def _unused(folder: Path, known: _Known) -> Iterator[Path]:
             continue
         if inner.name == PARTITIONS and folder in known.partitions:
             names = known.partitions[folder]
-            yield from (one for one in sorted(inner.iterdir()) if _is_unknown(one, names))
+            yield from (path for path in sorted(inner.iterdir()) if _is_unknown(path, names))
         elif inner in reserved:
             continue
         elif inner not in known.partitions and _is_ours(inner):
@@ -172,14 +174,14 @@ def _is_ours(folder: Path) -> bool:
     """Return whether this package wrote a result, an unfinished run or a report to a folder."""
     place = NodeFolder(folder, folder.name)
     named = (place.result, place.manifest, place.artefact, place.parts, place.errors)
-    if any(one.exists() for one in (*named, place.checkpoints)):
+    if any(path.exists() for path in (*named, place.checkpoints)):
         return True
     partitions = folder / PARTITIONS
     inner = sorted(partitions.iterdir()) if partitions.is_dir() else []
-    in_partitions = (NodeFolder(one, folder.name) for one in inner)
+    in_partitions = (NodeFolder(path, folder.name) for path in inner)
     return (folder / FILE_NAME).exists() or any(
-        one.manifest.exists() or one.result.exists() or one.checkpoints.exists()
-        for one in in_partitions
+        partition.manifest.exists() or partition.result.exists() or partition.checkpoints.exists()
+        for partition in in_partitions
     )
 
 
@@ -189,7 +191,7 @@ def _locks(folder: Path) -> list[Path]:
 
 def _size(folder: Path) -> int:
     """Return the space that the files of a folder take on the disk, in bytes."""
-    files = (one.lstat() for one in folder.rglob("*") if not one.is_dir() or one.is_symlink())
+    files = (path.lstat() for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
     return sum(status.st_blocks * 512 for status in files)
 
 
@@ -204,9 +206,9 @@ def _remove_empty(root: Path, known: _Known, deleted: Sequence[Path]) -> None:
                 parent.rmdir()
 
 
-def _text(root: Path, found: Sequence[UnusedFolder], *, deleted: bool) -> str:
-    lines = [f"{one.size_bytes:>16,}  {one.path.relative_to(root)}" for one in found]
-    total = f"{sum(one.size_bytes for one in found):,} bytes"
-    said = f"{counted(len(found), 'folders')} of no asset or partition below {root}, {total}"
+def _text(root: Path, folders: Sequence[UnusedFolder], *, deleted: bool) -> str:
+    lines = [f"{folder.size_bytes:>16,}  {folder.path.relative_to(root)}" for folder in folders]
+    total = f"{sum(folder.size_bytes for folder in folders):,} bytes"
+    said = f"{counted(len(folders), 'folders')} of no asset or partition below {root}, {total}"
     end = "deleted" if deleted else "nothing is deleted without --yes"
-    return "\n".join([*lines, f"{said}: {end}" if found else said])
+    return "\n".join([*lines, f"{said}: {end}" if folders else said])

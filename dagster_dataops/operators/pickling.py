@@ -87,8 +87,8 @@ class _PickledOperator:
 
 def _importable_target(target: Any) -> Any:
     """Return the `RegisteredFunction` that replaces ``target`` in its module; else ``target``."""
-    found = named_as(target)
-    return found if getattr(found, "function", None) is target else target
+    attribute = named_as(target)
+    return attribute if getattr(attribute, "function", None) is target else target
 
 
 def _rebuild(cls: type[Operator] | None, invocation: Invocation, state: dict[str, Any]) -> Operator:

@@ -131,10 +131,10 @@ class Pipeline:
         for node in inner.nodes.values():
             self._check_name(names[node.name])
         for node in inner.nodes.values():
-            taken = tuple(_renamed(wanted, names) for wanted in node.inputs)
+            renamed_inputs = tuple(_renamed(wanted, names) for wanted in node.inputs)
             renamed = {old: ArtefactReference(new) for old, new in names.items()}
             self._nodes[names[node.name]] = OperatorNode(
-                names[node.name], with_artefacts(node.operator, renamed), taken
+                names[node.name], with_artefacts(node.operator, renamed), renamed_inputs
             )
         self._nested[name] = names[inner.last.name]
         return self._reference(self._nested[name])

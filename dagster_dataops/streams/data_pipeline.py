@@ -228,8 +228,8 @@ class DataPipeline(PositionedStream):
         return DataPipelineBuilder(ZipStage(stages, keys, shortest, merges))
 
 
-def _weights(given: SequenceOf[float] | None, count: int) -> tuple[float, ...]:
-    weights = [1.0] * count if given is None else list(given)
+def _weights(numbers: SequenceOf[float] | None, count: int) -> tuple[float, ...]:
+    weights = [1.0] * count if numbers is None else list(numbers)
     if len(weights) != count:
         reason = f"got {counted(count, 'streams')} and {counted(len(weights), 'weights')}"
         raise StreamDefinitionError("sample", reason)

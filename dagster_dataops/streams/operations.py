@@ -336,8 +336,8 @@ class Operations:
             {'seqs': [1, 2, 3], 'seq_lens': [3]}
         """
         if windows or callable(max_seq_len):
-            given = {"size": num_elements, "select": max_seq_len, "pack": pad_value, **windows}
-            return self._packed_windows(given)
+            arguments = {"size": num_elements, "select": max_seq_len, "pack": pad_value, **windows}
+            return self._packed_windows(arguments)
         check_count("pack", "num_elements", num_elements, 2 if truncate else 1)
         check_count("pack", "max_seq_len", max_seq_len, 1)
         options = pad_value, truncate, drop_remainder, pinned_memory

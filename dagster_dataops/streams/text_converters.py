@@ -54,16 +54,16 @@ class StrSplitter:
         self.indices = tuple(sorted(set(listed)))
         self._check(listed)
 
-    def _check(self, given: list[int]) -> None:
-        if len(given) != len(self.indices):
-            raise StreamDefinitionError("StrSplitter", f"indices has a number twice: {given}")
-        if not self.names or not given or self.exclude:
+    def _check(self, numbers: list[int]) -> None:
+        if len(numbers) != len(self.indices):
+            raise StreamDefinitionError("StrSplitter", f"indices has a number twice: {numbers}")
+        if not self.names or not numbers or self.exclude:
             return
-        if len(given) != len(self.names):
-            names, indices = counted(len(self.names), "names"), counted(len(given), "indices")
+        if len(numbers) != len(self.names):
+            names, indices = counted(len(self.names), "names"), counted(len(numbers), "indices")
             raise StreamDefinitionError("StrSplitter", f"got {names} and {indices}")
-        if tuple(given) != self.indices:
-            reason = f"indices are {given}; with names they must ascend, as the fields do"
+        if tuple(numbers) != self.indices:
+            reason = f"indices are {numbers}; with names they must ascend, as the fields do"
             raise StreamDefinitionError("StrSplitter", reason)
 
     def __call__(self, text: str) -> Any:

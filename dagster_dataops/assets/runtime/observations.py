@@ -87,10 +87,10 @@ def observations_of(context: StepContext, root: Root, folder: NodeFolder) -> Obs
         root: The folder of all results.
         folder: The folder of the operator; that of an op belongs to no asset.
     """
-    found = assets_in(context, root, folder)
-    if not found or not isinstance(context, dg.AssetExecutionContext):
+    assets = assets_in(context, root, folder)
+    if not assets or not isinstance(context, dg.AssetExecutionContext):
         return None
-    return Observations(context, *found[0])
+    return Observations(context, *assets[0])
 
 
 def observe_waiting(

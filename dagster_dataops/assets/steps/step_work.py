@@ -113,7 +113,7 @@ class StepWork:
             return self._result(key, str(context.partition_key))
         if context.has_partition_key_range:
             return ResultsByPartition(
-                {one: self._result(key, one) for one in context.partition_keys}
+                {part: self._result(key, part) for part in context.partition_keys}
             )
         return self._result(key, None)
 

@@ -88,14 +88,14 @@ class NodeFolder:
         """
         root = path if isinstance(path, Root) else folder_at(path)
         refresh_below(root)
-        given = root.path
-        results = [given] if given.name.endswith(RESULT) else sorted(given.glob(f"*{RESULT}"))
+        place = root.path
+        results = [place] if place.name.endswith(RESULT) else sorted(place.glob(f"*{RESULT}"))
         if not results:
             reason = (
                 f"no *{RESULT} is there; for a partitioned node, give a partition's folder, for a "
                 "node with several results the folder of one of them"
             )
-            raise ResultMissingError(str(given), reason)
+            raise ResultMissingError(str(place), reason)
         folder = Root(results[0].parent, root.bucket)
         return cls.of(folder, results[0].name.removesuffix(RESULT))
 
@@ -511,11 +511,11 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     if manifest is None:
         return None
     places = [(name, output_place(folder, place)) for name, place in folder.outputs.items()]
-    found = [
+    outputs = [
         (name, {"folder": facts["folder"], "name": facts["name"]})
         for name, facts in manifest.outputs.items()
     ]
-    if found != places:
+    if outputs != places:
         return None
     parts = manifest.parts(folder).values()
     return manifest if all(_is_intact(place, part) for place, part in parts) else None

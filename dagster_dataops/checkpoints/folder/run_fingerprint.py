@@ -179,8 +179,8 @@ def unknown_constants(invocation: Invocation) -> str:
     if not unknown:
         return ""
     return (
-        f"the constant {' and '.join(unknown)} cannot be compared; construct it in open() or when it "
-        "is first used, or annotate it as Annotated[Any, Operational] if no result depends on it"
+        f"the constant {' and '.join(unknown)} cannot be compared; construct it in open() or when "
+        "it is first used, or annotate it as Annotated[Any, Operational] if no result depends on it"
     )
 
 

@@ -80,18 +80,18 @@ def read_frames(data: bytes) -> Iterator[JournalFrame]:
     before: JournalFrame | None = None
     about: list[JournalFrame] = []
     reached = 0
-    for start, end, found in _whole_frames(data):
+    for start, end, content in _whole_frames(data):
         if start != reached:
             about = []
         reached = end
-        if found.kind in ABOUT_SPANS:
-            about.append(found)
-        elif found.kind != FrameKind.COPY:
-            before = found
-            yield from (*about, found)
+        if content.kind in ABOUT_SPANS:
+            about.append(content)
+        elif content.kind != FrameKind.COPY:
+            before = content
+            yield from (*about, content)
             about = []
-        elif found.payload:
-            copied = JournalFrame(found.payload[0], found.payload[1:])
+        elif content.payload:
+            copied = JournalFrame(content.payload[0], content.payload[1:])
             if copied != before:
                 yield copied
             before = None

@@ -99,19 +99,19 @@ def confirmed(path: Path, extents: Iterable[Extent]) -> set[Extent]:
 
     The file is read once, up to the end of the longest extent.
     """
-    found: set[Extent] = set()
+    intact_extents: set[Extent] = set()
     digest, at = xxhash.xxh3_128(), 0
     with storage(path, "read back"), _opened(path) as file:
         for extent in sorted(extents):
             while at < extent.size:
                 block = file.read(min(COPY_BYTES, extent.size - at))
                 if not block:
-                    return found
+                    return intact_extents
                 digest.update(block)
                 at += len(block)
             if digest.digest() == extent.digest:
-                found.add(extent)
-    return found
+                intact_extents.add(extent)
+    return intact_extents
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -136,8 +136,8 @@ def _published(
 
 def _of_format(what: str, written_format: str) -> str:
     return (
-        f"{what} has format {written_format}; this version reads {FORMAT}. Retry with the version that "
-        "published it, or run all records again"
+        f"{what} has format {written_format}; this version reads {FORMAT}. Retry with the version "
+        "that published it, or run all records again"
     )
 
 

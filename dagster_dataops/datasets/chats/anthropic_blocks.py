@@ -213,11 +213,11 @@ def tools_of(tools: object, losses: Losses) -> list[Tool]:
     Raises:
         UnfitRecordError: They are malformed, or run on the server.
     """
-    made: list[Tool] = []
+    written: list[Tool] = []
     for number, tool in enumerate(list_of_dicts(TOOLS, tools)):
         place = f"{TOOLS}[{number}]"
         if FUNCTION in tool:
-            made.append(tool)
+            written.append(tool)
         elif tool.get("type") not in (None, "custom"):
             losses.lose(place, "server_tool")
         else:
@@ -225,5 +225,5 @@ def tools_of(tools: object, losses: Losses) -> list[Tool]:
             function = {"name": text_entry(tool, "name", place)}
             function |= {key: tool[key] for key in ("description", "strict") if key in tool}
             schema = dict_entry(tool, "input_schema", place)
-            made.append({"type": FUNCTION, FUNCTION: {**function, "parameters": schema}})
-    return made
+            written.append({"type": FUNCTION, FUNCTION: {**function, "parameters": schema}})
+    return written

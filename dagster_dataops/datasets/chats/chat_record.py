@@ -141,16 +141,16 @@ def chat_messages(
     listed = list_of_dicts(place, messages)
     if not listed:
         raise UnfitRecordError(f"{place} has no turns")
-    made = [_message(entry, f"{place}[{number}]", rules) for number, entry in enumerate(listed)]
-    if rules.order == "turns" and (fault := order_fault(made)):
+    chat = [_message(entry, f"{place}[{number}]", rules) for number, entry in enumerate(listed)]
+    if rules.order == "turns" and (fault := order_fault(chat)):
         raise UnfitRecordError(f"{place}{fault}")
     link_answers(
-        made,
+        chat,
         place,
         makes_ids=rules.arguments != "keep",
         keeps_unanswered=rules.unanswered == "keep",
     )
-    return made
+    return chat
 
 
 def order_fault(messages: Sequence[Mapping[str, Any]]) -> str | None:

@@ -64,9 +64,9 @@ def dict_entry(turn: dict[str, Any], key: str, place: str) -> dict[str, Any]:
 def _entry(turn: dict[str, Any], key: str, place: str, kind: type[_T]) -> _T:
     value = turn.get(key)
     if not isinstance(value, kind):
-        found = kind_of(value) if key in turn else "nothing"
+        value_kind = kind_of(value) if key in turn else "nothing"
         path = f"{place}.{key}" if place else key  # "" is the record
-        raise UnfitRecordError(f"{path} holds {found}; it must be {_KINDS[kind.__name__]}")
+        raise UnfitRecordError(f"{path} holds {value_kind}; it must be {_KINDS[kind.__name__]}")
     return value
 
 

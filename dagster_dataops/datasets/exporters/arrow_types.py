@@ -68,26 +68,26 @@ def batches(
 
 
 def write_batches(
-    records: ExportRecords, given: Mapping[str, str], write: Callable[[Any, Iterator[Any]], T]
+    records: ExportRecords, declared: Mapping[str, str], write: Callable[[Any, Iterator[Any]], T]
 ) -> T:
     """Call ``write`` with the schema and the record batches of records; return its value.
 
     Args:
         records: The records.
-        given: As for `ArrowTable`.
+        declared: As for `ArrowTable`.
         write: Writes a file. It is called a second time, to begin anew, if a guess of the schema
             was wrong.
 
     Raises:
         UnfitValueError: A value fits no type of its column.
     """
-    table = ArrowTable(given, records.columns)
+    table = ArrowTable(declared, records.columns)
     with suppress(GuessError, UnfitValueError):
         table.infer(records.sample(BATCH_RECORDS))
         if table.reads_exactly and local_path(records.location):
             quick = quick_batches(records.path, table.schema, BATCH_RECORDS)
             return write(table.schema, _counted(records, quick))
-    table = ArrowTable(given, records.columns)
+    table = ArrowTable(declared, records.columns)
     table.infer(records)
     size = _FILES_AT_ONCE if table.has_files else BATCH_RECORDS
     table_batches = (table.batch(start, batch) for start, batch in batches(records, size))

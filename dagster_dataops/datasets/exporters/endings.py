@@ -63,17 +63,17 @@ def _added_exporter(entry: "EntryPoint") -> "Exporter":
     from dagster_dataops.foundation.entry_points import load, unfit
 
     make = load(entry)
-    made = make() if callable(make) else make
-    has_all = isinstance(getattr(made, "format", None), str) and callable(
-        getattr(made, "write", None)
+    added_exporter = make() if callable(make) else make
+    has_all = isinstance(getattr(added_exporter, "format", None), str) and callable(
+        getattr(added_exporter, "write", None)
     )
-    if not has_all or getattr(made, "place", "") != "file":
+    if not has_all or getattr(added_exporter, "place", "") != "file":
         wanted = (
             "a class or function without arguments that gives an exporter: with format, a text, "
             "place = 'file', and write(records, place)"
         )
         raise unfit(entry, make, wanted)
-    exporter: Exporter = made
+    exporter: Exporter = added_exporter
     return exporter
 
 

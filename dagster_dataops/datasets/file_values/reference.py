@@ -263,8 +263,8 @@ def identified(file: str, *, digest: bool, options: Mapping[str, Any]) -> FileRe
     Raises:
         FileError: There is no such file, or it cannot be read.
     """
-    with opened(file, options) as found:
-        return FileReference(file).as_opened(found, digest=digest)
+    with opened(file, options) as opened_file:
+        return FileReference(file).as_opened(opened_file, digest=digest)
 
 
 def _digested(file: OpenedFile, copy: BinaryIO | None) -> tuple[int, str]:

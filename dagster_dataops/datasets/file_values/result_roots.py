@@ -72,10 +72,10 @@ def keeper_in_run(facts: Sequence[Any]) -> FileKeeper | None:
     Args:
         facts: From `facts_of_keeper`. There is no keeper without any.
     """
-    found = [_root_of(*fact) for fact in facts]
-    for root in reversed(found):
+    roots_of_run = [_root_of(*fact) for fact in facts]
+    for root in reversed(roots_of_run):
         use_root(root)
-    return FileKeeper(found[0]) if found else None
+    return FileKeeper(roots_of_run[0]) if roots_of_run else None
 
 
 def _facts_of(root: Root) -> tuple[Any, ...]:

@@ -68,8 +68,8 @@ def _text(root: Root, unnamed: list[StoredFile], days: float, *, deleted: bool) 
     lines = [f"{file.size_bytes:>16,}  {file.name}" for file in unnamed]
     total = f"{sum(file.size_bytes for file in unnamed):,} bytes"
     said = (
-        f"{counted(len(unnamed), 'files')} older than {days:g} days that nothing below {root} names, "
-        f"{total}"
+        f"{counted(len(unnamed), 'files')} older than {days:g} days that nothing below {root} "
+        f"names, {total}"
     )
     end = "deleted" if deleted else "nothing is deleted without --yes"
     return "\n".join([*lines, f"{said}: {end}" if unnamed else said])

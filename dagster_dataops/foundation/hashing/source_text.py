@@ -158,7 +158,7 @@ def _matches_file(code: types.CodeType, lines: list[str]) -> bool:
 def instructions(code: types.CodeType) -> str:
     """Return a digest of byte code with its constants and the parameters that count."""
     parts = [(nested, _parameters(nested)) for nested in codes_in(code)]
-    found = [
+    codes = [
         [
             nested.co_code,
             _without_code(nested.co_consts),
@@ -167,7 +167,7 @@ def instructions(code: types.CodeType) -> str:
         ]
         for nested, more in parts
     ]
-    return digest(found) + (RULES if any(more for _, more in parts) else "")
+    return digest(codes) + (RULES if any(more for _, more in parts) else "")
 
 
 def _parameters(code: types.CodeType) -> list[Any]:

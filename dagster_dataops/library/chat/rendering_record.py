@@ -97,8 +97,8 @@ class ChatRenderer:
         if now is not None:
             self._names["strftime_now"] = _time_of(now)
         self._templates = _chosen(self.texts, template_name, strict=strict)
-        for one in self._templates.values():
-            if now is None and one.calls("strftime_now"):
+        for chat_template in self._templates.values():
+            if now is None and chat_template.calls("strftime_now"):
                 msg = "the template calls strftime_now: give now='2026-01-02T03:04:05', or another "
                 raise DefinitionError(f"{msg}time, so that each run writes the same text, or 'run'")
         self.arguments = {

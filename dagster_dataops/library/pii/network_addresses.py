@@ -97,10 +97,10 @@ def _domain_end(text: str, place: int) -> int:
     """Return the end of the domain that begins at a position, or -1."""
     if literal := _LITERAL.match(text, place):
         return literal.end() if _address(literal[1]) is not None else -1
-    found = _DOMAIN.match(text, place)
-    if found is None:
+    match = _DOMAIN.match(text, place)
+    if match is None:
         return -1
-    end = found.end()
+    end = match.end()
     if text[end - 1] == "E" and _POD.match(text, end):
         end -= 1
     last = re.split("[.\u3002\uff0e]", text[place:end])[-1]

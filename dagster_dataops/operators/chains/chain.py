@@ -216,7 +216,7 @@ def chain_of(name: str, parts: Sequence[Part], settings: ExecutionSettings) -> C
     """
     specs = [part.operator.__dataops__.spec for part in parts]
     # Each chain has a class of its own, because facts about an operator are cached by its class.
-    made: Chain = object.__new__(cast("type[Chain]", OperatorMeta("Chain", (Chain,), {})))
+    chain: Chain = object.__new__(cast("type[Chain]", OperatorMeta("Chain", (Chain,), {})))
     options = ChainOptions({part.name: part.operator.__dataops__.options for part in parts})
     spec = ChainSpec(
         group="",
@@ -236,8 +236,8 @@ def chain_of(name: str, parts: Sequence[Part], settings: ExecutionSettings) -> C
         parts=tuple(parts),
     )
     check_settings(spec, settings)
-    made.__dataops__ = ChainInvocation(spec=spec, options=options, settings=settings)
-    return made
+    chain.__dataops__ = ChainInvocation(spec=spec, options=options, settings=settings)
+    return chain
 
 
 def _option_of(part: Part) -> OptionSpec:
@@ -301,13 +301,13 @@ _WHOLE: Final = "make it a node of its own, between two chains"
 
 
 def merged_settings(
-    chain: str, own: ExecutionSettings, parts: Sequence[tuple[str, ExecutionSettings]]
+    chain: str, options: ExecutionSettings, parts: Sequence[tuple[str, ExecutionSettings]]
 ) -> ExecutionSettings:
     """Return the settings of a chain: its own, and those on which its parts agree.
 
     Args:
         chain: Name of the chain, for errors.
-        own: Settings given to the chain.
+        options: Settings given to the chain.
         parts: Name and settings of every part.
 
     Raises:
@@ -317,7 +317,7 @@ def merged_settings(
     for part, settings in parts:
         for name, value in settings.given().items():
             wanted.setdefault(name, []).append((part, value))
-    given = own.given()
+    given = options.given()
     agreed = {
         name: _agreed(chain, name, values) for name, values in wanted.items() if name not in given
     }
@@ -350,23 +350,25 @@ def _agreed(chain: str, setting: str, wanted: Sequence[tuple[str, Any]]) -> Any:
 def _declared(parts: Sequence[Part]) -> ColumnDeclarations:
     """Return the columns that a chain reads and writes, as far as its parts declare them."""
     reads: dict[str, Any] = {}
-    made: dict[str, Any] = {}
+    known_columns: dict[str, Any] = {}
     complete, known = False, True
     for part in parts:
         read, writes, columns = (_types(part, kind) for kind in ("reads", "writes", "columns"))
         if known and not complete:
-            needed = {name for name, column in columns_needed(read or {}) if column not in made}
+            needed = {
+                name for name, column in columns_needed(read or {}) if column not in known_columns
+            }
             reads |= {name: kind for name, kind in (read or {}).items() if name in needed}
         if columns is not None:
-            made, complete, known = columns, True, True
+            known_columns, complete, known = columns, True, True
         elif writes is not None:
-            made = {**made, **writes}
+            known_columns = {**known_columns, **writes}
         else:
-            made, complete, known = {}, False, False
+            known_columns, complete, known = {}, False, False
     return ColumnDeclarations(
         reads=reads or None,
-        writes=made if known and not complete else None,
-        columns=made if complete else None,
+        writes=known_columns if known and not complete else None,
+        columns=known_columns if complete else None,
     )
 
 

@@ -265,7 +265,7 @@ class _Parts:
         """Write into an exception that a part failed on the usual record."""
         Passage(self.names, part).blame(error)
 
-    def pass_on(self, part: int, returned: object, given: Record) -> Record | Disposed:
+    def pass_on(self, part: int, returned: object, before: Record) -> Record | Disposed:
         """Take the records that a part returned for one record through the parts after it."""
         reason = returned.reason if type(returned) is Drop else None
         known = self._dropped.get((part, reason)) if type(reason) is str else None
@@ -273,7 +273,7 @@ class _Parts:
             return known
         passage = Passage(self.names, part, self._keeper)
         try:
-            passage.take(returned, given)
+            passage.take(returned, before)
             for after in range(part + 1, len(self.names)):
                 if not passage.records:
                     break
@@ -296,15 +296,15 @@ class _Parts:
             for part, forward in enumerate(self.forwards):
                 if not passage.records:
                     break
-                for one in passage.enter(part):
+                for entered in passage.enter(part):
                     start = perf_counter()
                     try:
-                        returned = forward(one)
+                        returned = forward(entered)
                     finally:
                         seconds = perf_counter() - start
                         spent += seconds
                     self._times.add(part, seconds * self.weight)
-                    passage.take(returned, one)
+                    passage.take(returned, entered)
         except BaseException as error:
             passage.blame(error)
             raise
@@ -347,13 +347,13 @@ def async_chain_function(
             for part, call in enumerate(calls):
                 if not passage.records:
                     break
-                for one in passage.enter(part):
+                for entered in passage.enter(part):
                     start = perf_counter()
-                    returned = call.forward(one)
+                    returned = call.forward(entered)
                     if call.asynchronous:
                         returned = await returned
                     times.add(part, perf_counter() - start)
-                    passage.take(returned, one)
+                    passage.take(returned, entered)
         except BaseException as error:
             mark = passage.blame(error)
             if failed is not None:

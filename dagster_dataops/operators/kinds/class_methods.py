@@ -64,8 +64,8 @@ def _inputs_before_path(
         wanted += f", or several inputs before the {last}"
         fits = len(names) > 1 and names[-1] == last and all(map(_is_plain, parameters))
     if not fits:
-        found = ", ".join(map(str, parameters))
-        reason = f"{wanted}; it takes (self, {found}); options belong to __init__"
+        shown = ", ".join(map(str, parameters))
+        reason = f"{wanted}; it takes (self, {shown}); options belong to __init__"
         raise OperatorDefinitionError(name, reason)
     return len(names) - 1
 

@@ -32,9 +32,9 @@ class NodeReference(str):
 
     def __new__(cls, name: str, outputs: tuple[str, ...] = ()) -> Self:
         """Return the name; `str` takes no second argument."""
-        made = super().__new__(cls, name)
-        made.outputs = outputs
-        return made
+        reference = super().__new__(cls, name)
+        reference.outputs = outputs
+        return reference
 
     def __getattr__(self, output: str) -> "NodeReference":
         if output.startswith("_") or output not in self.outputs:

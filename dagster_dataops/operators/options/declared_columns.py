@@ -72,12 +72,12 @@ def column_types(
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         reason = f"{kind} is {columns!r}; use {{'column': type}}, or a list of names"
         raise OperatorDefinitionError(operator, reason)
-    found = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, Any)
-    for name, kind_of in found.items():
+    by_name = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, Any)
+    for name, kind_of in by_name.items():
         if not isinstance(name, str) or not _is_type(kind_of):
             reason = f"{kind} declares {name!r} as {kind_of!r}; use a name and a type"
             raise OperatorDefinitionError(operator, f"{reason}, such as float or list[str]")
-    return found
+    return by_name
 
 
 def _is_type(annotation: Any) -> bool:

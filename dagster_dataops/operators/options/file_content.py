@@ -70,14 +70,14 @@ def contents_of(options: Iterable[OptionSpec], values: Mapping[str, Any]) -> dic
         options: The options that are marked.
         values: The values of all options, by name.
     """
-    found = {}
+    by_option = {}
     for option in options:
         paths = [] if option.name not in values else _paths(option.annotation, values[option.name])
         digests = [content_of(path) for path in paths if not is_version(path)]
         if any(digests):
             joined = xxhash.xxh3_128_hexdigest("\n".join(digests).encode())
-            found[option.name] = digests[0] if len(digests) == 1 else f"xxh3:{joined}"
-    return found
+            by_option[option.name] = digests[0] if len(digests) == 1 else f"xxh3:{joined}"
+    return by_option
 
 
 def is_marked(annotation: Any) -> bool:

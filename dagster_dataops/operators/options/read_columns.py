@@ -43,9 +43,9 @@ class ReadName(str):
         optional: bool = False,
     ) -> Self:
         """Make the name."""
-        made = super().__new__(cls, name)
-        made.plain, made.input, made.optional = plain, input, optional
-        return made
+        read_name = super().__new__(cls, name)
+        read_name.plain, read_name.input, read_name.optional = plain, input, optional
+        return read_name
 
 
 class ReadKey:

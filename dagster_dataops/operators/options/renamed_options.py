@@ -78,7 +78,7 @@ def present_names(options: Iterable[OptionSpec]) -> dict[str, str]:
 def by_present_names(
     operator: str,
     options: Iterable[OptionSpec],
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     *,
     shipped: bool,
     place: Callable[[str], str] = lambda _: "",
@@ -88,7 +88,7 @@ def by_present_names(
     Args:
         operator: The operator's name, for errors and warnings.
         options: Its options.
-        given: The given options, by name.
+        arguments: The given options, by name.
         shipped: Whether it is of this package, so that the warning names a release.
         place: Returns where an option was given, outside of Python.
 
@@ -96,16 +96,16 @@ def by_present_names(
         OperatorOptionError: Two names of one option were given.
     """
     present = present_names(options)
-    if present.keys().isdisjoint(given):
-        return dict(given)
+    if present.keys().isdisjoint(arguments):
+        return dict(arguments)
     renamed: dict[str, Any] = {}
     names: dict[str, str] = {}
-    for name, value in given.items():
+    for name, value in arguments.items():
         new = present.get(name, name)
         if new in names:
             raise given_twice(operator, *sorted((name, names[new]), key=present.__contains__))
         names[new], renamed[new] = name, value
-    for old in present.keys() & given.keys():
+    for old in present.keys() & arguments.keys():
         warn_of_former(operator, old, present[old], shipped=shipped, place=place(old))
     return renamed
 

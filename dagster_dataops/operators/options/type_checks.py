@@ -18,21 +18,23 @@ from dagster_dataops.operators.options.signature import OptionSpec
 _CHOICE: Final = re.compile(r"Literal\[(.*?)\]")
 
 
-def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[str, Any]) -> None:
+def check_types(
+    operator: str, options: tuple[OptionSpec, ...], arguments: Mapping[str, Any]
+) -> None:
     """Raise an error for options that do not match their annotations, or are outside their range.
 
     Args:
         operator: The operator's name, for errors.
         options: The options of the signature.
-        given: The given options. Defaults, and options that name a node, are not checked.
+        arguments: The given options. Defaults, and options that name a node, are not checked.
 
     Raises:
         OperatorOptionError: An option has another type, or is outside its range.
     """
     for option in options:
-        if option.name not in given or any(referenced(given[option.name])):
+        if option.name not in arguments or any(referenced(arguments[option.name])):
             continue
-        value = given[option.name]
+        value = arguments[option.name]
         if not matches_type(value, option.annotation):
             problem = f"{type(value).__name__}: {value!r}"[:100]
             reason = f"must be {_expected(option.annotation)}; got {problem}"

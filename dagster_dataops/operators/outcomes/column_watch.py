@@ -191,8 +191,8 @@ class _Finds:
         Raises:
             StopRun: Many records lacked one, and none had it.
         """
-        found = self._open.difference(lacked)
-        for name in found:
+        seen = self._open.difference(lacked)
+        for name in seen:
             self._count(self._name(name))
             self._patience.find(self._name(name))
         if lacked and self._patience.tells(self._part):
@@ -201,7 +201,7 @@ class _Finds:
         if self._waits:
             for name in lacked:
                 self._patience.lack(self._name(name), self._part, name)
-        self._open -= found
+        self._open -= seen
         return not self._open
 
     def _name(self, key: str) -> str:

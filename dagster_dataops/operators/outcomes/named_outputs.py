@@ -90,24 +90,24 @@ def _disposed_or_error(returned: object, record: Record, indices: Mapping[str, i
         return error
 
 
-def disposed(returned: object, given: Record, indices: Mapping[str, int]) -> Disposed | Drop:
+def disposed(returned: object, source: Record, indices: Mapping[str, int]) -> Disposed | Drop:
     """Return the records that a returned value sends, with the disposition of the given record.
 
     Args:
         returned: One `To`, or a list of them; the empty list or a `Drop` drops the record.
-        given: The record that was passed to ``forward``.
+        source: The record that was passed to ``forward``.
         indices: The index of each output.
 
     Raises:
         ContractError: ``returned`` is none of these, or names an unknown output.
     """
     if type(returned) is To:
-        record = _record(returned, given, indices)
+        record = _record(returned, source, indices)
         return Disposed([record], sending(indices[returned.output]))
     if isinstance(returned, Drop):
         return returned
     if isinstance(returned, list) and all(type(sent) is To for sent in returned):
-        records = [_record(sent, given, indices) for sent in returned]
+        records = [_record(sent, source, indices) for sent in returned]
         return Disposed(records, sending(*(indices[sent.output] for sent in returned)))
     names = list(indices)
     problem = "None" if returned is None else f"a {type(returned).__name__}"
@@ -121,13 +121,13 @@ def disposed(returned: object, given: Record, indices: Mapping[str, int]) -> Dis
     raise ContractError(msg)
 
 
-def _record(sent: To, given: Record, indices: Mapping[str, int]) -> Record:
+def _record(sent: To, source: Record, indices: Mapping[str, int]) -> Record:
     if sent.output not in indices:
         near = nearest(str(sent.output), indices)
         hint = f"; did you mean {near!r}?" if near else ""
         msg = f"sent a record to {sent.output!r}; its outputs are {', '.join(indices)}{hint}"
         raise ContractError(msg)
-    record: object = given if sent.record is None else sent.record
+    record: object = source if sent.record is None else sent.record
     if not isinstance(record, dict):
         kind = type(record).__name__
         msg = f"sent a {kind} to {sent.output!r}; send a dict"

@@ -95,8 +95,12 @@ def _must_hide(name: str, value: Any) -> bool:
 
 def _redacted_inside(value: Any, depth: int) -> Any:
     if isinstance(value, Mapping):
-        made = {key: redacted(_key(key), item, depth) for key, item in value.items()}
-        return value if all(made[key] is value[key] for key in made) else made
+        redacted_items = {key: redacted(_key(key), item, depth) for key, item in value.items()}
+        return (
+            value
+            if all(redacted_items[key] is value[key] for key in redacted_items)
+            else redacted_items
+        )
     if isinstance(value, (list, tuple)):
         return _redacted_items(value, depth)
     if isinstance(value, AbstractSet):
@@ -109,8 +113,8 @@ def _redacted_inside(value: Any, depth: int) -> Any:
 
 def _redacted_items(value: Any, depth: int) -> Any:
     if isinstance(value, list) and _are_pairs(value):
-        made = [list(_redacted_items(tuple(pair), depth)) for pair in value]
-        return value if made == value else made
+        redacted_pairs = [list(_redacted_items(tuple(pair), depth)) for pair in value]
+        return value if redacted_pairs == value else redacted_pairs
     items = [redacted(name, item, depth) for name, item in _named_items(value)]
     same = all(item is other for item, other in zip(items, value, strict=True))
     if same:

@@ -56,8 +56,8 @@ def check_columns(
         inputs = [results[name] for name in node.inputs]
         spec = node.operator.__dataops__.spec
         if spec.inputs == 1:  # declarations do not say which of several inputs they apply to
-            for where, found in zip(node.inputs, inputs, strict=True):
-                _check_reads(pipeline, node, where, found)
+            for where, known in zip(node.inputs, inputs, strict=True):
+                _check_reads(pipeline, node, where, known)
         columns = _columns_after(node, inputs)
         results |= dict.fromkeys(node.results, columns)
     return results

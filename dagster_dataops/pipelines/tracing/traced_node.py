@@ -134,12 +134,12 @@ def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, Found
     wanted: dict[Location, set[int]] = {}
     for ref in refs:
         wanted.setdefault(ref.path, set()).add(ref.record)
-    found: dict[Ref, FoundLine] = {}
+    by_ref: dict[Ref, FoundLine] = {}
     for path, indices in wanted.items():
         if exists(path):
             lines = records_in(path).find(indices, longest)
-            found |= {Ref(path, index): line for index, line in lines.items()}
-    return found
+            by_ref |= {Ref(path, index): line for index, line in lines.items()}
+    return by_ref
 
 
 def _at_hand(location: Location, node: NodeFolder) -> Location:

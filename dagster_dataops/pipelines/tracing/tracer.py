@@ -89,8 +89,8 @@ def _results_in(folder: str | os.PathLike[str]) -> tuple[list[Path], StoreBucket
     Links to the folder are followed, since named outputs know their node by a relative path.
     """
     check_local("folder", folder)
-    given = Path(folder).expanduser().absolute()
-    place = given.parent.resolve() / given.name if given.is_file() else given.resolve()
+    absolute = Path(folder).expanduser().absolute()
+    place = absolute.parent.resolve() / absolute.name if absolute.is_file() else absolute.resolve()
     root = folder_at(place)
     try:
         return [NodeFolder.at(root).result], root.bucket
@@ -376,8 +376,8 @@ class _Forward:
                 walk.ends.append((node, ref, reason))
                 return
             walk.entries.append((node, entry))
-            for result, _ in entry.made:
-                refs.setdefault(result.path, {})[result] = None
+            for output_ref, _ in entry.made:
+                refs.setdefault(output_ref.path, {})[output_ref] = None
 
     def _source(self, wanted: str | os.PathLike[str] | None) -> Location:
         """Return the source to trace from.

@@ -121,14 +121,14 @@ class RecordColumns:
 
     def _values(self, rows: Any, column: _Column) -> list[Any]:
         (stored, convert), field = column.conversion, column.field
-        found = rows.column(field.name)
+        stored_column = rows.column(field.name)
         try:
             if stored != field.type:
-                found = found.cast(stored)
-            values: list[Any] = found.to_pylist()
+                stored_column = stored_column.cast(stored)
+            values: list[Any] = stored_column.to_pylist()
             if convert is not None:
                 values = list(map(nullable(convert), values))
-            if column.may_hold_floats and not is_finite(found):
+            if column.may_hold_floats and not is_finite(stored_column):
                 values = [finite(value, self._missing_numbers) for value in values]
         except UNREADABLE as error:
             msg = f"column {field.name!r} has a value that cannot be read: {error}"

@@ -136,9 +136,9 @@ class RowCursor(BlockCursor):
         columns = self._columns
         records: list[Any] = [dict(zip(columns, row, strict=False)) for row in whole]
         try:
-            for name, made in self._conversions:
+            for name, conversion in self._conversions:
                 for record in records:
-                    record[name] = made(record[name])
+                    record[name] = conversion(record[name])
         except ValueError:
             return self.parse_each(zip(lines, rows, strict=True), self._record)
         return ParsedBlock(records, None, lines)
@@ -154,9 +154,9 @@ class RowCursor(BlockCursor):
         if not (self._is_text or _is_text(cells)):
             raise self._refused(line, f"is not {self.stage.encoding} text")
         record: dict[str, Any] = dict(zip(self._columns, cells, strict=True))
-        for name, made in self._conversions:
+        for name, conversion in self._conversions:
             try:
-                record[name] = made(record[name])
+                record[name] = conversion(record[name])
             except ValueError as error:
                 raise self._refused(line, f"column {name!r}: {error}") from error
         return record

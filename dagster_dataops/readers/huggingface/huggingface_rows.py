@@ -44,10 +44,10 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
 
     @override
     def identity(self) -> object:
-        found = self.loaded()
-        step = max(1, len(found) // _MAX_DIGESTED_ROWS)
-        rows = [_content(found[at : at + 1]) for at in range(0, len(found), step)]
-        return [len(found), digest([str(found.features), rows])]
+        loaded = self.loaded()
+        step = max(1, len(loaded) // _MAX_DIGESTED_ROWS)
+        rows = [_content(loaded[at : at + 1]) for at in range(0, len(loaded), step)]
+        return [len(loaded), digest([str(loaded.features), rows])]
 
     def loaded(self) -> Any:
         """Return the dataset; slices of it are Arrow tables.

@@ -190,11 +190,11 @@ class OFRecordImageDecoder(_Decoder):
         try:
             with image.open(io.BytesIO(data)) as opened:
                 turned = operations.exif_transpose(opened)
-                made = turned.convert("L" if self.color_space == "GRAY" else "RGB")
+                converted = turned.convert("L" if self.color_space == "GRAY" else "RGB")
         except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
             msg = f"feature {self.blob_name!r} is no image that can be read: {error}"
             raise ValueError(msg) from error
-        array = numpy.asarray(made)
+        array = numpy.asarray(converted)
         if self.color_space == "GRAY":
             return array[:, :, None]
         return numpy.ascontiguousarray(array[:, :, ::-1]) if self.color_space == "BGR" else array

@@ -113,17 +113,17 @@ class FileSet:
         packed = compression_of(path) if self.compression == INFER else self.compression
         return Location(path, packed, self.storage_options)
 
-    def _resolve(self, given: str) -> list[str]:
-        wild = _is_wild(given)
+    def _resolve(self, text: str) -> list[str]:
+        wild = _is_wild(text)
         if wild:
-            paths = self._matching(given)
-        elif self._is_folder(given):
-            paths = [path for path in self._below(given) if not _is_hidden(path, given)]
+            paths = self._matching(text)
+        elif self._is_folder(text):
+            paths = [path for path in self._below(text) if not _is_hidden(path, text)]
         else:
-            return [given]
+            return [text]
         if not paths:
             reason = "matches no file" if wild else "is a folder without files"
-            raise StreamSourceError(given, reason)
+            raise StreamSourceError(text, reason)
         return sorted(paths, key=natural_key)
 
     def _matching(self, path: str) -> list[str]:
@@ -131,16 +131,16 @@ class FileSet:
             return list_urls(path, self.storage_options, wild=True)
         return [path for path in glob.glob(path, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - any text
 
-    def _is_folder(self, given: str) -> bool:
-        if not is_url(given):
-            return Path(given).is_dir()
-        if given.startswith(("http://", "https://")):
-            return given.endswith("/")  # any other HTTP address is one file
-        system, path = file_system(given, self.storage_options)
+    def _is_folder(self, text: str) -> bool:
+        if not is_url(text):
+            return Path(text).is_dir()
+        if text.startswith(("http://", "https://")):
+            return text.endswith("/")  # any other HTTP address is one file
+        system, path = file_system(text, self.storage_options)
         try:
             return bool(system.isdir(path))
         except Exception as error:
-            raise source_error(given, error) from error
+            raise source_error(text, error) from error
 
     def _below(self, path: str) -> Iterator[str]:
         if is_url(path):

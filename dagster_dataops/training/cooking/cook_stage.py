@@ -198,7 +198,10 @@ class Cook(UnaryStage):
         }
         called = [bound.cooker.cook for bound in self.bound.values()]
         code = [
-            function for one in called if isinstance(one, TypedSamples) for function in one.code
+            function
+            for cooking in called
+            if isinstance(cooking, TypedSamples)
+            for function in cooking.code
         ]
         named = {"decoder": self.decoder} if self.decoder != "auto" else {}
         return {**options, **named, **({"loaders": tuple(code)} if code else {})}

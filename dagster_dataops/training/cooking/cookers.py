@@ -113,12 +113,12 @@ class Cooker:
         Raises:
             CookerError: A parameter or a store is left over.
         """
-        given = list(aux)
-        reserved = sorted({PRIMARY, CACHE}.intersection(given))
+        stores = list(aux)
+        reserved = sorted({PRIMARY, CACHE}.intersection(stores))
         if reserved:
             reason = f"{place}: no auxiliary store can be called {reserved[0]!r}; rename it"
             raise CookerError(reason)
-        known = [*given, *([PRIMARY] if self.needs.primary else [])]
+        known = [*stores, *([PRIMARY] if self.needs.primary else [])]
         known += [CACHE] if self.needs.cache else []
         parameters = parameters_of(self.cook)
         if not parameters:
@@ -171,7 +171,7 @@ def listed_cookers(cookers: Cookers) -> tuple[Cooker, ...]:
         CookerError: One is not a function.
     """
     several = cookers if isinstance(cookers, Iterable) and not callable(cookers) else [cookers]
-    return tuple(one if isinstance(one, Cooker) else Cooker(one) for one in several)
+    return tuple(entry if isinstance(entry, Cooker) else Cooker(entry) for entry in several)
 
 
 def chosen_cooker(
@@ -195,12 +195,12 @@ def chosen_cooker(
     if not offered:
         reason = "there is no cooker; give at least one function of a crude sample"
         raise CookerError(f"{place}: {reason}")
-    for one in offered:
-        if one.is_match(subflavors):
-            one.check(aux, place)
-            return one
+    for entry in offered:
+        if entry.is_match(subflavors):
+            entry.check(aux, place)
+            return entry
     has = _shown(subflavors) or "no subflavors"
-    wanted = "; ".join(f"{one.name}: {_shown(one.has_subflavors)}" for one in offered)
+    wanted = "; ".join(f"{entry.name}: {_shown(entry.has_subflavors)}" for entry in offered)
     raise CookerError(f"no cooker takes {place}: it has {has}; the cookers want {wanted}")
 
 

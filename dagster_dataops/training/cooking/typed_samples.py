@@ -91,18 +91,20 @@ class TypedSamples:
         file, _, name = text.rpartition(":")
         path = Path(self.declared.folder, file)
         try:
-            found = getattr(_module_at(str(path), path.stat().st_mtime_ns), name, None)
+            loaded = getattr(_module_at(str(path), path.stat().st_mtime_ns), name, None)
         except Exception as error:
             raise CookerError(f"{self._place}: {path} cannot be loaded: {error!r}") from error
-        if not callable(found):
+        if not callable(loaded):
             raise CookerError(f"{self._place}: {path} has no function {name!r}")
-        function: Callable[..., Any] = found
+        function: Callable[..., Any] = loaded
         return function
 
     def _check_fields(self) -> None:
-        kind, given = self._kind, self.declared.fields
-        unknown = next((name for name in given if name not in kind.field_types()), None)
-        missing = next((name for name in kind.required_fields() if name not in given), None)
+        kind, declared_fields = self._kind, self.declared.fields
+        unknown = next((name for name in declared_fields if name not in kind.field_types()), None)
+        missing = next(
+            (name for name in kind.required_fields() if name not in declared_fields), None
+        )
         if unknown is None and missing is None:
             return
         fault = f"has {unknown!r}, which is none" if unknown else f"lacks {missing!r}, which is one"

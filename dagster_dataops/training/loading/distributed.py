@@ -95,9 +95,9 @@ class DistributedReadingService(ReadingServiceInterface):
 
 def _found_rank() -> WorldRank:
     """Return the rank of ``torch.distributed`` or of the environment."""
-    found = group_rank()
-    if found is not None:
-        return found
+    known = group_rank()
+    if known is not None:
+        return known
     try:
         rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     except (KeyError, ValueError) as error:

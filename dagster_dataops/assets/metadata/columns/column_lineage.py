@@ -77,10 +77,10 @@ class ColumnTracer:
             parts.setdefault(key, []).append(dataset)
         datasets = [dataset for _, dataset in upstream]
         seen = inputs_to_see(result, datasets) if origin is RecordOrigin.EACH else INPUT_RECORDS
-        self._inputs = {key: values_of(found, seen) for key, found in parts.items()}
+        self._inputs = {key: values_of(part, seen) for key, part in parts.items()}
         self._found = compared_values(result, datasets)
         self._records = origin
-        self._known = dict.fromkeys(name for one in self._inputs.values() for name in one.values)
+        self._known = dict.fromkeys(name for part in self._inputs.values() for name in part.values)
         self._written = {} if origin is RecordOrigin.SAME else written_keys(options)
         self._read = list(dict.fromkeys(key for keys in self._written.values() for key in keys))
 
@@ -130,13 +130,13 @@ class ColumnTracer:
         return self._made(column, [(key, column) for key in self._holders(column)], DROPPED)
 
     def _holders(self, column: str) -> list[dg.AssetKey]:
-        return [key for key, one in self._inputs.items() if column in one.values]
+        return [key for key, part in self._inputs.items() if column in part.values]
 
     def _agrees(self, column: str, name: str, *keys: dg.AssetKey) -> bool:
         """Return whether the inputs have in ``column`` all values of ``name`` in the result."""
-        found = self._found.get(name, set())
+        values = self._found.get(name, set())
         known = (self._inputs[key].values.get(column, ()) for key in keys)
-        return bool(found) and found.issubset(chain.from_iterable(known))
+        return bool(values) and values.issubset(chain.from_iterable(known))
 
     def _passing(self, column: str, holders: list[dg.AssetKey]) -> list[dg.AssetKey]:
         """Return those of ``holders`` from which a column was passed through unchanged."""
@@ -161,13 +161,13 @@ class ColumnTracer:
 
     def _located(self, keys: Sequence[str]) -> list[tuple[dg.AssetKey, str]]:
         """Return the keys with every input that has their column."""
-        found = [
+        located = [
             (asset, key)
-            for asset, one in self._inputs.items()
+            for asset, part in self._inputs.items()
             for key in keys
-            if column_of(key, one.values) in one.values
+            if column_of(key, part.values) in part.values
         ]
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(located))
 
     def _made(
         self, column: str, origins: Sequence[tuple[dg.AssetKey, str]], note: str

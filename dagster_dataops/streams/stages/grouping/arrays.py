@@ -63,8 +63,8 @@ def padded(arrays: Sequence[Any], pad_value: float, multiple: int) -> Any:
         raise ValueError("an array without a dimension has no length")
     shapes = {tuple(array.shape[1:]) for array in arrays}
     if len(shapes) > 1:
-        found = " and ".join(map(str, sorted(shapes)))
-        msg = f"they differ in more than their lengths: the further dimensions are {found}"
+        sizes = " and ".join(map(str, sorted(shapes)))
+        msg = f"they differ in more than their lengths: the further dimensions are {sizes}"
         raise ValueError(msg)
     longest = max(len(array) for array in arrays)
     shape = (len(arrays), -(-longest // multiple) * multiple, *next(iter(shapes)))

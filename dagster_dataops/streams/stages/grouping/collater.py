@@ -100,8 +100,8 @@ class Collater:
         _check_padding("", pad_value, pad_to_multiple)
         self.pad_value, self.pad_to_multiple = pad_value, pad_to_multiple
         self.overrides = tuple(overrides or ())
-        for one in self.overrides:
-            _check_override(one)
+        for option in self.overrides:
+            _check_override(option)
 
     def __call__(self, data: Any) -> Any:
         """Return the batch of a list of items; anything else is a list of one item.
@@ -137,7 +137,7 @@ class Collater:
         return self._batched(values, path) if is_array(first) else list(values)
 
     def _batched(self, arrays: list[Any], path: tuple[_Step, ...]) -> Any:
-        chosen: Any = next((one for one in self.overrides if _selects(one, path)), self)
+        chosen: Any = next((option for option in self.overrides if _selects(option, path)), self)
         try:
             if chosen.pad_value is None:
                 return stacked(arrays)
@@ -152,20 +152,20 @@ class Collater:
         return {"is_ragged": ragged, "seqs": seqs, "seq_lens": lengths}
 
 
-def _check_override(given: object) -> None:
-    if not isinstance(given, CollateOptionsOverride):
-        reason = f"overrides has a {type(given).__name__}; each is a CollateOptionsOverride"
+def _check_override(option: object) -> None:
+    if not isinstance(option, CollateOptionsOverride):
+        reason = f"overrides has a {type(option).__name__}; each is a CollateOptionsOverride"
         raise StreamArgumentError("collate", reason)
 
 
-def _selects(one: CollateOptionsOverride, path: tuple[_Step, ...]) -> bool:
+def _selects(option: CollateOptionsOverride, path: tuple[_Step, ...]) -> bool:
     return any(
         len(steps) == len(path)
         and all(
             step == here or (step is EVERY and isinstance(here, int))
             for step, here in zip(steps, path, strict=True)
         )
-        for steps in one.paths
+        for steps in option.paths
     )
 
 
