@@ -150,7 +150,7 @@ class _AssetsRun:
     """A run of assets in this process.
 
     Attributes:
-        found: The definitions.
+        definitions: The definitions.
         keys: The keys of the assets.
         checks: The keys of the checks; ``None`` for all checks of the assets.
         partitions: The keys of the partitions, in order.
@@ -159,7 +159,7 @@ class _AssetsRun:
         call: What the step asked for that started this process.
     """
 
-    found: dg.Definitions
+    definitions: dg.Definitions
     keys: Sequence[dg.AssetKey]
     checks: Sequence[dg.AssetCheckKey] | None = None
     partitions: Sequence[str] = ()
@@ -180,7 +180,7 @@ class _AssetsRun:
         job = dg.define_asset_job(_JOB, selection, executor_def=dg.in_process_executor)
         loggers = {_JOB: _forwarding(self.log)} if self.log else {}
         added = dg.Definitions(jobs=[job], loggers=loggers)
-        resolved = dg.Definitions.merge(self.found, added).resolve_job_def(_JOB)
+        resolved = dg.Definitions.merge(self.definitions, added).resolve_job_def(_JOB)
         self._know_partitions(instance)
         partition = self.partitions[0] if len(self.partitions) == 1 else None
         try:
@@ -209,7 +209,7 @@ class _AssetsRun:
         if not instance.is_ephemeral:
             return
         known = dict(self.call.dynamic_partitions) if self.call else {}
-        graph = self.found.resolve_asset_graph()
+        graph = self.definitions.resolve_asset_graph()
         for key in self.keys:
             definition = graph.get(key).partitions_def
             for above in (key, *graph.get(key).parent_keys):

@@ -64,7 +64,7 @@ class WholeFileCursor(FileCursor):
     def _reference(self) -> FileReference:
         """Return the reference to the file, with its size, type, and version or digest."""
         path, stage = self.location.path, self.stage
-        _check_confined(path, stage.files.given)
+        _check_confined(path, stage.files.paths)
         try:
             reference = identified(path, digest=stage.digest, options=self.location.storage_options)
         except FileError as error:

@@ -89,7 +89,7 @@ def read_zipped_records(path: GivenPaths, *, encoding: str | None = "utf-8") -> 
         ['first']
     """
     files = FileSet.of(_NAME, path, None)
-    url = next((path for path in files.given if is_url(path)), None)
+    url = next((path for path in files.paths if is_url(path)), None)
     if url is not None:
         reason = (
             f"{url} is a URL; read_text and read_jsonl read the files of remote archives, such as "

@@ -41,7 +41,7 @@ class ResultRecords(JsonLines):
 
     @override
     def identity(self) -> object:
-        path = self.files.given[0]
+        path = self.files.paths[0]
         with naming_path(path):
             state = state_at(Path(path))
         if state.size != self.size_bytes:

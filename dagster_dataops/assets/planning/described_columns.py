@@ -59,7 +59,7 @@ class DescribedColumns:
         check_nodes(graph, by_node, "columns", SOURCE, *graph.results)
         return cls(graph, common, by_node, keys, source)
 
-    def own(self, result: str) -> dict[str, str]:
+    def of_result(self, result: str) -> dict[str, str]:
         """Return the texts that are given for a result by its name or that of its node."""
         node = result.partition(".")[0]
         return {**self.by_node.get(node, {}), **self.by_node.get(result, {})}
@@ -79,10 +79,10 @@ class DescribedColumns:
         for node in self._before(result.partition(".")[0]):
             _add(documented, node.operator)
             for output in node.results:
-                inherited |= self.own(output)
+                inherited |= self.of_result(output)
         if operator is not None:
             _add(documented, operator)
-        return {**documented, **inherited, **self.common, **self.own(result)}
+        return {**documented, **inherited, **self.common, **self.of_result(result)}
 
     def is_last(self, name: str) -> bool:
         """Whether no other node takes a result of a node."""

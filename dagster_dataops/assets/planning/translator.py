@@ -242,8 +242,8 @@ def _chosen(invocation: Invocation) -> list[tuple[str, object]]:
     Defaults that an operator of the library comes with are left out.
     """
     spec = invocation.spec
-    known = spec.settings.given() if _in_library(spec) else {}
-    settings = invocation.settings.given()
+    known = spec.settings.set_values() if _in_library(spec) else {}
+    settings = invocation.settings.set_values()
     if not settings.get("max_workers"):  # 0 is the default, too
         settings.pop("max_workers", None)
     return [(name, value) for name, value in settings.items() if known.get(name) != value]

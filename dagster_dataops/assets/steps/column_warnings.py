@@ -35,7 +35,7 @@ def warn_of_unknown(
         partition: The key of the partition.
     """
     columns = plan.columns
-    texts = columns.own(name)
+    texts = columns.of_result(name)
     common = columns.common if columns.is_last(plan.node.name) else {}
     if not (texts or common) or plan.node.operator.__dataops__.spec.kind.holds_files:
         return

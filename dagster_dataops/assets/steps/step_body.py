@@ -154,7 +154,7 @@ class _WatchedWork:
         begun: Whether the body asked for its events.
         ended: Whether the body took all of them.
         error: The error that ended them.
-        made: What identifies each of them, as `_facts` returns it.
+        events: What identifies each of them, as `_facts` returns it.
     """
 
     def __init__(self, work: Work) -> None:
@@ -162,7 +162,7 @@ class _WatchedWork:
         self.begun = False
         self.ended = False
         self.error: Exception | None = None
-        self.made: list[Any] = []
+        self.events: list[Any] = []
 
     def run(self, context: StepContext, dataops: Any) -> Iterator[StepEvent]:
         """Run the operators, as `Work.run`."""
@@ -172,7 +172,7 @@ class _WatchedWork:
     def _events(self, context: StepContext, dataops: Any) -> Iterator[StepEvent]:
         try:
             for event in self._work.run(context, dataops):
-                self.made.append(_facts(event))
+                self.events.append(_facts(event))
                 yield event
         except Exception as error:
             self.error = error
@@ -206,7 +206,7 @@ def _check_run(
     if not isinstance(context, dg.AssetExecutionContext) or _UNNAMED in yielded:
         return  # an op has no results of assets
     left_out = [
-        _said(event) for event in watched.made if event is not None and event not in yielded
+        _said(event) for event in watched.events if event is not None and event not in yielded
     ]
     if left_out:
         text = f"ran the operators, but did not yield {', '.join(left_out)}; {_WRITE}"

@@ -30,12 +30,12 @@ class StepWork:
 
     Attributes:
         plans: The plans in order of their dependencies.
-        given: The launch config by node.
+        configs: The launch config by node.
         loaded: Inputs that IO managers loaded, by argument of the plans.
     """
 
     plans: Sequence[AssetPlan]
-    given: Mapping[str, Mapping[str, Any]]
+    configs: Mapping[str, Mapping[str, Any]]
     loaded: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
@@ -73,7 +73,7 @@ class StepWork:
         """Return the reason to skip an operator because of an upstream one, or ``None``."""
         held = self._held
         reasons = {held[dep.asset_key] for dep in plan.spec.deps if dep.asset_key in held}
-        if self.given.get(plan.node.name, {}).get("limit"):
+        if self.configs.get(plan.node.name, {}).get("limit"):
             reasons.discard(_NO_RESULT)
         return max(reasons, key=(_NO_RESULT, _BLOCKED).index, default=None)
 
@@ -87,7 +87,7 @@ class StepWork:
         self._held |= dict.fromkeys(missing, _NO_RESULT)
 
     def _results_of(self, plan: AssetPlan) -> Iterator[StepEvent]:
-        config = self.given.get(plan.node.name, {})
+        config = self.configs.get(plan.node.name, {})
         for key, source in plan.inputs:
             if not isinstance(source, str) or source in self._made:
                 continue

@@ -106,7 +106,7 @@ class ArrowTable:
     """The Arrow schema of records, and their record batches.
 
     Args:
-        given: The names of the types of some columns, such as ``int64``, ``list<string>`` or
+        columns: The names of the types of some columns, such as ``int64``, ``list<string>`` or
             ``json``; ``file`` and ``list<file>`` for columns that name files.
         declared: The declared types of columns, for columns without a given type.
 
@@ -117,12 +117,12 @@ class ArrowTable:
         DefinitionError: A type is unknown.
     """
 
-    def __init__(self, given: Mapping[str, str], declared: Mapping[str, Any] = _NOTHING) -> None:
+    def __init__(self, columns: Mapping[str, str], declared: Mapping[str, Any] = _NOTHING) -> None:
         known = {name: declared_type(kind) for name, kind in declared.items()}
         self._given = {name: kind for name, kind in known.items() if kind is not None}
-        self._given |= {name: parsed_type(name, text) for name, text in given.items()}
-        self._json = {name for name, text in given.items() if text == JSON}
-        self._files = {name for name, text in given.items() if text in _FILE_NAMES}
+        self._given |= {name: parsed_type(name, text) for name, text in columns.items()}
+        self._json = {name for name, text in columns.items() if text == JSON}
+        self._files = {name for name, text in columns.items() if text in _FILE_NAMES}
         self.schema = pa.schema([])
         self._checks: dict[str, Callable[[Any], bool]] = {}
 

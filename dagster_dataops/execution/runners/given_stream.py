@@ -188,7 +188,7 @@ def name_of_stream(stream: object) -> str:
     stage = stream.stage if isinstance(stream, Operations) else None
     if stage is None:
         return "stream"
-    files = (one.files.given[0] for one in stage.ordered() if isinstance(one, FileStage))
+    files = (one.files.paths[0] for one in stage.ordered() if isinstance(one, FileStage))
     first = next(files, None)
     if first:
         return _plain(stem_of(first))

@@ -292,7 +292,7 @@ class ReplyStore:
             if is_rejected:
                 at = line["rejected"]
                 line = self._line(at)
-            if line is not None and (self._server is None or self._server.made(line)):
+            if line is not None and (self._server is None or self._server.answered(line)):
                 return at, line, is_rejected
         return None
 

@@ -307,7 +307,7 @@ def merged_settings(
 
     Args:
         chain: Name of the chain, for errors.
-        options: Settings given to the chain.
+        options: Settings explicit to the chain.
         parts: Name and settings of every part.
 
     Raises:
@@ -315,14 +315,16 @@ def merged_settings(
     """
     wanted: dict[str, list[tuple[str, Any]]] = {}
     for part, settings in parts:
-        for name, value in settings.given().items():
+        for name, value in settings.set_values().items():
             wanted.setdefault(name, []).append((part, value))
-    given = options.given()
+    explicit = options.set_values()
     agreed = {
-        name: _agreed(chain, name, values) for name, values in wanted.items() if name not in given
+        name: _agreed(chain, name, values)
+        for name, values in wanted.items()
+        if name not in explicit
     }
     common = {name: value for name, value in agreed.items() if value is not None}
-    return ExecutionSettings(**{**common, **given})
+    return ExecutionSettings(**{**common, **explicit})
 
 
 def _agreed(chain: str, setting: str, wanted: Sequence[tuple[str, Any]]) -> Any:

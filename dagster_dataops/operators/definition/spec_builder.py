@@ -241,7 +241,7 @@ def _opens(name: str, cls: type, kind: OperatorKind) -> bool:
     if not kind.by_record:
         opened = " and ".join(one.name for one in kinds() if one.by_record)
         reason = (
-            f"it has {methods[0]}(), which {kind.one} operator has not; {opened} operators have"
+            f"it has {methods[0]}(), which {kind.noun} operator has not; {opened} operators have"
         )
         raise OperatorDefinitionError(name, reason)
     for method, wanted in (("open", ["context"]), ("close", [])):
@@ -329,7 +329,7 @@ def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
         return spec
     if not spec.kind.returns_outcome:
         reason = (
-            f"it is {spec.kind.one} operator and has one result; outputs= needs an operator that "
+            f"it is {spec.kind.noun} operator and has one result; outputs= needs an operator that "
             "gets one record at a time (forward)"
         )
         raise OperatorDefinitionError(spec.name, reason)
@@ -347,7 +347,7 @@ def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
 def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:
     asynchronous = inspect.iscoroutinefunction(function)
     if asynchronous and not kind.by_record and not kind.reads_source:
-        raise OperatorDefinitionError(name, f"{kind.one} operator cannot be `async def`")
+        raise OperatorDefinitionError(name, f"{kind.noun} operator cannot be `async def`")
     if kind.path_parameter and inspect.isgeneratorfunction(function):
         writes = f"{kind.method} writes to its {kind.path_parameter}"
         raise OperatorDefinitionError(name, f"{writes}; it cannot `yield`")

@@ -134,7 +134,7 @@ def register_kind(kind: OperatorKind) -> OperatorKind:
     for method in {method for way in kind.ways for method in way}:
         owner = next((kind for kind in classes() for way in kind.ways if method in way), None)
         if owner is not None:
-            raise _refused(kind, f"its method {method} makes {owner.one} operator; name another")
+            raise _refused(kind, f"its method {method} makes {owner.noun} operator; name another")
     if not all(kind.runner.partition(":")):
         raise _refused(kind, f"its runner is {kind.runner!r}; write 'module:name'")
     _TABLE[kind.name] = kind

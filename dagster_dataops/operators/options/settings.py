@@ -181,9 +181,9 @@ class ExecutionSettings:
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":
         """Return these settings; missing ones are taken from ``lower``."""
-        return ExecutionSettings(**{**lower.given(), **self.given()})
+        return ExecutionSettings(**{**lower.set_values(), **self.set_values()})
 
-    def given(self) -> dict[str, Any]:
+    def set_values(self) -> dict[str, Any]:
         """Return the settings that are given, by name."""
         values = {setting.name: getattr(self, setting.name) for setting in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
@@ -196,7 +196,7 @@ class ExecutionSettings:
         filled: dict[str, Any] = {
             "stop_after_failures": default_stop_after(mode, workers),
             "drain_seconds": chosen.drain_seconds,
-            **self.given(),
+            **self.set_values(),
             "concurrency_mode": mode,
             "max_workers": workers,
             "timeout": self.timeout or None,

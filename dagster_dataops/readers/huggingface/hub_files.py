@@ -65,7 +65,7 @@ class HubSplit:
     config: str | None
 
     @property
-    def given(self) -> tuple[str, ...]:
+    def paths(self) -> tuple[str, ...]:
         """The address of the dataset."""
         return (f"hf://datasets/{self.repo}",)
 

@@ -32,7 +32,7 @@ class FileSet:
     """A set of files as it was specified. It is resolved each time it is read.
 
     Attributes:
-        given: Paths, URLs, patterns and folders.
+        paths: Paths, URLs, patterns and folders.
         compression: The compression of the files; ``infer`` uses the suffix of each name.
         storage_options: The arguments of fsspec's file systems.
         pattern: A pattern for the paths to keep; see `list_files`.
@@ -40,7 +40,7 @@ class FileSet:
             columns of the records.
     """
 
-    given: tuple[str, ...]
+    paths: tuple[str, ...]
     compression: str | None = INFER
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     pattern: str | None = None
@@ -82,7 +82,7 @@ class FileSet:
         Raises:
             StreamSourceError: A pattern or folder has no files or cannot be listed.
         """
-        paths = [(path, pattern) for pattern in self.given for path in self._resolve(pattern)]
+        paths = [(path, pattern) for pattern in self.paths for path in self._resolve(pattern)]
         if self.pattern is not None:
             paths = [path for path in paths if fnmatch.fnmatchcase(path[0], self.pattern)]
         locations = [self._location(path) for path, _ in paths]
@@ -100,7 +100,7 @@ class FileSet:
         Else return ``None``. The files are listed now. A listing error gives ``None`` and is raised
         again by reading.
         """
-        if any(map(is_url, self.given)):
+        if any(map(is_url, self.paths)):
             return None
         try:
             locations = self.locations()

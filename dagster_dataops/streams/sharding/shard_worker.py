@@ -46,7 +46,7 @@ class RecordedFailures(FailureHandler):
     def __init__(self, job: StreamJob) -> None:
         super().__init__(job.on_error, job.max_errors, tolerance=job.tolerance)
         self.items: list[Any] = []
-        self.found: list[ItemFailure] = []
+        self.failures: list[ItemFailure] = []
 
     @override
     def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
@@ -54,10 +54,10 @@ class RecordedFailures(FailureHandler):
             super().settle(counter, item, error)
         counter.count += 1
         in_a_row = None if counter.before is UNSEEN else counter.before is FAILED
-        self.found.append(
+        self.failures.append(
             ItemFailure(len(self.items), counter.number, counter.count, in_a_row, item, error)
         )
-        if self.max_errors is not None and len(self.found) > self.max_errors:
+        if self.max_errors is not None and len(self.failures) > self.max_errors:
             msg = f"more than max_errors={self.max_errors} items failed"
             raise DataPipelineError(msg)
 
@@ -86,7 +86,7 @@ class _Chain:
         error: BaseException | None = None
         try:
             self._feed.begin(first, payload)
-            self._failures.found = []  # of elements that other workers process
+            self._failures.failures = []  # of elements that other workers process
             self._place(first)
             for cursor in self._run:
                 cursor.counter.before = UNSEEN
@@ -99,7 +99,7 @@ class _Chain:
         return TaskResult(
             items,
             dumps(states),
-            self._failures.found,
+            self._failures.failures,
             dumps(self._top.state()),
             self._feed.ended,
             error,

@@ -317,7 +317,7 @@ def read_tar(
     files = FileSet.of("read_tar", path, storage_options=storage_options)
     if isinstance(parts, str):
         raise StreamArgumentError("read_tar", f"parts is {parts!r}; it must be a list of texts")
-    folder = absolute(os.path.dirname(files.given[0]))  # noqa: PTH120 - also URLs
+    folder = absolute(os.path.dirname(files.paths[0]))  # noqa: PTH120 - also URLs
     shards = []
     for file in files.locations():
         location = replace(file, path=absolute(file.path))

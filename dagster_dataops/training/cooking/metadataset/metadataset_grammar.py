@@ -218,13 +218,13 @@ def _blend_1(node: YamlNode) -> Mixture:
         raise node.error("'datasets' is missing")
     parts, amounts = [], []
     for element in entries["datasets"].elements():
-        given = element.known_entries(_REFERENCE_1, _OF_VERSION_2)
+        reference = element.known_entries(_REFERENCE_1, _OF_VERSION_2)
         part = _reference(element, ("weight", "subflavor"))
-        if "subflavor" in given:
-            subflavors = {_OLD_SUBFLAVOR: given["subflavor"].value(), **part.subflavors}
+        if "subflavor" in reference:
+            subflavors = {_OLD_SUBFLAVOR: reference["subflavor"].value(), **part.subflavors}
             part = replace(part, subflavors=subflavors)
         parts.append(part)
-        amounts.append(given["weight"].number() if "weight" in given else 1)
+        amounts.append(reference["weight"].number() if "weight" in reference else 1)
     return Mixture(
         place=node, kind="blend", parts=tuple(parts), amounts=tuple(amounts), subset=None
     )
