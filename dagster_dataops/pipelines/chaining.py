@@ -52,7 +52,7 @@ def chain(*parts: Any, name: str = "", **settings: Any) -> Chain:
         OperatorOptionError: A setting is unknown, or differs between parts.
     """
     shown = checked_name(name, chain) if name else "chain"
-    chain_settings = _own(shown, settings)
+    chain_settings = _settings_of(shown, settings)
     if not parts:
         raise ChainDefinitionError(shown, "it has no parts; give record operators")
     operators = [_part(shown, part, number) for number, part in enumerate(parts, 1)]
@@ -121,7 +121,7 @@ def _part(chain_name: str, part: object, number: int) -> Operator:
     raise ChainDefinitionError(chain_name, reason)
 
 
-def _own(chain_name: str, settings: dict[str, Any]) -> ExecutionSettings:
+def _settings_of(chain_name: str, settings: dict[str, Any]) -> ExecutionSettings:
     for name in settings.keys() - SETTING_NAMES:
         if name in REMOVED_SETTINGS:
             raise OperatorOptionError(chain_name, name, REMOVED_SETTINGS[name])

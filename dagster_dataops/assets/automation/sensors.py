@@ -95,7 +95,7 @@ def new_files_sensor(
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         files, unsettled = _settled(pattern, options.settle_seconds)
-        known, problem = _taken(context.cursor, pattern)
+        known, problem = _known_files(context.cursor, pattern)
         if problem:
             context.log.warning("%s: %s", pattern, problem)
         gone = known.keys() - {file.key for file in files} - unsettled
@@ -148,7 +148,7 @@ def _settled(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]
     return sorted(settled, key=lambda file: (file.modified_ns, file.key)), unsettled
 
 
-def _taken(cursor: str | None, pattern: str) -> tuple[dict[str, str], str]:
+def _known_files(cursor: str | None, pattern: str) -> tuple[dict[str, str], str]:
     """Return the processed files of a cursor, and why there are none if it cannot be read."""
     if not cursor:
         return {}, ""

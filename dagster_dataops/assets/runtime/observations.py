@@ -38,18 +38,18 @@ class Observations:
         self._key = key
         self._partition = partition
         self._pace = LogPace(_FIRST_SECONDS, _GROWTH, longest_seconds=float("inf"))
-        self._made = 0
+        self._reports = 0
 
     def due(self) -> bool:
         """Return whether an observation is due now; if so, schedule the next one."""
-        due = self._made < _MOST - 1 and self._pace.due()
-        self._made += due
+        due = self._reports < _MOST - 1 and self._pace.due()
+        self._reports += due
         return due
 
     @property
     def begun(self) -> bool:
         """Whether an observation was due before."""
-        return self._made > 0
+        return self._reports > 0
 
     def log(self, state: ProgressState, seconds: float) -> None:
         """Log an observation.

@@ -353,7 +353,7 @@ def _planned(
 
 
 def _combined(source: Combined, pipeline: str, options: AssetOptions) -> SourceAsset:
-    sources = [_taken(value, pipeline, options) for value in source.inputs]
+    sources = [_source_of(value, pipeline, options) for value in source.inputs]
     ins: dict[str, dg.AssetIn] = {}
     inputs: list[tuple[dg.AssetKey, str | SourceFile]] = []
     for number, origin in enumerate(sources, 1):
@@ -375,7 +375,7 @@ def _combined(source: Combined, pipeline: str, options: AssetOptions) -> SourceA
     return _planned(AssetPlan(node, spec, ins, inputs), options, files=files)
 
 
-def _taken(source: object, pipeline: str, options: AssetOptions) -> SourceAsset:
+def _source_of(source: object, pipeline: str, options: AssetOptions) -> SourceAsset:
     kinds = (str, os.PathLike, dg.AssetKey, dg.AssetSpec, dg.AssetsDefinition)
     compressed = isinstance(source, (str, os.PathLike)) and _is_streamed(os.fspath(source))
     if not isinstance(source, kinds) or compressed:

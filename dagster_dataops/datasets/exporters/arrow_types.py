@@ -119,8 +119,8 @@ class ArrowTable:
 
     def __init__(self, columns: Mapping[str, str], declared: Mapping[str, Any] = _NOTHING) -> None:
         known = {name: declared_type(kind) for name, kind in declared.items()}
-        self._given = {name: kind for name, kind in known.items() if kind is not None}
-        self._given |= {name: parsed_type(name, text) for name, text in columns.items()}
+        self._types = {name: kind for name, kind in known.items() if kind is not None}
+        self._types |= {name: parsed_type(name, text) for name, text in columns.items()}
         self._json = {name for name, text in columns.items() if text == JSON}
         self._files = {name for name, text in columns.items() if text in _FILE_NAMES}
         self.schema = pa.schema([])
@@ -140,7 +140,7 @@ class ArrowTable:
             names = dict.fromkeys(name for record in batch for name in record)
             known = self._with(known, list(names), start, batch)
         self._json |= {field.name for field in known if _needs_json(field.type)}
-        missing = [(name, kind) for name, kind in self._given.items() if name not in known.names]
+        missing = [(name, kind) for name, kind in self._types.items() if name not in known.names]
         fields = [
             pa.field(field.name, pa.string() if field.name in self._json else field.type)
             for field in known
@@ -150,7 +150,7 @@ class ArrowTable:
             field.name: fitting(field.type)
             for field in self.schema
             if field.name not in self._json
-            and (field.name in self._given or _holds_floats(field.type))
+            and (field.name in self._types or _holds_floats(field.type))
         }
 
     @property
@@ -168,7 +168,7 @@ class ArrowTable:
         """Return the schema that also fits a batch."""
         for name in names:
             try:
-                kind = self._given.get(name) or _type_of(_values(name, batch))
+                kind = self._types.get(name) or _type_of(_values(name, batch))
                 known = _unified(known, name, kind)
             except _ERRORS:
                 raise self._unfit(name, known, start, batch) from None

@@ -102,7 +102,7 @@ class Delivery:
         self._origin = origin
         self._draft: Path | None = None
         self._lock = -1
-        self._made: Exported | None = None
+        self._exported: Exported | None = None
 
     def current(self) -> Exported | None:
         """Return the export if it is at the target already, complete and of the same origin."""
@@ -141,10 +141,10 @@ class Delivery:
                 facts = (error.index, str(path), line, error.column, error.found, error.remedy)
                 raise ExportError(str(self._target), *facts) from None
             files = self._files_of(place)
-        self._made = Exported(
+        self._exported = Exported(
             self._target, self._exporter.format, self._origin, records.rows, files
         )
-        return self._made
+        return self._exported
 
     def _files_of(self, place: Path) -> list[Record]:
         """Sync the draft and return its files."""
@@ -168,7 +168,7 @@ class Delivery:
         Raises:
             StorageError: The disk refuses.
         """
-        exported, draft = self._made, self._draft
+        exported, draft = self._exported, self._draft
         if exported is None or draft is None:
             msg = "write() comes before place()"
             raise RuntimeError(msg)

@@ -450,10 +450,10 @@ def _is_global(value: Any, name: str) -> bool:
     if type(value).__module__ == "typing":  # a type variable
         return True
     modules = (read_attribute(value, "__module__"), type(value).__module__)
-    return any(_found(sys.modules.get(str(module)), name) is value for module in modules)
+    return any(_attribute_of(sys.modules.get(str(module)), name) is value for module in modules)
 
 
-def _found(place: Any, name: str) -> Any:
+def _attribute_of(place: Any, name: str) -> Any:
     for part in name.split("."):
         place = getattr(place, part, None)
     return place

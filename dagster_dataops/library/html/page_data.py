@@ -100,14 +100,14 @@ class _TableReader:
     """Collects the cells of tables, from the starts and ends of elements."""
 
     def __init__(self) -> None:
-        self._found: list[_Table] = []
+        self._tables: list[_Table] = []
         self._open: list[_Table] = []
 
     def start(self, element: Any) -> None:
         """Begin a table, a row or a cell, and take the text."""
         if element.tag == "table":
             self._open.append(_Table())
-            self._found.append(self._open[-1])
+            self._tables.append(self._open[-1])
         elif self._open and element.tag in _SECTIONS:
             self._open[-1].sections.append([])
         elif self._open and element.tag == "tr":
@@ -124,7 +124,7 @@ class _TableReader:
 
     def tables(self) -> list[list[list[str]]]:
         """Return the tables without empty rows."""
-        return [table.texts() for table in self._found]
+        return [table.texts() for table in self._tables]
 
     def _add(self, text: str | None) -> None:
         row = self._open[-1].row if text and self._open else None

@@ -89,7 +89,7 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ModelError
     message = said.message if b'"error"' in body and said.message else plain
     known = [_BY_CODE[code] for code in said.codes if code in _BY_CODE]
     kind = known[0] if known else _kind_of_status(status)
-    return _made(kind, f"status {status}: {message[:_MAX_TEXT]}", status, headers)
+    return _error_of(kind, f"status {status}: {message[:_MAX_TEXT]}", status, headers)
 
 
 def error_in(reply: Mapping[str, Any], headers: Mapping[str, str]) -> ModelError | None:
@@ -107,10 +107,10 @@ def error_in(reply: Mapping[str, Any], headers: Mapping[str, str]) -> ModelError
     kind = [*known, *of_status, *alone, ServerFaultError][0]
     codes = f" ({', '.join(said.codes)})" if said.codes else ""
     status = said.status or (429 if kind is RateLimitedError else 0)
-    return _made(kind, f"an error with status 200: {said.message}{codes}", status, headers)
+    return _error_of(kind, f"an error with status 200: {said.message}{codes}", status, headers)
 
 
-def _made(
+def _error_of(
     kind: type[ModelError], reason: str, status: int, headers: Mapping[str, str]
 ) -> ModelError:
     error = kind(reason)

@@ -45,7 +45,7 @@ class Patience:
 
     def __init__(self) -> None:
         self._lacking: dict[str, int] = {}
-        self._found: set[str] = set()
+        self._present: set[str] = set()
         self._told: set[int] = set()
 
     def tells(self, part: int) -> bool:
@@ -56,7 +56,7 @@ class Patience:
 
     def find(self, name: str) -> None:
         """Note that a record had a column."""
-        self._found.add(name)
+        self._present.add(name)
 
     def lack(self, name: str, part: int, key: str) -> None:
         """Note that a record lacked a column.
@@ -64,7 +64,7 @@ class Patience:
         Raises:
             StopRun: So did all before it, and they are many.
         """
-        if name in self._found:
+        if name in self._present:
             return
         self._lacking[name] = self._lacking.get(name, 0) + 1
         if self._lacking[name] >= _MOST_LACKING:

@@ -124,7 +124,7 @@ def replace(graph: _Graph, old: Part, new: New) -> _Graph:
         return node_editing.replace_node(graph, _node(old), new)  # type: ignore[return-value]
     stage = _stage(graph, old)
     upon = [DataPipelineBuilder(source) for source in stage.inputs]
-    return cast("_Graph", _exchanged(graph, stage, lambda _: _made("replace", new, *upon)))
+    return cast("_Graph", _exchanged(graph, stage, lambda _: _stage_of("replace", new, *upon)))
 
 
 def insert(
@@ -151,7 +151,7 @@ def insert(
         return node_editing.insert_node(graph, _node(after), new, name)  # type: ignore[return-value]
     stage = _stage(graph, after)
     upon = DataPipelineBuilder(stage)
-    return cast("_Graph", _exchanged(graph, stage, lambda _: _made("insert", new, upon)))
+    return cast("_Graph", _exchanged(graph, stage, lambda _: _stage_of("insert", new, upon)))
 
 
 def remove(graph: _Graph, old: Part) -> _Graph:
@@ -218,7 +218,7 @@ def _names(stages: list[Stage]) -> str:
     return ", ".join(stage.name for stage in stages)
 
 
-def _made(action: str, new: Any, *upon: Operations) -> Stage:
+def _stage_of(action: str, new: Any, *upon: Operations) -> Stage:
     """Return the last stage of the stream that is given, or that a function makes of others."""
     stream: object = new
     if callable(new) and not isinstance(new, Operations):

@@ -56,7 +56,7 @@ class RecordColumns:
         parse_json: bool = False,
         conversions: Mapping[str, Conversion] | None = None,
     ) -> None:
-        self._path, self._given = path, conversions or {}
+        self._path, self._conversions = path, conversions or {}
         self._conversion_of = partial(conversion_of, parse_json=parse_json)
         self._missing = frozenset(missing)
         self._missing_numbers = frozenset(text.lower() for text in missing)
@@ -70,7 +70,7 @@ class RecordColumns:
 
     def _column(self, field: pa.Field) -> _Column:
         try:
-            conversion = self._given.get(field.name) or self._conversion_of(field.type)
+            conversion = self._conversions.get(field.name) or self._conversion_of(field.type)
             return _Column(field, conversion, may_hold_floats(field.type))
         except TypeError as error:
             reason = (

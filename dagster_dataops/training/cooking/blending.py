@@ -315,21 +315,21 @@ class BlendEpochized(MixingStage):
 
     @override
     def reset(self) -> None:
-        self._taken = [0] * len(self.totals)
+        self._counts = [0] * len(self.totals)
 
     @property
     def taken(self) -> list[int]:
         """The number of read items of each dataset."""
-        return list(self._taken)
+        return list(self._counts)
 
     @taken.setter
     def taken(self, counts: list[int]) -> None:
-        self._taken = list(counts)
+        self._counts = list(counts)
 
     @override
     def items(self) -> Iterator[Any]:
         iterators = [stage.items() for stage in self.opened]
-        counts, totals = self._taken, self.totals
+        counts, totals = self._counts, self.totals
         remaining = [total - done for total, done in zip(totals, counts, strict=True)]
         left = sum(remaining)
         if not left:

@@ -52,9 +52,9 @@ class BoundCooker:
             stores = {
                 name: DecodeFileStore(store, decoder=decoder) for name, store in stores.items()
             }
-        self._given: dict[str, Any] = dict(stores)
+        self._arguments: dict[str, Any] = dict(stores)
         if cooker.needs.cache:
-            self._given[CACHE] = NoCachePool() if cache is None else cache
+            self._arguments[CACHE] = NoCachePool() if cache is None else cache
 
     def __call__(self, sample: dict[str, Any]) -> Any:
         """Return the output of the cooker for a sample: a record, or a list of records.
@@ -62,7 +62,7 @@ class BoundCooker:
         Raises:
             TypeError: The cooker returned something else.
         """
-        stores = self._given
+        stores = self._arguments
         if self._primary is not None:
             stores = {**stores, PRIMARY: self._primary_of(sample)}
         if self._decoder is not None:

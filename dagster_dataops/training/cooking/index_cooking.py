@@ -84,10 +84,10 @@ class IndexCooker:
         cooker = self._bound.get(label)
         if cooker is None:
             with self._lock:
-                cooker = self._bound[compact_copy(label)] = self._made(row, aux)
+                cooker = self._bound[compact_copy(label)] = self._bound_for(row, aux)
         return cooker
 
-    def _made(self, row: Row, aux: Mapping[str, str]) -> BoundCooker:
+    def _bound_for(self, row: Row, aux: Mapping[str, str]) -> BoundCooker:
         place, decoder = str(row["dataset"]), self._decoder
         first = row["joined"][0] if "joined" in row else row
         if DECLARED in first:

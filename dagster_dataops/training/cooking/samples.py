@@ -49,12 +49,12 @@ class _DataclassFields:
     """The fields of a class of samples, as the functions of `dataclasses` look them up."""
 
     def __init__(self) -> None:
-        self._made: WeakKeyDictionary[type[Sample], dict[str, Any]] = WeakKeyDictionary()
+        self._described: WeakKeyDictionary[type[Sample], dict[str, Any]] = WeakKeyDictionary()
 
     def __get__(self, _: object, kind: type["Sample"]) -> dict[str, Any]:
-        fields = self._made.get(kind)
+        fields = self._described.get(kind)
         if fields is None:
-            fields = self._made[kind] = kind.dataclass_fields()
+            fields = self._described[kind] = kind.dataclass_fields()
         return fields
 
 

@@ -39,7 +39,7 @@ class ServiceSession:
 
         self._copied = copied_service
         self._given_service = copied_service(service)
-        self._given, self._held_objects = stream, held_objects
+        self._stream, self._held_objects = stream, held_objects
         self._running, self._iterating = ExitStack(), ExitStack()
         self._copy()
 
@@ -61,7 +61,7 @@ class ServiceSession:
             self.end()
             self._copy()
         if self._adapted is None:
-            self._adapted = begin(self.service, self._given, decoded(state))
+            self._adapted = begin(self.service, self._stream, decoded(state))
             self._running.callback(self.service.finalize)
         return self._adapted
 

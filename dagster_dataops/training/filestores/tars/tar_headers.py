@@ -180,7 +180,7 @@ class HeaderReader:
                 records = self._records(self._extension(at, size), at)
                 self._use_records(records, pax, name, is_global=kind == _GLOBAL)
             else:
-                return self._made(header, at, size, name, pax)
+                return self._member(header, at, size, name, pax)
             at += BLOCK + padded(size)
         raise damaged(self.path, first, "it has too many extensions")
 
@@ -198,7 +198,7 @@ class HeaderReader:
         for key, value in records.items():
             pax.setdefault(key, value)
 
-    def _made(
+    def _member(
         self, header: bytes, at: int, size: int, name: str | None, pax: dict[str, str]
     ) -> Member:
         kind = header[156]
