@@ -166,7 +166,8 @@ class OperatorKind(NamedTuple):
             return ""
         return self.not_chained or (
             f"is {self.noun} operator, which takes all records of the part before it at once, and "
-            "a chain takes one record after the other; make it a node of its own, between two chains"
+            "a chain takes one record after the other; make it a node of its own, between "
+            "two chains"
         )
 
 

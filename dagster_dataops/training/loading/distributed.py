@@ -53,13 +53,13 @@ class DistributedReadingService(ReadingServiceInterface):
             reason = f"ending is {ending!r}; it must be one of {', '.join(_ENDINGS)}"
             raise StreamDefinitionError(_SERVICE, reason)
         self.ending = ending
-        self._rank = given_rank(_SERVICE, rank, world_size)
+        self._place = given_rank(_SERVICE, rank, world_size)
         self._group: Any = None
 
     @override
     def initialize(self, datapipe: Operations) -> Operations:
-        distributed = None if self._rank else torch_group()
-        place = self._rank or _found_rank()
+        distributed = None if self._place else torch_group()
+        place = self._place or _found_rank()
         self._rank = place.rank
         if distributed is not None:
             self._group = distributed.new_group(backend="gloo")
