@@ -124,7 +124,7 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
         differing = [*before.differences(fingerprint), *fingerprint.differs_from(content.kept_from)]
         return set(differing) <= accepted
 
-    for content in request.found:
+    for content in request.contents:
         if content.folder != continued.folder and usable(content):
             yield OutcomeSource(content, content.folder / "journal", content.segments)
     manifest = published_manifest(folder)

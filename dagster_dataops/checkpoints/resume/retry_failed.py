@@ -63,7 +63,7 @@ def retry_failed(request: StartRequest, dataset: JsonlDataset) -> StartDecision 
     """
     usable = [
         content
-        for content in request.found
+        for content in request.contents
         if content.table.records
         and changeable(differing_parts(content, request.fingerprint, dataset))
     ]

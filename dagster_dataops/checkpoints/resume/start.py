@@ -61,7 +61,7 @@ def _unfinished(request: StartRequest) -> StartDecision:
 
 def _resume_records(request: StartRequest, dataset: JsonlDataset) -> StartDecision:
     """Return the decision to resume a checkpoint of records, or to start afresh."""
-    contents = [content for content in request.found if content.table.records]
+    contents = [content for content in request.contents if content.table.records]
     policy, fingerprint = request.policy, request.fingerprint
     for content in contents if policy is not ResumePolicy.NEVER else ():
         differing = differing_anywhere(content, fingerprint, dataset)

@@ -121,7 +121,7 @@ class _Selection:
                 if block.notes is not None and verdicts.change is not None:
                     self.tally.update(block.notes.tally())
                     examples.add(block.notes, block.lines)
-            self.examples = examples.found
+            self.examples = examples.by_reason
         sink.check_input_unchanged()
         return dropped
 
