@@ -38,7 +38,7 @@ class WholeFileCursor(FileCursor):
         try:
             record = self._record()
         except StreamSourceError as error:
-            self.counter.settle(self.location.path, error)
+            self.counter.handle(self.location.path, error)
             return
         self._read = 1
         yield iter((record,))

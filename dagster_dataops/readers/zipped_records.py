@@ -48,7 +48,7 @@ class ZipCursor(FileCursor):
                     place = f"{path}, entry {entry.filename!r}"
                     failure = StreamSourceError(place, f"cannot be read: {error}")
                     failure.__cause__ = error
-                    self.counter.settle(place, failure)
+                    self.counter.handle(place, failure)
                     continue
                 yield iter((content,))
 

@@ -49,7 +49,7 @@ class Collector:
         sink: Receives the finished spans.
 
     Attributes:
-        handed_out: Number of lines that were handed out; approximate, because threads do not lock it.
+        handed_out: Number of lines that were handed out; approximate: threads do not lock it.
         exhausted: Whether no line is left.
         breaker: Counts the failed attempts, and stops the run when it opens.
     """

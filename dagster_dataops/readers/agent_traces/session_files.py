@@ -34,7 +34,7 @@ class SessionCursor(FileCursor):
         except StreamSourceError as error:
             if self._read != _FAILED:
                 self._read = _FAILED
-                self.counter.settle(self.location.path, error)
+                self.counter.handle(self.location.path, error)
             return
         for number, record in enumerate(records):
             if number >= self._read:

@@ -19,7 +19,7 @@ from dagster_dataops.readers.arrow.arrow_values import (
 
 # What pyarrow raises for values that Python cannot hold; SystemError if lengths are damaged.
 UNREADABLE: Final = (ValueError, OverflowError, SystemError, pa.ArrowException)
-Settle = Callable[[Any, StreamSourceError], object]
+HandleFailure = Callable[[Any, StreamSourceError], object]
 
 
 class _Column(NamedTuple):
@@ -80,14 +80,14 @@ class RecordColumns:
             raise StreamSourceError(self._path, reason) from error
 
     def good_rows(
-        self, rows: Any, place: Callable[[int], str], settle: Settle
+        self, rows: Any, place: Callable[[int], str], handle: HandleFailure
     ) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         """Yield the records of a table or record batch, in runs of good rows.
 
         Args:
             rows: The table or record batch.
             place: Returns the place of a row, given its index in ``rows``, for messages.
-            settle: Called with a row that Python or JSON cannot hold, and the error that names it.
+            handle: Called with a row that Python or JSON cannot hold, and the error that names it.
 
         Yields:
             The index of the first row of a run, and the records.
@@ -95,12 +95,12 @@ class RecordColumns:
         try:
             whole = self._records(rows)
         except _BadValueError:
-            yield from self._row_by_row(rows, place, settle)
+            yield from self._row_by_row(rows, place, handle)
         else:
             yield 0, whole
 
     def _row_by_row(
-        self, rows: Any, place: Callable[[int], str], settle: Settle
+        self, rows: Any, place: Callable[[int], str], handle: HandleFailure
     ) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         begin, good = 0, []
         for at in range(rows.num_rows):
@@ -109,7 +109,7 @@ class RecordColumns:
                 good += self._records(row)
             except _BadValueError as error:
                 yield begin, good
-                settle(_shown(row), StreamSourceError(place(at), str(error)))
+                handle(_shown(row), StreamSourceError(place(at), str(error)))
                 begin, good = at + 1, []
         yield begin, good
 

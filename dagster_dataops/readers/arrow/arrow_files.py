@@ -68,7 +68,7 @@ class TableCursor(GroupCursor):
     def group_chunks(
         self, columns: RecordColumns, batches: Iterator[Any], group: Group, row: int
     ) -> Iterator[RowChunk]:
-        """Yield the records of one group, starting at a row; settle the bad ones."""
+        """Yield the records of one group, starting at a row; handle the bad ones."""
         at = 0
         for batch in batches:
             end = at + batch.num_rows
@@ -76,7 +76,7 @@ class TableCursor(GroupCursor):
                 first = max(at, row)
                 rows = batch.slice(first - at)
                 for start, records in columns.good_rows(
-                    rows, partial(self._place, group, first), self.counter.settle
+                    rows, partial(self._place, group, first), self.counter.handle
                 ):
                     yield RowChunk(group.number, first + start, records)
             at = end
@@ -114,7 +114,7 @@ class ParquetCursor(TableCursor):
                 batches = file.iter_batches(_ROWS, [number], names, use_threads=False)
                 yield from self.group_chunks(columns, batches, Group(number, rows_before), row)
         except DamagedFileError as error:
-            self.counter.settle(place, error)
+            self.counter.handle(place, error)
 
 
 class ArrowCursor(TableCursor):
@@ -140,7 +140,7 @@ class ArrowCursor(TableCursor):
                     with naming_file(place, "Arrow"):
                         batch = file.get_batch(number)
                 except DamagedFileError as error:
-                    self.counter.settle(place, error)
+                    self.counter.handle(place, error)
                 else:
                     yield Group(number, partial(_rows_in, file, number)), batch
 

@@ -92,7 +92,7 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
                 )
             first = self.first_index
             for begin, records in columns.good_rows(
-                table, partial(self._row, first), self.counter.settle
+                table, partial(self._row, first), self.counter.handle
             ):
                 self.first_index = first + begin
                 self._failed_before = self.counter.count

@@ -73,7 +73,7 @@ class FrameCursor(FileCursor):
                     self.begin_block([])
         except DamagedFileError as error:
             self._start, self._passed = _ENDED, 0
-            self.counter.settle(path, error)
+            self.counter.handle(path, error)
 
     def _frames(self, content: Content) -> list[Frame]:
         """Return the frames of the next block: at least one, but none at the end of the file."""

@@ -164,7 +164,7 @@ class FailureHandler:
         rank, ranks = entry.get("rank", 0), entry.get("ranks", 1)
         return bool(rank == remainder if ranks == number else rank % number == remainder)
 
-    def settle(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
+    def handle(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
         """Count a failure, log it and store it.
 
         Raises:
@@ -270,7 +270,7 @@ class FailureCounter:
         self.before: object = None
         self._first: Exception | None = None  # of those in a row
 
-    def settle(self, item: Any, error: Exception, before: object = None) -> object:
+    def handle(self, item: Any, error: Exception, before: object = None) -> object:
         """Handle one failure, and return `FAILED`; an item that is skipped is none.
 
         Args:
@@ -287,7 +287,7 @@ class FailureCounter:
         if self.in_a_row == 1:
             self._first = error
         self.before = before
-        self._failures.settle(self, item, error)
+        self._failures.handle(self, item, error)
         tolerance = self._failures.tolerance
         if tolerance is not None and self.in_a_row >= tolerance:
             raise self._too_many() from self._first

@@ -115,7 +115,7 @@ class BlockCursor(FileCursor):
                 lines.append(number)
             except StreamSourceError as error:
                 try:
-                    self.counter.settle(piece, error)
+                    self.counter.handle(piece, error)
                 except Exception as final:  # noqa: BLE001 - raised after the items before it
                     return block._replace(error=final)
         return block

@@ -80,10 +80,10 @@ class EventLoopCaller:
     def submit(self, item: Any) -> "Future[Any]":
         """Start a call for ``item``."""
         future: Future[Any] = Future()
-        asyncio.run_coroutine_threadsafe(self._settle(item, future), self._loop)
+        asyncio.run_coroutine_threadsafe(self._complete(item, future), self._loop)
         return future
 
-    async def _settle(self, item: Any, future: "Future[Any]") -> None:
+    async def _complete(self, item: Any, future: "Future[Any]") -> None:
         """Set the result of a call, or its error: raised here, some errors would end the loop."""
         try:
             async with self._places:

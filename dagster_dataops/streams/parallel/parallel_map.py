@@ -112,7 +112,7 @@ class OrderedMap(ParallelMap):
             try:
                 result = future.result()
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                result = self.counter.settle(item, error, result)
+                result = self.counter.handle(item, error, result)
                 waiting.popleft()
             else:
                 waiting.popleft()
@@ -164,7 +164,7 @@ class UnorderedMap(ParallelMap):
             try:
                 result = future.result()
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                result = self.counter.settle(item, error, result)
+                result = self.counter.handle(item, error, result)
                 self._mark_yielded(number)
             else:
                 self._mark_yielded(number)

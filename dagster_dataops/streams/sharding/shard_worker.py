@@ -49,9 +49,9 @@ class RecordedFailures(FailureHandler):
         self.failures: list[ItemFailure] = []
 
     @override
-    def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
+    def handle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
         if self.on_error == "raise":
-            super().settle(counter, item, error)
+            super().handle(counter, item, error)
         counter.count += 1
         in_a_row = None if counter.before is UNSEEN else counter.before is FAILED
         self.failures.append(

@@ -88,7 +88,7 @@ class YieldFrom(NestingCursor, NumberedStage):
             try:
                 inner = self._opened(item, number)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.end(self.counter.settle(item, error, self.counter.before))
+                self.counter.end(self.counter.handle(item, error, self.counter.before))
                 continue
             self.enter(inner)
             self._before, self._last = before, last
@@ -157,9 +157,9 @@ class _InnerFailures(FailureHandler):
         self._outer = outer
 
     @override
-    def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
+    def handle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
         before = FAILED if counter.in_a_row > 1 else self._outer.before
-        self._outer.end(self._outer.settle(item, error, before))
+        self._outer.end(self._outer.handle(item, error, before))
 
 
 def inner_stage(stream: object) -> Stage:

@@ -166,9 +166,9 @@ class _Uncounted(FailureHandler):
     """Failures of items that are only counted; they are handled when the items are read."""
 
     @override
-    def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
+    def handle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
         if self.on_error == "raise":
-            super().settle(counter, item, error)
+            super().handle(counter, item, error)
         counter.count += 1
 
 

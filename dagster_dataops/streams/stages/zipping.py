@@ -55,7 +55,7 @@ class ZipStage(CombinedStage):
             try:
                 item = combine(row)
             except DataPipelineError as error:
-                item = self.counter.settle(row, error, item)
+                item = self.counter.handle(row, error, item)
             else:
                 yield item
 

@@ -246,7 +246,7 @@ class Cook(UnaryStage):
             try:
                 cooked = cook(sample)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                cooked = self.counter.settle(sample, error, cooked)
+                cooked = self.counter.handle(sample, error, cooked)
                 self._yielded = 0
                 continue
             if type(cooked) is list:

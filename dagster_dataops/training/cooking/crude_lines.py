@@ -119,7 +119,7 @@ class _NumberedItems(IndexedItems):
         try:
             return self._source.sample(self._files, number)
         except StreamSourceError as error:
-            self._counter.settle(self._source.row(self._files, number), error)
+            self._counter.handle(self._source.row(self._files, number), error)
         return MISSING
 
 

@@ -161,7 +161,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
             except DuplicateKeyError:
                 raise
             except StreamSourceError as error:
-                self.counter.settle({"__shard__": self.data.shards[number].name}, error)
+                self.counter.handle({"__shard__": self.data.shards[number].name}, error)
             self._end_block(number + 1, 0)
         self._failed_before = self.counter.count
 
@@ -339,7 +339,7 @@ class IndexedTarSamples(IndexedItems):
         except DuplicateKeyError:
             raise
         except StreamSourceError as error:
-            self._counter.settle({"__shard__": self._source.data.shards[shard].name}, error)
+            self._counter.handle({"__shard__": self._source.data.shards[shard].name}, error)
         return MISSING
 
     def sample(self, number: int) -> dict[str, Any]:
@@ -393,7 +393,7 @@ class TarRows(BlockwiseCursor, IndexRows):
             yield from self._of_shard(number, left_out.get(number, frozenset()))
             if error := index.error(number):
                 shard = self.source.data.shards[number].name
-                self.counter.settle({"__shard__": shard}, StreamSourceError(*error))
+                self.counter.handle({"__shard__": shard}, StreamSourceError(*error))
             self._shard, self._first = number + 1, index.firsts[number + 1]
             self._before = self._skipped = 0
         self._failed_before = self.counter.count

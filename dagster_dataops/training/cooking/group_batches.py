@@ -65,7 +65,7 @@ class GroupBatches(UnaryStage):
             try:
                 group, size = self._group(sample)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                last = self.counter.settle(sample, error, last)
+                last = self.counter.handle(sample, error, last)
                 continue
             last = None
             waiting = self._groups.setdefault(group, [])

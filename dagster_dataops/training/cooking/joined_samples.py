@@ -348,7 +348,7 @@ class _JoinedItems(IndexedItems):
         try:
             return self._source.joined(elements)
         except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-            self._counter.settle({"__key__": (elements[0] or {}).get("__key__")}, error)
+            self._counter.handle({"__key__": (elements[0] or {}).get("__key__")}, error)
         return MISSING
 
 

@@ -88,7 +88,7 @@ class PackSequences(UnaryStage):
             try:
                 self._check(item, parts)
             except DataPipelineError as error:
-                last = self.counter.settle(item, error, last)
+                last = self.counter.handle(item, error, last)
                 continue
             last = None
             if len(item):

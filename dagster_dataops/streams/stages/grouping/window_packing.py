@@ -69,13 +69,13 @@ class Pack(UnaryStage):
         try:
             groups = groups_of(self.select(list(window)))
         except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-            self.counter.end(self.counter.settle(window, error, self.counter.before))
+            self.counter.end(self.counter.handle(window, error, self.counter.before))
             return
         for group in filter(None, groups):
             try:
                 packs = packs_of(self.pack, group)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.end(self.counter.settle(group, error, self.counter.before))
+                self.counter.end(self.counter.handle(group, error, self.counter.before))
             else:
                 self.counter.end(packs)
                 yield from packs
