@@ -96,11 +96,11 @@ class DropExamples:
         source: The input.
 
     Attributes:
-        by_reason: As `RecordSummary.drop_examples`.
+        found: As `RecordSummary.drop_examples`.
     """
 
     def __init__(self, source: Readable) -> None:
-        self.by_reason: dict[str, list[dict[str, Any]]] = {}
+        self.found: dict[str, list[dict[str, Any]]] = {}
         self._full: set[bytes] = set()  # dispositions whose reasons have enough examples
         self._counter = LineCounter(source)
 
@@ -119,13 +119,13 @@ class DropExamples:
 
     def _add(self, disposition: bytes, start: int, line: bytes) -> None:
         reasons = [reason for reason in orjson.loads(disposition).get("dropped", ()) if reason]
-        wanted = [reason for reason in reasons if len(self.by_reason.get(reason, ())) < _EXAMPLES]
+        wanted = [reason for reason in reasons if len(self.found.get(reason, ())) < _EXAMPLES]
         if not wanted:
             self._full.add(disposition)
         for reason in dict.fromkeys(wanted):
             text = line[:_EXAMPLE_BYTES].decode(errors="replace")
             example = {"line": self._counter.line_at(start), "input": text}
-            self.by_reason.setdefault(reason, []).append(example)
+            self.found.setdefault(reason, []).append(example)
 
 
 def _examples(table: SpanTable, dataset: JsonlDataset) -> dict[str, list[dict[str, Any]]]:
@@ -135,7 +135,7 @@ def _examples(table: SpanTable, dataset: JsonlDataset) -> dict[str, list[dict[st
             notes = table.notes.get(span.start)
             if notes is not None:
                 examples.add(notes, partial(_records_of, source, span))
-    return examples.by_reason
+    return examples.found
 
 
 def _records_of(source: Readable, span: Span) -> Iterator[tuple[int, bytes]]:

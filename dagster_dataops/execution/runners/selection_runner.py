@@ -121,7 +121,7 @@ class _Selection:
                 if block.notes is not None and verdicts.change is not None:
                     self.tally.update(block.notes.tally())
                     examples.add(block.notes, block.lines)
-            self.examples = examples.by_reason
+            self.examples = examples.found
         sink.check_input_unchanged()
         return dropped
 

@@ -114,13 +114,13 @@ def write_report(title: str, root: Path, places: Iterable[Root], path: Path) -> 
 
 def _facts(nodes: Iterable[PublishedNode], names: Mapping[Location, str]) -> list[dict[str, Any]]:
     budget = RowBudget()
-    rows = []
+    found = []
     for number, node in enumerate(nodes):
         facts = counts_of(node)
         if number < _MOST_DETAILED:
             facts |= details_of(node, names, budget)
-        rows.append(facts)
-    return rows
+        found.append(facts)
+    return found
 
 
 def _page(title: str, content: Mapping[str, Any]) -> bytes:

@@ -34,7 +34,7 @@ def compared_lengths(
 def _lengths(places: Iterable[Location]) -> dict[str, list[int]]:
     """Return the lengths of texts by column in samples of files; missing files are left out."""
     files = list(places)[:_MOST_FILES]
-    texts: dict[str, list[int]] = {}
+    found: dict[str, list[int]] = {}
     for path in files:
         try:
             sample = spread_sample(JsonlDataset(path, 0), _RECORDS // len(files))
@@ -43,8 +43,8 @@ def _lengths(places: Iterable[Location]) -> dict[str, list[int]]:
         for record in sample.records:
             for name, value in record.items():
                 if isinstance(value, str):
-                    texts.setdefault(name, []).append(len(value))
-    return texts
+                    found.setdefault(name, []).append(len(value))
+    return found
 
 
 def _summary(lengths: list[int] | None) -> dict[str, Any] | None:
