@@ -48,22 +48,22 @@ class StrSplitter:
         self.sep, self.exclude = sep, exclude
         self.names = texts("StrSplitter", "names", names) or ()
         self._single = isinstance(indices, int) and not exclude
-        listed = [indices] if isinstance(indices, int) else list(indices or ())
-        for index in listed:
+        given = [indices] if isinstance(indices, int) else list(indices or ())
+        for index in given:
             check_count("StrSplitter", "an index", index, 0)
-        self.indices = tuple(sorted(set(listed)))
-        self._check(listed)
+        self.indices = tuple(sorted(set(given)))
+        self._check(given)
 
-    def _check(self, numbers: list[int]) -> None:
-        if len(numbers) != len(self.indices):
-            raise StreamDefinitionError("StrSplitter", f"indices has a number twice: {numbers}")
-        if not self.names or not numbers or self.exclude:
+    def _check(self, given: list[int]) -> None:
+        if len(given) != len(self.indices):
+            raise StreamDefinitionError("StrSplitter", f"indices has a number twice: {given}")
+        if not self.names or not given or self.exclude:
             return
-        if len(numbers) != len(self.names):
-            names, indices = counted(len(self.names), "names"), counted(len(numbers), "indices")
+        if len(given) != len(self.names):
+            names, indices = counted(len(self.names), "names"), counted(len(given), "indices")
             raise StreamDefinitionError("StrSplitter", f"got {names} and {indices}")
-        if tuple(numbers) != self.indices:
-            reason = f"indices are {numbers}; with names they must ascend, as the fields do"
+        if tuple(given) != self.indices:
+            reason = f"indices are {given}; with names they must ascend, as the fields do"
             raise StreamDefinitionError("StrSplitter", reason)
 
     def __call__(self, text: str) -> Any:
@@ -85,8 +85,8 @@ class StrSplitter:
         if not self.names:
             return fields[0] if self._single else fields
         if len(fields) != len(self.names):
-            count, names = counted(len(fields), "fields"), counted(len(self.names), "names")
-            raise UnfitRecordError(f"StrSplitter: got {count} for {names}: {_shown(text)}")
+            found, names = counted(len(fields), "fields"), counted(len(self.names), "names")
+            raise UnfitRecordError(f"StrSplitter: got {found} for {names}: {_shown(text)}")
         return dict(zip(self.names, fields, strict=True))
 
     @override

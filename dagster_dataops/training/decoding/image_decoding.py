@@ -29,12 +29,12 @@ def image_form(text: str) -> ImageForm:
     Raises:
         ConfigurationError: It names none.
     """
-    form = _FORM.fullmatch(str(text))
-    is_known = form and (form["kind"] or form["mode"])
-    if form is None or not is_known or (form["bits"] and form["kind"] == "pil"):
+    found = _FORM.fullmatch(str(text))
+    is_known = found and (found["kind"] or found["mode"])
+    if found is None or not is_known or (found["bits"] and found["kind"] == "pil"):
         wanted = "pil, torch or no prefix, and l, rgb or rgba, such as torchrgb; with 8 for bytes"
         raise ConfigurationError("image_decode", text, wanted)
-    return ImageForm(form["kind"], (form["mode"] or "rgb").upper(), bool(form["bits"]))
+    return ImageForm(found["kind"], (found["mode"] or "rgb").upper(), bool(found["bits"]))
 
 
 def check_packages(form: ImageForm) -> None:
