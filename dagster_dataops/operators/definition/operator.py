@@ -136,8 +136,10 @@ class OperatorMeta(type):
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
             raise AttributeError("__signature__")
-        settings = () if spec.kind.reads_source else sorted(SETTING_NAMES)
-        return signature_of(spec.options, _positional(cls, spec).names, settings)
+        takes_settings = not spec.kind.reads_source
+        return signature_of(
+            spec.options, _positional(cls, spec).names, takes_settings=takes_settings
+        )
 
     @override
     def __repr__(cls) -> str:
