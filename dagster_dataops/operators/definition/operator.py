@@ -714,9 +714,17 @@ def init_parameters(cls: type) -> dict[str, Any]:
     return found
 
 
-def unknown_operator(wanted: str, known: list[str]) -> UnknownOperatorError:
-    """Return the error for an operator or group that is not registered."""
+def unknown_operator(
+    wanted: str, known: list[str], listed_names: list[str] | None = None
+) -> UnknownOperatorError:
+    """Return the error for an operator or group that is not registered.
+
+    Args:
+        wanted: The wanted name.
+        known: All names, of which the nearest is proposed.
+        listed_names: The names to list; ``None`` for all.
+    """
     near = nearest(wanted, known)
-    listed = ", ".join(known) or "nothing"
+    listed = ", ".join(known if listed_names is None else listed_names) or "nothing"
     hint = f"{listed}. Did you mean {near}?" if near else listed
     return UnknownOperatorError(wanted, hint)
