@@ -23,6 +23,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
+from dagster_dataops.foundation.notebooks import NotebookHtml
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
@@ -234,6 +235,7 @@ class Operator(metaclass=OperatorMeta):
     not count for its identity: the digest of the options is that of before there were these."""
     __dataops_decode__: ClassVar[Callable[..., Record]] = staticmethod(decode)
     """Returns the record in a line of the input. An operator may leave large values unparsed."""
+    _repr_html_ = NotebookHtml()
 
     def __init__(self, **given: Any) -> None:
         """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.
