@@ -77,7 +77,7 @@ def test_an_unknown_operator_is_still_an_error() -> None:
 
 
 NOTEBOOK = """
-from dagster_dataops import chain, pipeline
+from dagster_dataops import chain, data_register, pipeline
 
 @data_register("data.cell")
 def mark(record: dict):
