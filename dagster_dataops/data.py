@@ -4,9 +4,14 @@
 >>> from dagster_dataops.data import text
 """
 
+import sys
+from types import ModuleType
 from typing import Any, Final
 
+from typing_extensions import override
+
 from dagster_dataops.foundation.concurrency.garbage import collected_rarely
+from dagster_dataops.foundation.parts import function_of_part
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.registry import OperatorRegistry
 
@@ -33,3 +38,20 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return ["data_register", *data_register.groups()]
+
+
+class _Data(ModuleType):
+    """The module, which shows its groups of operators."""
+
+    @override
+    def __repr__(self) -> str:
+        groups = data_register.groups()
+        lines = [f"  {name}: {', '.join(data_register.operators(name))}" for name in groups]
+        return "\n".join([f"<operators of data, {len(groups)} groups>", *lines])
+
+    def _repr_html_(self) -> str:
+        """Return HTML for a notebook."""
+        return function_of_part("html_of")(data_register)  # type: ignore[no-any-return]
+
+
+sys.modules[__name__].__class__ = _Data

@@ -11,6 +11,7 @@
  |   |-- ChainDefinitionError         operators cannot be made one chain
  |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
  |   |-- DefsYamlError                a defs.yaml is invalid
+ |   |-- DefsYamlFaultsError          several operators of a defs.yaml are invalid
  |   |-- SelectorSyntaxError          a selector is malformed; also a ValueError
  |   |-- MetadatasetError             a metadataset is invalid; names file, line and key
  |   |-- CookerError                  no cooker fits a crude dataset, or its parameters do not
@@ -225,6 +226,14 @@ class DefsYamlError(DefinitionError):
     subject: str
     reason: str
     excerpt: str
+
+
+class DefsYamlFaultsError(DefinitionError):
+    """Several operators of a defs.yaml are invalid."""
+
+    sentence = "{count} operators cannot be made:\n\n{faults}"
+    count: int
+    faults: str
 
 
 class InputError(DataOpsError):

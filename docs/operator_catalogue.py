@@ -1,6 +1,9 @@
 """The catalogue of the library's operators as Markdown, made of their docstrings.
 
-The pages of ``catalogue/`` hold the words for people; their directives insert the rest.
+    python -m docs.operator_catalogue
+
+writes the tables of operators into the pages of ``catalogue/``, which can be read unbuilt. The
+directives of the pages insert a section for each operator.
 """
 
 import inspect
@@ -19,7 +22,10 @@ from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.operators.kinds.kind_table import data_methods
 from dagster_dataops.operators.options.docstrings import described_parameters, option_descriptions
 
-_SPEEDS: Final = Path(__file__).with_name("catalogue") / "speeds.json"
+_PAGES: Final = Path(__file__).with_name("catalogue")
+_SPEEDS: Final = _PAGES / "speeds.json"
+_TABLE_START: Final = "<!-- written by docs/operator_catalogue.py -->"
+_TABLE_END: Final = "<!-- end of the table -->"
 _LONGEST_LINE: Final = 92
 _ARGS: Final = "\nArgs:\n"
 _CODE: Final = re.compile(r"``(.+?)``", re.DOTALL)
@@ -190,29 +196,40 @@ def groups_table() -> Iterator[str]:
         yield f"| [{group}]({group}.md) | {linked(listed, group)} |"
 
 
-def group_page(group: str) -> Iterator[str]:
-    """Yield a table of the operators of a group, and a section for each."""
-    found = entries(group)
+def operators_table(group: str) -> Iterator[str]:
+    """Yield a table of the operators of a group, with names that `linked` turns into links."""
     yield from (
         "| operator | does | reads | writes | extra | texts/s |",
         "|---|---|---|---|---|--:|",
     )
-    for entry in found:
+    for entry in entries(group):
         extras = [
             f"`{one}`" + ("" if needed else " (option)") for one, needed in entry.extras.items()
         ]
         cells = [
-            f"[{entry.name}](#{entry.qualified_name})",
-            _in_cell(_markdown(entry.sentence, group)),
+            f"`{entry.qualified_name}`",
+            _in_cell(_qualified(_CODE.sub(r"`\1`", entry.sentence), group)),
             ", ".join(entry.reads) or "the record",
             ", ".join(entry.writes) or (entry.kind.one if entry.kind.holds_files else "-"),
             ", ".join(extras) or "-",
             f"{speed:,}" if (speed := speeds().get(entry.qualified_name)) else "-",
         ]
         yield f"| {' | '.join(cells)} |"
-    yield ""
-    yield from _options_of_filters(found)
-    for entry in found:
+
+
+def with_table(page: str, group: str) -> str:
+    """Return the text of a page of a group with its table of operators as it is now."""
+    before, _, rest = page.partition(_TABLE_START)
+    _, _, after = rest.partition(_TABLE_END)
+    table = "\n".join(operators_table(group))
+    return f"{before}{_TABLE_START}\n\n{table}\n\n{_TABLE_END}{after}"
+
+
+def group_page(group: str) -> Iterator[str]:
+    """Yield a section for each operator of a group."""
+    listed = entries(group)
+    yield from _options_of_filters(listed)
+    for entry in listed:
         yield from _section(entry)
 
 
@@ -265,6 +282,16 @@ def _markdown(text: str, group: str) -> str:
     return linked(_CODE.sub(r"`\1`", text), group)
 
 
+def _qualified(text: str, group: str) -> str:
+    """Return Markdown with the group before each operator that is named without one."""
+
+    def name_of(match: re.Match[str]) -> str:
+        name = f"{group}.{match['name']}"
+        return f"`{name}`" if match["group"] is None and name in names() else match[0]
+
+    return _REFERENCE.sub(name_of, text)
+
+
 def _in_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -286,3 +313,9 @@ def _without_code(text: str) -> tuple[str, list[str]]:
         return f"\0{len(spans) - 1}\0"
 
     return " ".join(_CODE.sub(keep, text).split()), spans
+
+
+if __name__ == "__main__":
+    for name_of_group in GROUPS:
+        file = _PAGES / f"{name_of_group}.md"
+        file.write_text(with_table(file.read_text("utf-8"), name_of_group), "utf-8")

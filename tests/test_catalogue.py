@@ -67,15 +67,21 @@ def test_every_group_has_a_page_that_the_index_lists() -> None:
 
 @each("group", GROUPS)
 def test_a_page_has_a_row_and_a_section_for_each_operator(group: str) -> None:
-    lines = list(catalogue.group_page(group))
+    rows, sections = text_of(group).splitlines(), list(catalogue.group_page(group))
 
     for name in data_register.operators(group):
-        assert sum(line.startswith(f"| [{name}](#{group}.{name}) | ") for line in lines) == 1
-        assert lines.count(f"## {group}.{name}") == 1
+        assert sum(row.startswith(f"| `{group}.{name}` | ") for row in rows) == 1
+        assert sections.count(f"## {group}.{name}") == 1
+
+
+@each("group", GROUPS)
+def test_the_table_of_a_page_is_that_of_the_code(group: str) -> None:
+    page = text_of(group)
+    assert page == catalogue.with_table(page, group), "run python -m docs.operator_catalogue"
 
 
 def test_the_rows_of_measured_operators_show_their_speed() -> None:
-    (row,) = (line for line in catalogue.group_page("filters") if line.startswith("| [WordCount]"))
+    (row,) = (x for x in text_of("filters").splitlines() if x.startswith("| `filters.WordCount`"))
 
     assert row.endswith(f" | {catalogue.speeds()['filters.WordCount']:,} |")
     assert catalogue.speeds().keys() <= ENTRIES.keys()

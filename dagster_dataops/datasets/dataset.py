@@ -17,6 +17,7 @@ from dagster_dataops.datasets.lines import (
 )
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest, content_digest
+from dagster_dataops.foundation.notebooks import NotebookHtml
 from dagster_dataops.foundation.places.bucket import BucketFile, CopiedFile, Location, local_path
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.opening import state_at
@@ -49,6 +50,8 @@ class JsonlDataset:
     rows: int | None = None
     fingerprint: str | None = None
     state: FileState | None = field(default=None, compare=False, repr=False)
+
+    _repr_html_ = NotebookHtml()
 
     @classmethod
     def of_file(cls, path: str | os.PathLike[str]) -> "JsonlDataset":

@@ -65,7 +65,7 @@ def opened_content(location: Location) -> Iterator[tuple[Readable, Interval]]:
     except FileNotFoundError:
         raise InputError(str(location), "there is no such file") from None
     except IsADirectoryError:
-        reason = "this is a folder; give the path of one jsonl file"
+        reason = "this is a folder; give the path of one jsonl file, or read_jsonl(folder)"
         raise InputError(str(location), reason) from None
     except OSError as error:
         raise InputError(str(location), f"cannot be read: {error.strerror}") from error

@@ -4,6 +4,7 @@ import logging
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -186,12 +187,12 @@ class ConsoleProgress(Progress):
     """Shows a tqdm bar on a terminal, or otherwise lines in the log.
 
     Args:
-        bar: Whether to draw the bar; ``None`` draws it if standard error is a terminal.
+        bar: Whether to draw the bar; ``None`` draws it on a terminal and in a notebook.
         seconds_between: The minimum number of seconds between two redraws.
     """
 
     def __init__(self, *, bar: bool | None, seconds_between: float = 0.1) -> None:
-        self._draw = sys.stderr.isatty() if bar is None else bar
+        self._draw = sys.stderr.isatty() or _in_notebook() if bar is None else bar
         self._seconds_between = seconds_between
         self._bar: Any = None
         self._name = ""
@@ -202,10 +203,9 @@ class ConsoleProgress(Progress):
         self._name = name
         self._pace = LogPace()
         if self._draw:
-            from tqdm import tqdm
-
-            tqdm.monitor_interval = 0  # a monitor thread would prevent forking workers
-            self._bar = tqdm(
+            bar = _bar_class()
+            bar.monitor_interval = 0  # a monitor thread would prevent forking workers
+            self._bar = bar(
                 total=state.estimated_records,
                 initial=state.records,
                 desc=name,
@@ -243,6 +243,23 @@ class ConsoleProgress(Progress):
         if state.failed:
             self._bar.set_postfix(failed=state.failed, refresh=False)
         self._bar.update(state.records - self._bar.n)
+
+
+def _in_notebook() -> bool:
+    """Return whether this process runs the cells of a notebook."""
+    kernel = sys.modules.get("ipykernel.kernelapp")
+    return kernel is not None and bool(kernel.IPKernelApp.initialized())
+
+
+def _bar_class() -> Any:
+    """Return tqdm's class; in a notebook with ipywidgets, the one that draws a widget."""
+    if _in_notebook() and find_spec("ipywidgets") is not None:
+        from tqdm.notebook import tqdm as widget
+
+        return widget
+    from tqdm import tqdm
+
+    return tqdm
 
 
 class Quiet(Progress):

@@ -10,6 +10,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
+from dagster_dataops.foundation.notebooks import NotebookHtml
 from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
@@ -86,6 +87,8 @@ class RunReport:
     export: "Exported | None" = None
     outputs: "Mapping[str, RunReport]" = field(default_factory=dict)
     kind: str = RECORD.name
+
+    _repr_html_ = NotebookHtml()
 
     @property
     def results(self) -> "Mapping[str, RunReport]":

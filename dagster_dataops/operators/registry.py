@@ -217,6 +217,14 @@ class OperatorRegistry:
             raise unknown_operator(f"data.{group}.{name}", known)
         return operator
 
+    def is_present(self, operator: Operator) -> bool:
+        """Return whether no other code was registered later under the name of ``operator``."""
+        spec = operator.__dataops__.spec
+        present = self._operators.get(spec.group, {}).get(spec.name)
+        if present is None or present is type(operator):
+            return True
+        return present.__dataops_spec__.code_version == spec.code_version
+
     def run(self, operator: Operator, data: object) -> object:
         """Run ``operator`` over ``data``."""
         return self._runner(operator, data)

@@ -79,6 +79,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     graph = with_source(graph, data)
     _take_versions(graph)
     context = plain_context()
+    _warn_of_old_code(context, graph)
     saved = config.results_root() / graph.name
     source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
@@ -98,6 +99,20 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         reports[node.name] = report
     deleting.finish()  # the caller may delete the folders next
     return reports
+
+
+def _warn_of_old_code(context: RunContext, graph: OperatorGraph) -> None:
+    """Warn of nodes whose operator was defined again with other code, as in a notebook."""
+    for node in graph.nodes.values():
+        parts = [part for _, part in node.operator.__dataops__.spec.parts] or [node.operator]
+        for operator in parts:
+            if not type(operator).__dataops_registry__.is_present(operator):
+                name = operator.__dataops__.spec.reference
+                context.progress.warn(
+                    node.name,
+                    f"runs the code of an earlier definition of {name}; "
+                    "define the pipeline again to run the present one",
+                )
 
 
 def _take_versions(graph: OperatorGraph) -> None:

@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.foundation.notebooks import NotebookHtml
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 from dagster_dataops.operators.definition.reader_base import Readable
@@ -47,6 +48,8 @@ class Pipeline:
     Attributes:
         name: Name of the folder and of the asset group; may be empty.
     """
+
+    _repr_html_ = NotebookHtml()
 
     def __init__(self, name: str = "") -> None:
         if name and not (name.isidentifier() and name.isascii()):

@@ -293,7 +293,10 @@ def test_a_missing_file_is_an_input_error(tmp_path):
 
 
 def test_a_folder_is_an_input_error_with_a_remedy(tmp_path):
-    with pytest.raises(InputError, match="this is a folder; give the path of one jsonl file"):
+    with pytest.raises(
+        InputError,
+        match=r"this is a folder; give the path of one jsonl file, or read_jsonl\(folder\)",
+    ):
         content_interval(tmp_path)
 
 

@@ -29,6 +29,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import (
     DefinitionError,
     DefsYamlError,
+    DefsYamlFaultsError,
     OperatorOptionError,
     PipelineDefinitionError,
     UnknownOperatorError,
@@ -40,6 +41,7 @@ from dagster_dataops.operators.definition.operator import (
 )
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.concurrency_modes import MODE_NAME, MODES
+from dagster_dataops.operators.options.file_content import is_marked
 from dagster_dataops.operators.options.renamed_options import by_present_names
 from dagster_dataops.operators.options.settings import (
     AGENTS,
@@ -293,16 +295,21 @@ class OperatorDeclaration:
             raise self._refused(place.at("options"), error) from error
         return operator
 
-    def _present(self, place: YamlPlace, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options by their present names; warn of each former name."""
+    def _present(self, place: YamlPlace, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options by their present names, and paths of files; warn of each former name."""
         spec = _registered(name).__dataops_spec__
-        return by_present_names(
+        options = by_present_names(
             spec.qualified_name,
             spec.options,
-            options,
+            given,
             shipped=spec.shipped,
             place=lambda option: place.at("options", option).text,
         )
+        marked = {option.name for option in spec.options if is_marked(option.annotation)}
+        return {
+            option: _paths_beside(place, value) if option in marked else value
+            for option, value in options.items()
+        }
 
     def _refused(self, place: YamlPlace, error: Exception) -> Exception:
         """Return the error for this operator; the excerpt of the file hides its secrets."""
@@ -323,7 +330,8 @@ def _registered(name: str) -> Any:
         return data_register.operator(group, operator)
     groups = data_register.groups()
     known = [f"{each}.{operator}" for each in groups for operator in data_register.operators(each)]
-    unknown = unknown_operator(name, known)
+    same_group = [each for each in known if each.startswith(f"{group}.")]
+    unknown = unknown_operator(name, known, same_group or [f"{each}.*" for each in groups])
     hint = "" if group in groups else _OWN
     raise UnknownOperatorError(unknown.wanted, f"{unknown.known}{hint}")
 
@@ -353,6 +361,15 @@ def _option(value: Any) -> Any:
             return ArtefactReference(named)
         return {name: _option(item) for name, item in value.items()}
     return [_option(item) for item in value] if isinstance(value, list) else value
+
+
+def _paths_beside(place: YamlPlace, value: Any) -> Any:
+    """Return a value with the paths of files beside the defs.yaml in place of their names."""
+    if isinstance(value, str):
+        return place.beside(value)
+    if isinstance(value, Mapping):
+        return {name: _paths_beside(place, item) for name, item in value.items()}
+    return [_paths_beside(place, item) for item in value] if isinstance(value, list) else value
 
 
 def resolve_nodes(
@@ -390,10 +407,11 @@ def assembled(name: str, nodes: Sequence[OperatorDeclaration], place: YamlPlace)
     Raises:
         DefinitionError: The nodes are not a valid pipeline; a `DefsYamlError` if the line is known.
     """
+    operators = _constructed(nodes)
     try:
         with Pipeline(name) as ppl:
-            for node in nodes:
-                _add(ppl, node)
+            for node, operator in zip(nodes, operators, strict=True):
+                _add(ppl, node, operator)
     except PipelineDefinitionError as error:
         blamed = next((node for node in nodes if f"{node.subject} " in error.reason), None)
         if blamed is None:
@@ -404,8 +422,22 @@ def assembled(name: str, nodes: Sequence[OperatorDeclaration], place: YamlPlace)
     return ppl
 
 
-def _add(ppl: Pipeline, node: OperatorDeclaration) -> None:
-    operator = node.construct()
+def _constructed(nodes: Sequence[OperatorDeclaration]) -> list[Operator]:
+    """Construct all operators; several errors are raised as one."""
+    operators, errors = [], []
+    for node in nodes:
+        try:
+            operators.append(node.construct())
+        except DefsYamlError as error:
+            errors.append(error)
+    if len(errors) > 1:
+        raise DefsYamlFaultsError(len(errors), "\n\n".join(map(str, errors)))
+    for error in errors:
+        raise error
+    return operators
+
+
+def _add(ppl: Pipeline, node: OperatorDeclaration, operator: Operator) -> None:
     try:
         ppl.add(node.name, operator, inputs=node.inputs)
     except PipelineDefinitionError as error:

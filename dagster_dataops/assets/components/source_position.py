@@ -51,6 +51,18 @@ class YamlPlace:
         )
         return f"{position.file_name}:{position.start_line_no}"
 
+    def beside(self, path: str) -> str:
+        """Return the path of a file beside the defs.yaml; any other text is returned as it is.
+
+        The path is relative to the working directory where that is a folder above, so that it is
+        the same on each machine.
+        """
+        file = self.context and beside(self.context, path)
+        if not path or not isinstance(file, Path) or not os.path.exists(file):  # noqa: PTH110
+            return path
+        work = Path.cwd()
+        return str(file.relative_to(work) if file.is_relative_to(work) else file)
+
     def error(self, subject: str, error: Exception) -> Exception:
         """Return the error to raise for ``error``, with file, line and excerpt if known.
 

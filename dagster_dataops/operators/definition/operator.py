@@ -23,6 +23,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
+from dagster_dataops.foundation.notebooks import NotebookHtml
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
@@ -136,8 +137,10 @@ class OperatorMeta(type):
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
             raise AttributeError("__signature__")
-        settings = () if spec.kind.reads_source else sorted(SETTING_NAMES)
-        return signature_of(spec.options, _positional(cls, spec).names, settings)
+        takes_settings = not spec.kind.reads_source
+        return signature_of(
+            spec.options, _positional(cls, spec).names, takes_settings=takes_settings
+        )
 
     @override
     def __repr__(cls) -> str:
@@ -232,6 +235,7 @@ class Operator(metaclass=OperatorMeta):
     not count for its identity: the digest of the options is that of before there were these."""
     __dataops_decode__: ClassVar[Callable[..., Record]] = staticmethod(decode)
     """Returns the record in a line of the input. An operator may leave large values unparsed."""
+    _repr_html_ = NotebookHtml()
 
     def __init__(self, **given: Any) -> None:
         """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.
@@ -714,9 +718,17 @@ def init_parameters(cls: type) -> dict[str, Any]:
     return found
 
 
-def unknown_operator(wanted: str, known: list[str]) -> UnknownOperatorError:
-    """Return the error for an operator or group that is not registered."""
+def unknown_operator(
+    wanted: str, known: list[str], listed_names: list[str] | None = None
+) -> UnknownOperatorError:
+    """Return the error for an operator or group that is not registered.
+
+    Args:
+        wanted: The wanted name.
+        known: All names, of which the nearest is proposed.
+        listed_names: The names to list; ``None`` for all.
+    """
     near = nearest(wanted, known)
-    listed = ", ".join(known) or "nothing"
+    listed = ", ".join(known if listed_names is None else listed_names) or "nothing"
     hint = f"{listed}. Did you mean {near}?" if near else listed
     return UnknownOperatorError(wanted, hint)

@@ -221,14 +221,14 @@ class ShownDefault:
 
 
 def signature_of(
-    options: Iterable[OptionSpec], positional: Collection[str], settings: Iterable[str]
+    options: Iterable[OptionSpec], positional: Collection[str], *, takes_settings: bool
 ) -> inspect.Signature:
     """Return the signature of constructing an operator.
 
     Args:
         options: Options of the operator.
         positional: Names of those that can be given by position; they come first.
-        settings: Names of the execution settings that it takes.
+        takes_settings: Whether it takes execution settings, shown as ``**_settings``.
     """
     parameters = [
         inspect.Parameter(
@@ -241,7 +241,8 @@ def signature_of(
         )
         for option in sorted(options, key=lambda option: _order(option, positional))
     ]
-    parameters += [inspect.Parameter(name, _KINDS[-1], default=None) for name in settings]
+    if takes_settings:
+        parameters.append(inspect.Parameter("_settings", inspect.Parameter.VAR_KEYWORD))
     return inspect.Signature(parameters)
 
 

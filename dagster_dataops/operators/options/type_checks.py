@@ -37,10 +37,20 @@ def check_types(
         value = arguments[option.name]
         if not matches_type(value, option.annotation):
             problem = f"{type(value).__name__}: {value!r}"[:100]
-            reason = f"must be {_expected(option.annotation)}; got {problem}"
+            reason = (
+                f"must be {_expected(option.annotation)}; got {problem}{_hint(operator, value)}"
+            )
             raise OperatorOptionError(operator, option.name, reason)
         if words := range_missed(value, option.annotation):
             raise OperatorOptionError(operator, option.name, f"must be {words}; got {value!r}")
+
+
+def _hint(operator: str, value: Any) -> str:
+    """Return what to do with a value that looks like a record, or like records."""
+    first = value[0] if isinstance(value, list) and value else value
+    if not isinstance(first, dict):
+        return ""
+    return f"; construct the operator, then call it with records: data.{operator}()(records)"
 
 
 def _expected(annotation: Any) -> str:

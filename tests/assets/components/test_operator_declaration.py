@@ -8,7 +8,7 @@ from dagster.components.core.component_tree import ComponentTreeException
 from dagster_dataops import (
     OperatorPipelineComponent,
 )
-from dagster_dataops.errors import DefsYamlError
+from dagster_dataops.errors import DefsYamlError, DefsYamlFaultsError
 from tests.assets.component_project import WARNED_OF
 from tests.assets.components.declared import NODE
 from tests.nodes import execution_settings
@@ -123,3 +123,64 @@ def test_two_names_of_an_option_are_refused_with_the_line(project):
     said = r"defs\.yaml:8, .* 'min_chars' was given, and 'min_len', too"
     with pytest.raises(DefsYamlError, match=said), project.component():
         pass
+
+
+BENCHMARK = """
+source: texts.jsonl
+operators:
+  - name: clean
+    operator: decontaminate.NGrams
+    options: {{benchmark: {benchmark}, mode: tag}}
+"""
+
+
+def benchmark_of(project, written):
+    project.write(BENCHMARK.format(benchmark=written))
+    with project.component() as (component, _):
+        return component.operators[0].construct().__dataops__.options["benchmark"]
+
+
+def test_an_option_that_names_a_file_beside_the_defs_yaml_has_its_path(project, monkeypatch):
+    folder = project.write(BENCHMARK.format(benchmark="benchmark.jsonl")).parent
+    (folder / "benchmark.jsonl").write_text('{"query": "What is 1 + 1?", "label": "2"}\n')
+    outside = str(folder / "benchmark.jsonl")
+
+    assert benchmark_of(project, "benchmark.jsonl") == outside
+    assert benchmark_of(project, outside) == outside
+    monkeypatch.chdir(folder.parent)
+    assert benchmark_of(project, "benchmark.jsonl") == f"{folder.name}/benchmark.jsonl"
+
+
+def test_an_option_that_names_no_file_there_is_used_unchanged(project, tmp_path, monkeypatch):
+    (tmp_path / "other.jsonl").write_text('{"query": "What is 1 + 1?", "label": "2"}\n')
+    monkeypatch.chdir(tmp_path)
+
+    assert benchmark_of(project, "other.jsonl") == "other.jsonl"
+
+
+def test_the_faults_of_all_operators_are_shown_at_once(project):
+    project.write(
+        """
+source: texts.jsonl
+operators:
+  - name: clean
+    operator: text.Normalise
+  - name: short
+    operator: filters.TextLength
+    options: {max_char: 9}
+  - name: fine
+    operator: dedup.Exact
+  - name: named
+    operator: shape.Rename
+    options: {columns: {a: b}}
+"""
+    )
+
+    with pytest.raises(DefsYamlFaultsError) as caught, project.component():
+        pass
+    text = str(caught.value)
+    assert text.startswith("3 operators cannot be made:")
+    assert re.findall(r"defs\.yaml:\d+, node '(\w+)'", text) == ["clean", "short", "named"]
+    assert "did you mean 'max_chars'" in text
+    assert "Did you mean text.Normalize?" in text
+    assert "dedup.NearDuplicate" not in text  # of another group

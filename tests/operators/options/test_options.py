@@ -436,6 +436,12 @@ def test_a_minimum_above_its_maximum_is_refused() -> None:
         data.text.LengthFilter(2, 1)
 
 
+@pytest.mark.parametrize("records", [{"text": "a"}, [{"text": "a"}]], ids=["one", "several"])
+def test_records_in_place_of_an_option_are_an_error_that_says_how_to_run(records: Any) -> None:
+    with pytest.raises(OperatorOptionError, match=r"data\.text\.Normalize\(\)\(records\)"):
+        data.text.Normalize(records)
+
+
 def test_operators_refuse_options_outside_of_their_range() -> None:
     said = r"filters.Numbers: option 'max_number_to_text_ratio' must be between 0 and 1, or None; "
     with pytest.raises(OperatorOptionError, match=f"{said}got 15"):
