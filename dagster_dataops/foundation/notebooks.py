@@ -17,4 +17,4 @@ class NotebookHtml:
     def __get__(self, instance: object, owner: type) -> Callable[[], str]:
         """Return the function."""
         shown = owner if instance is None else instance
-        return lambda: function_of_part("html_of")(shown)  # type: ignore[no-any-return]
+        return lambda: function_of_part("html_of")(shown)
