@@ -17,7 +17,7 @@ from dagster_dataops.datasets.lines import (
 )
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest, content_digest
-from dagster_dataops.foundation.notebooks import NotebookHtml
+from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.bucket import BucketFile, CopiedFile, Location, local_path
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.opening import state_at

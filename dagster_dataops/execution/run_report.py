@@ -10,7 +10,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
-from dagster_dataops.foundation.notebooks import NotebookHtml
+from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 

@@ -5,6 +5,7 @@ What one of them adds is a line of the table.
 """
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
@@ -34,3 +35,18 @@ def has_model_operators() -> bool:
     Otherwise no such operator exists.
     """
     return "dagster_dataops.models.model_operator" in sys.modules
+
+
+class NotebookHtml:
+    """The attribute ``_repr_html_`` of a class: a function that returns HTML.
+
+    It shows the object; read from the class, it shows the class. The HTML is that of
+    `dagster_dataops.pipelines.notebook_html.html_of`.
+    """
+
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: type) -> Callable[[], str]:
+        """Return the function."""
+        shown = owner if instance is None else instance
+        return lambda: function_of_part("html_of")(shown)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.datasets.published_files import RESULT
-from dagster_dataops.foundation.notebooks import NotebookHtml
+from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
 from dagster_dataops.pipelines.tracing.crude_origins import CrudeFile
