@@ -7,11 +7,11 @@ another fingerprint does not use it, and keeps it until a new result is publishe
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import (
     CHANGEABLE,
@@ -33,6 +33,9 @@ from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.concurrency.background import background
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.places.sent_pieces import SentObject
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
 
@@ -251,6 +254,10 @@ class Checkpoint:
         self._journal.spans(entry)
         self.table.add(entry)
         self._dirty.add(entry.segment)
+
+    def note_sent(self, objects: Iterable["SentObject"]) -> None:
+        """Note that agents have put outputs in a bucket; call it before `journal` with them."""
+        self._journal.sent(objects)
 
     def sync_if_due(self, now: float) -> None:
         """Make settled spans survive a power loss, every ``flush_seconds`` or less often.

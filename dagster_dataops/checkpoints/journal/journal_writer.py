@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
@@ -16,6 +16,9 @@ from dagster_dataops.checkpoints.journal.positions import Position, StageParts, 
 from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.datasets.durable_files import storage, sync_data, write_all
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.places.sent_pieces import SentObject
 
 
 class JournalWriter:
@@ -65,6 +68,9 @@ class JournalWriter:
     def position(self, position: Position) -> None:
         """Append a position of a stream."""
         self.append(frame(FrameKind.POSITION, pack_position(position)))
+
+    def sent(self, objects: Iterable["SentObject"]) -> None:
+        """Note that agents have put outputs in a bucket; call it before `spans` with them."""
 
     def begin_at(self, size: int, quarantined: int) -> None:
         """Note where a stream continues: sizes of its segment and its file of failed items."""

@@ -14,14 +14,27 @@ from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.published_objects import NodeHead, PublishedObjects
+from dagster_dataops.checkpoints.places.sent_pieces import SentPlace
 from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal, restore
-from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft
-from dagster_dataops.datasets.durable_files import draft_file, draft_of
-from dagster_dataops.datasets.published_files import CHECKPOINTS, MANIFEST, OTHER_VERSIONS
+from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft, size_of_parts
+from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_file, draft_of, storage
+from dagster_dataops.datasets.published_files import (
+    CHECKPOINTS,
+    MANIFEST,
+    OTHER_VERSIONS,
+    RESULT,
+)
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
-from dagster_dataops.foundation.places.bucket import BucketFile, Location
+from dagster_dataops.foundation.places.bucket import (
+    BucketFile,
+    CopiedFile,
+    Location,
+    local_path,
+)
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
 
 class BucketClaim(FolderLock, Claim):
@@ -43,6 +56,7 @@ class BucketClaim(FolderLock, Claim):
             self._checkpoints = place.folder / CHECKPOINTS
             self._segments: dict[Path, SentSegments] = {}
             self._drafts: dict[Path, UploadedDraft] = {}
+            self._inputs: set[str] = set()  # the keys of those that were sent
             self._objects = ObjectJournal(place.store, place.key, run)
             self._seen = place.fetch(whole=False)
             while not self._restore():
@@ -96,6 +110,39 @@ class BucketClaim(FolderLock, Claim):
         known = path.parent in self._known
         segments = self.segments(path.parent)
         return ShippedJournal(path, self._objects, self._place.store, segments, known=known)
+
+    @override
+    def sent_place(self) -> SentPlace | None:
+        if not self._place.bucket.reached_by_others:
+            return None
+        objects = self._objects
+        folder, claim = objects.data_key("").rstrip("/"), objects.entry_key(objects.first)
+        return SentPlace(self._place.bucket, folder, self._version, claim)
+
+    @override
+    def shared_input(self, location: Location) -> Location:
+        """Return the object that a file in a working copy is a copy of; another file is sent."""
+        place, path = self.sent_place(), local_path(location)
+        bucket = location.bucket if isinstance(location, CopiedFile) else self._place.bucket
+        if place is None or path is None or not path.is_relative_to(bucket.folder):
+            return location
+        result = PublishedObjects(bucket, path.parent, path.name.removesuffix(RESULT))
+        return result.object_of(path) or self._send_input(place, path)
+
+    def _send_input(self, place: SentPlace, path: Path) -> BucketFile:
+        key = f"{place.folder}/{place.mark}-input"
+        if key not in self._inputs:
+            with opened(path) as source, storage(path, "send it to the bucket"):
+                upload = self._place.store.begin_upload(key, size_of_parts(size_of(source)))
+                try:
+                    for block in read_blocks(source, COPY_BYTES):
+                        upload.write(block)
+                    upload.finish()
+                except BaseException:
+                    upload.abort()
+                    raise
+            self._inputs.add(key)
+        return BucketFile(place.bucket, key)
 
     @override
     def writer(self, path: Path) -> JsonlWriter:

@@ -4,13 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import state_at
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.places.sent_pieces import SentPlace
 
 
 class Claim(ABC):
@@ -44,6 +47,18 @@ class Claim(ABC):
     @abstractmethod
     def segments(self, folder: Path) -> Segments:
         """Return the segments of the checkpoint in a folder, to be read."""
+
+    def sent_place(self) -> "SentPlace | None":
+        """Return where agents put outputs; ``None`` if they write to the folder."""
+        return None
+
+    def shared_input(self, location: Location) -> Location:
+        """Return where agents read an input: at the same location, or an object with its content.
+
+        Raises:
+            StorageError: It cannot be sent to the bucket.
+        """
+        return location
 
     @abstractmethod
     def writer(self, path: Path) -> JsonlWriter:

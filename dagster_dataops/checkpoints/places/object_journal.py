@@ -78,7 +78,7 @@ class ObjectJournal:
             if self._next > _MOST:
                 reason = "no run has given this number; delete the object"
                 raise StorageError(
-                    f"{self._store.url}/{self._key(self._next - 1)}", "go on", reason
+                    f"{self._store.url}/{self.entry_key(self._next - 1)}", "go on", reason
                 )
             try:
                 self.first = self._append(claim)
@@ -108,7 +108,7 @@ class ObjectJournal:
 
     def _append(self, head: dict[str, Any], frames: bytes = b"") -> int:
         entry = {**head, "token": self.token, "run": self._run}
-        self._store.create(self._key(self._next), orjson.dumps(entry) + b"\n" + frames)
+        self._store.create(self.entry_key(self._next), orjson.dumps(entry) + b"\n" + frames)
         self._next += 1
         return self._next - 1
 
@@ -123,7 +123,7 @@ class ObjectJournal:
 
     def url(self, number: int) -> str:
         """Return the URL of an entry."""
-        return f"{self._store.url}/{self._key(number)}"
+        return f"{self._store.url}/{self.entry_key(number)}"
 
     def numbers(self) -> list[int]:
         """Return the numbers of all entries, in order."""
@@ -150,7 +150,7 @@ class ObjectJournal:
         self._store.remove(name for name in names if _is_void(name, number))
 
     def _read(self, number: int) -> tuple[dict[str, Any], bytes] | None:
-        found = self._store.read(self._key(number))
+        found = self._store.read(self.entry_key(number))
         if found is None:
             return None
         head, _, frames = found[0].partition(b"\n")
@@ -160,7 +160,8 @@ class ObjectJournal:
             return None
         return (content, frames) if isinstance(content, dict) else None
 
-    def _key(self, number: int) -> str:
+    def entry_key(self, number: int) -> str:
+        """Return the key of an entry."""
         return f"{self.key}/.journal/{number:08d}"
 
     def _holder(self) -> str:

@@ -26,7 +26,12 @@ from dagster_dataops.datasets.parted_result import link_parts, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file
-from dagster_dataops.foundation.places.bucket import Location, StoreBucket, local_path
+from dagster_dataops.foundation.places.bucket import (
+    BucketFile,
+    Location,
+    StoreBucket,
+    local_path,
+)
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore, Version
 
@@ -105,6 +110,11 @@ class PublishedObjects:
         """Return an entry of `NodeHead.files`, of the head that the working copy was made from."""
         known = self._known() if path.is_relative_to(self.folder) else None
         return known.files.get(path.relative_to(self.folder).as_posix()) if known else None
+
+    def object_of(self, path: Path) -> BucketFile | None:
+        """Return the object that a file of the working copy has the content of, if it is one."""
+        file = self.known_file(path)
+        return BucketFile(self.bucket, file["key"]) if file and _is_there(path, file) else None
 
     def head(self) -> NodeHead | None:
         """Return the head; ``None`` if nothing was published.

@@ -5,7 +5,6 @@ that. What another machine has sent, or was freed here, is read from the objects
 run needs no room for all its outputs, and a resume fetches only what it reads.
 """
 
-import ctypes
 import os
 import re
 import threading
@@ -15,11 +14,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.segments import Segments, segment_path
+from dagster_dataops.checkpoints.places.sent_pieces import Piece, freed
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import RangeSource, Readable, read_range
@@ -29,15 +29,6 @@ KEPT_BYTES: Final = 256 << 20  # of segments on this machine that are in the buc
 FILE: Final = re.compile(r"segment-[0-9]{5,}\.jsonl|quarantine\.jsonl")  # of a checkpoint
 _CHUNK_BYTES: Final = 2 << 20  # of an object, read at once
 _CHUNKS: Final = 16
-_KEEP_SIZE_AND_FREE: Final = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
-
-
-class Piece(NamedTuple):
-    """Bytes of a file of a checkpoint."""
-
-    name: str
-    start: int
-    end: int
 
 
 class _SentFile:
@@ -146,7 +137,7 @@ class SentSegments(Segments):
         with self._changing:
             many = sum(max(0, one.sent - one.freed) for one in self._files.values()) > KEPT_BYTES
             for name, file in self._files.items() if self._may_free and many else ():
-                if file.sent > file.freed and _freed(self.folder / name, file.freed, file.sent):
+                if file.sent > file.freed and freed(self.folder / name, file.freed, file.sent):
                     file.freed = file.sent
 
     @override
@@ -274,23 +265,3 @@ class _SentSegment(RangeSource):
     @override
     def state(self) -> FileState:
         return FileState(0, self.size, 0, 0)
-
-
-def _freed(path: Path, start: int, end: int) -> bool:
-    """Free the space of bytes of a file; return ``False`` if that cannot or must not be done.
-
-    A segment may be linked to a published result, which must stay whole.
-    """
-    try:
-        system = ctypes.CDLL(None)
-        allocate: Any = getattr(system, "fallocate64", None) or system.fallocate
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    except (AttributeError, OSError):
-        return False
-    try:
-        if os.fstat(descriptor).st_nlink > 1:
-            return False
-        offset, length = ctypes.c_int64(start), ctypes.c_int64(end - start)
-        return bool(allocate(descriptor, _KEEP_SIZE_AND_FREE, offset, length) == 0)
-    finally:
-        os.close(descriptor)

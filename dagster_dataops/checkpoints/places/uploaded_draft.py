@@ -21,6 +21,13 @@ def is_large(size: int) -> bool:
     return size > LARGE_BYTES
 
 
+def size_of_parts(size: int) -> int:
+    """Return the size of the parts of an upload of about ``size`` bytes."""
+    from dagster_dataops.foundation.places.object_store import part_bytes
+
+    return part_bytes(size, _LEAST_PART_BYTES)
+
+
 class UploadedDraft(JsonlWriter):
     """Collects lines in a draft file, and in the bucket once they are many.
 
@@ -66,10 +73,8 @@ class UploadedDraft(JsonlWriter):
 
     def _send_file(self) -> None:
         """Send what the file holds, and go on in the bucket."""
-        from dagster_dataops.foundation.places.object_store import part_bytes
-
         self._put_pending()
-        size = part_bytes(self._expected, _LEAST_PART_BYTES)
+        size = size_of_parts(self._expected)
         self._upload = upload = self._store.begin_upload(self.key, size)
         with storage(self._draft, "upload it"):
             self._file.close()

@@ -36,6 +36,11 @@ class StoreBucket:
     options: Mapping[str, str] = field(hash=False, repr=False)
     reached: bool = field(default=False, compare=False)
 
+    @property
+    def reached_by_others(self) -> bool:
+        """Whether other processes reach the same objects."""
+        return not self.url.startswith("memory:")
+
     def key_of(self, path: Path) -> str:
         """Return the key of a path in the folder of this bucket; empty for the folder itself."""
         key = path.relative_to(self.folder).as_posix()
