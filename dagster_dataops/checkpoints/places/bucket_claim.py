@@ -8,6 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_read
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
@@ -33,6 +34,7 @@ from dagster_dataops.foundation.places.bucket import (
     Location,
     local_path,
 )
+from dagster_dataops.foundation.places.joined_object import PartList
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
@@ -145,13 +147,31 @@ class BucketClaim(FolderLock, Claim):
         return BucketFile(place.bucket, key)
 
     @override
-    def writer(self, path: Path) -> JsonlWriter:
-        expected = sum(segments.sent_bytes() for segments in self._segments.values())
+    def writer(
+        self, path: Path, outputs: Checkpoint | None = None, whole_bytes: float = 0
+    ) -> JsonlWriter:
         key = self._place.version_key(self._version, path)
-        if not self._place.store.shared:
+        store = self._place.store
+        if not store.shared:
             return JsonlWriter(path)
-        draft = self._drafts[path] = UploadedDraft(path, self._place.store, key, expected)
+        parts = self._parts(outputs, whole_bytes) if outputs else None
+        expected = sum(segments.sent_bytes() for segments in self._segments.values())
+        draft = self._drafts[path] = UploadedDraft(path, store, key, expected, parts)
         return draft
+
+    def _parts(self, outputs: Checkpoint, whole_bytes: float) -> PartList | None:
+        """Return where the outputs of a checkpoint are; ``None`` to write them as one object.
+
+        Raises:
+            StorageError: The outputs that were not sent yet cannot be.
+        """
+        table = outputs.table
+        if sum(table.column("output_bytes")) <= whole_bytes:
+            return None
+        outputs.check_synced()
+        outputs.sync()
+        places = ((segment, offset, length) for _, _, length, _, segment, offset in table.places())
+        return self.segments(outputs.folder).parts(places)
 
     @property
     def _version(self) -> str:
@@ -168,10 +188,20 @@ class BucketClaim(FolderLock, Claim):
     def _stored(self, files: Mapping[Path, Location]) -> dict[str, dict[str, Any]]:
         """Store files that are not in the bucket; return `NodeHead.files`."""
         place = self._place
+        drafts = {
+            path: self._drafts[path]
+            for path, file in files.items()
+            if file != path and path in self._drafts
+        }
+        here = [path for path, draft in drafts.items() if not (draft.uploaded or draft.parts)]
         paths = {path: file for path, file in files.items() if isinstance(file, Path)}
-        stored = place.upload(paths, self._version)
-        for path in files.keys() - paths.keys():
-            draft = self._drafts[path]
+        drafts = {path: draft for path, draft in drafts.items() if path not in here}
+        stored = place.upload(
+            {path: file for path, file in paths.items() if path not in drafts}, self._version
+        )
+        for path, draft in drafts.items():
+            if draft.parts is not None:
+                place.store.put(draft.key, draft.parts.to_bytes())
             facts = {"key": draft.key, "size": draft.size_bytes, "modified_ns": draft.modified_ns}
             stored[path.relative_to(place.folder).as_posix()] = facts
         return stored
@@ -179,7 +209,8 @@ class BucketClaim(FolderLock, Claim):
     def _unused(self, head: NodeHead) -> list[str]:
         """Return the keys of drafts that were not published: the result has these bytes already."""
         keys = {file["key"] for file in head.files.values()}
-        return [one.key for one in self._drafts.values() if one.uploaded and one.key not in keys]
+        drafts = [one for one in self._drafts.values() if one.uploaded and one.parts is None]
+        return [one.key for one in drafts if one.key not in keys]
 
     @override
     @contextmanager
@@ -197,4 +228,4 @@ class BucketClaim(FolderLock, Claim):
         with suppress(StorageError):  # the next publication deletes what is left
             place.store.remove(self._unused(head))
             place.remove_replaced(seen, head, objects.first)
-            objects.remove_before(commit)
+            objects.remove_before(commit, place.parts_of(head))

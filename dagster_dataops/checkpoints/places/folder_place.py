@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -20,6 +21,9 @@ from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
 
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.checkpoint import Checkpoint
+
 
 class FolderClaim(FolderLock, Claim):
     """A claim on a folder: the lock."""
@@ -33,7 +37,9 @@ class FolderClaim(FolderLock, Claim):
         return Segments(folder)
 
     @override
-    def writer(self, path: Path) -> JsonlWriter:
+    def writer(
+        self, path: Path, outputs: "Checkpoint | None" = None, whole_bytes: float = 0
+    ) -> JsonlWriter:
         return JsonlWriter(path)
 
     @override

@@ -13,6 +13,7 @@ from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import state_at
 
 if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.checkpoint import Checkpoint
     from dagster_dataops.checkpoints.places.sent_pieces import SentPlace
 
 
@@ -61,11 +62,16 @@ class Claim(ABC):
         return location
 
     @abstractmethod
-    def writer(self, path: Path) -> JsonlWriter:
+    def writer(
+        self, path: Path, outputs: "Checkpoint | None" = None, whole_bytes: float = 0
+    ) -> JsonlWriter:
         """Return the writer of the draft of a result.
 
         Args:
             path: Of the result in the folder.
+            outputs: The checkpoint whose outputs in input order are the result, if it is that of
+                one. In a bucket they may stay where they were sent.
+            whole_bytes: A result of at most this size is one object of a bucket in any case.
         """
 
     @abstractmethod

@@ -10,13 +10,14 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from dagster_dataops.errors import LostError, StorageError
+from dagster_dataops.foundation.places.joined_object import DATA
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore
 
 _NUMBER: Final = re.compile("[0-9]{8,}")
@@ -119,7 +120,7 @@ class ObjectJournal:
 
     def data_key(self, name: str) -> str:
         """Return the key of an object with outputs."""
-        return f"{self.key}/.journal/data/{name}"
+        return f"{self.key}/{DATA}/{name}"
 
     def url(self, number: int) -> str:
         """Return the URL of an entry."""
@@ -144,10 +145,15 @@ class ObjectJournal:
             for number, entry in zip(numbers, pool.map(self._read, numbers), strict=True):
                 yield ObjectEntry(number, *entry) if entry else ObjectEntry(number, {}, b"")
 
-    def remove_before(self, number: int) -> None:
-        """Delete the entries before a publication with this number, and all outputs up to it."""
+    def remove_before(self, number: int, kept: Container[str] = ()) -> None:
+        """Delete the entries before a publication with this number, and all outputs up to it.
+
+        Args:
+            number: The number.
+            kept: The keys of outputs that are parts of the published result.
+        """
         names = self._store.names(f"{self.key}/.journal")
-        self._store.remove(name for name in names if _is_void(name, number))
+        self._store.remove(one for one in names if _is_void(one, number) and one not in kept)
 
     def _read(self, number: int) -> tuple[dict[str, Any], bytes] | None:
         found = self._store.read(self.entry_key(number))

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
 from dagster_dataops.checkpoints.places.uploaded_draft import is_large
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
@@ -32,6 +33,7 @@ from dagster_dataops.foundation.places.bucket import (
     StoreBucket,
     local_path,
 )
+from dagster_dataops.foundation.places.joined_object import is_list, parts_of_list, readable
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore, Version
 
@@ -39,6 +41,7 @@ HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"
 _HOME: Final = "home"  # in the head: what is not part of the manifest
 _TRIES: Final = 5
+_WITH_PARTS: Final = " with parts"  # ends the format in a head
 
 
 class NodeHead(NamedTuple):
@@ -131,7 +134,7 @@ class PublishedObjects:
         except orjson.JSONDecodeError:
             content = {}
         place = f"{self.store.url}/{self._head_key}"
-        return NodeHead(checked_head(content, self.key, place), found[1])
+        return NodeHead(_without_mark(checked_head(content, self.key, place)), found[1])
 
     def is_published(self) -> bool:
         """Return whether the node has a head."""
@@ -217,7 +220,7 @@ class PublishedObjects:
                 if name == left:
                     _removed(path)
                     continue
-                fetch(self.store, file["key"], path)
+                fetch(readable(self.store, file["key"]), file["key"], path)
                 with storage(path, "set the modification time"):
                     os.utime(path, ns=(file["modified_ns"], file["modified_ns"]))
         for name in before.keys() - head.files.keys():
@@ -328,7 +331,7 @@ class PublishedObjects:
         content = {**orjson.loads(manifest), _HOME: {"commit": commit, "files": dict(files)}}
         before = None if seen is None else seen.version
         try:
-            version = self.store.replace(self._head_key, _dumped(content), before)
+            version = self.store.replace(self._head_key, _dumped(_with_mark(content)), before)
         except ConflictError:
             raise self._lost("publish the result") from None
         head = NodeHead(content, version)
@@ -374,6 +377,15 @@ class PublishedObjects:
                 self.remember(head)
                 self.remove_replaced(seen, head, 0)
                 return
+
+    def parts_of(self, head: NodeHead) -> set[str]:
+        """Return the keys of the objects with the parts of published files.
+
+        Raises:
+            StorageError: A list of parts cannot be read.
+        """
+        lists = [file["key"] for file in head.files.values() if is_list(file["key"])]
+        return {part for key in lists for part in parts_of_list(self.store, key)}
 
     def nodes(self) -> list[str]:
         """Return the names of the nodes with a result in the folder."""
@@ -423,6 +435,27 @@ def _removed(path: Path) -> None:
 
 def _dumped(content: Mapping[str, Any]) -> bytes:
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _with_mark(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a head; if it names lists of parts, with a format newer than ours.
+
+    Versions that would read the list in place of the result refuse that format.
+    """
+    if not any(is_list(file["key"]) for file in content[_HOME]["files"].values()):
+        return content
+    made_from = content.get("made_from") or {}
+    format_ = f"{made_from.get('format') or FORMAT}{_WITH_PARTS}"
+    return {**content, "made_from": {**made_from, "format": format_}}
+
+
+def _without_mark(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a head that `_with_mark` returned, as it was before."""
+    made_from = content.get("made_from")
+    format_ = str(made_from.get("format", "")) if isinstance(made_from, dict) else ""
+    if not (isinstance(made_from, dict) and format_.endswith(_WITH_PARTS)):
+        return content
+    return {**content, "made_from": {**made_from, "format": format_.removesuffix(_WITH_PARTS)}}
 
 
 def _parted(content: Mapping[str, Any], folder: Path, name: str) -> Iterator[tuple[Path, str]]:

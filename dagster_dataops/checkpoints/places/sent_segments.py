@@ -11,7 +11,7 @@ import threading
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -22,11 +22,15 @@ from dagster_dataops.checkpoints.journal.segments import Segments, segment_path
 from dagster_dataops.checkpoints.places.sent_pieces import Piece, freed
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.foundation.places.joined_object import PartList
 from dagster_dataops.foundation.places.range_source import RangeSource, Readable, read_range
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore
 
 KEPT_BYTES: Final = 256 << 20  # of segments on this machine that are in the bucket, too
 FILE: Final = re.compile(r"segment-[0-9]{5,}\.jsonl|quarantine\.jsonl")  # of a checkpoint
+LEAST_PART_BYTES: Final = 2 << 10  # on average, of a result that stays in parts
+LEAST_OBJECT_BYTES: Final = 1 << 20
+_MOST_PARTS: Final = 1 << 20  # they are in the memory of each reader
 _CHUNK_BYTES: Final = 2 << 20  # of an object, read at once
 _CHUNKS: Final = 16
 
@@ -123,6 +127,34 @@ class SentSegments(Segments):
                 file.freed = file.freed if here else max(file.freed, end)
                 place += end - start
         self._free_if_many()
+
+    def parts(self, places: Iterable[tuple[int, int, int]]) -> PartList | None:
+        """Return where the outputs of spans are in the bucket.
+
+        Args:
+            places: Segment, offset and length of each output, in order.
+
+        Returns:
+            The parts; ``None`` if some were not sent, or if they are so small that they would be
+            read slowly.
+        """
+        found, numbers = PartList.empty(), dict[str, int]()
+        size = 0
+        for segment, start, length in places:
+            file = self._files.get(segment_path(self.folder, segment).name) if length else None
+            at, end = start, start + length
+            while at < end:
+                piece = file.find(at) if file else None
+                if piece is None:
+                    return None
+                key, place, rest = piece
+                rest = min(rest, end - at)
+                _add_part(found, numbers.setdefault(key, len(numbers)), place, rest)
+                at += rest
+            size += length
+        found.names.extend(key.rpartition("/")[2] for key in numbers)
+        few = len(found.objects) * LEAST_PART_BYTES <= size and len(found.objects) <= _MOST_PARTS
+        return found if few and len(numbers) * LEAST_OBJECT_BYTES <= size else None
 
     def sent_bytes(self) -> int:
         """Return how many bytes of files were sent."""
@@ -248,6 +280,17 @@ class SentSegments(Segments):
             if len(self._chunks) > _CHUNKS:
                 self._chunks.popitem(last=False)
         return chunk
+
+
+def _add_part(parts: PartList, number: int, at: int, length: int) -> None:
+    """Add a part; one that follows the last one in its object makes that longer."""
+    last = parts.objects[-1] if parts.objects else None
+    if last == number and parts.offsets[-1] + parts.lengths[-1] == at:
+        parts.lengths[-1] += length
+        return
+    parts.objects.append(number)
+    parts.offsets.append(at)
+    parts.lengths.append(length)
 
 
 class _SentSegment(RangeSource):
