@@ -20,7 +20,7 @@ from dagster_dataops.checkpoints.places.sent_pieces import (
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.agent_pool import SpanBatch
-from dagster_dataops.foundation.concurrency.file_lock import lock_at_once
+from dagster_dataops.foundation.concurrency.file_lock import lock_at_once, locked_file
 from dagster_dataops.foundation.places.open_stores import reading
 from dagster_dataops.foundation.places.private_folders import private_folder
 
@@ -106,13 +106,13 @@ def outputs_folder(shared: Path, place: SentPlace | None) -> Iterator[Path]:
         yield shared
         return
     folder = private_folder(_FOLDER)
-    with storage(folder, "create a folder in it"):
+    with storage(folder, "create a folder in it"), locked_file(folder / _LOCK):
         _remove_left(folder)
         mine = folder / f"{place.mark}-{os.getpid()}-{os.urandom(4).hex()}"
         make_folder(mine)
         descriptor = os.open(mine / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock_at_once(descriptor)  # before another agent looks at it
     try:
-        lock_at_once(descriptor)
         yield mine
     finally:
         shutil.rmtree(mine, ignore_errors=True)

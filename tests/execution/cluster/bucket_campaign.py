@@ -127,6 +127,7 @@ class Campaign:
     def _killed(self, url: str, source: str, whole: float) -> bool:
         """Continue a run on another machine, and kill; return whether its head was killed."""
         place = self.machine("head")
+        agents = self._folder / f"agents{self._machines}"
         log = (self._folder / "log").open("ab")
         head = subprocess.Popen(
             [sys.executable, "-m", __spec__.name, "--head", url, source, str(whole)],
@@ -135,6 +136,7 @@ class Campaign:
                 **os.environ,
                 **{name: str(place) for name in ("HOME", "TMPDIR")},
                 "DATAOPS_DATA_PROCESS_SCRATCH": str(place / "scratch"),
+                "MACHINES": str(agents),
                 "PYTHONPATH": str(Path(__file__).parents[3]),
             },
             stderr=log,
@@ -180,7 +182,6 @@ def _put(url: str, data: bytes) -> None:
 
 def head(url: str, source: str, whole: float) -> None:
     """Run as the head of a run, on a machine of its own."""
-    os.environ["MACHINES"] = str(Path.cwd() / "agents")
     sent_segments.LEAST_PART_BYTES = sent_segments.LEAST_OBJECT_BYTES = 0  # type: ignore[misc]
     root = root_setting("root", url)
     dataset = JsonlDataset.of_file(source)
