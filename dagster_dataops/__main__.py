@@ -174,7 +174,7 @@ def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _add_prune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "List folders below a root that belong to no asset or partition, and their space."
     command = _added(commands, "prune", _prune, text)
-    command.add_argument("root", metavar="ROOT", help="root of the results, a folder")
+    command.add_argument("root", metavar="ROOT", help="root of the results, a folder or a URL")
     command.add_argument(
         "-m",
         "--module-name",

@@ -110,7 +110,8 @@ def unreliable(address: str, fails: Callable[[str, str], str]) -> Iterator[str]:
             given = answer.getheader("Content-Length") if self.command == "HEAD" else len(data)
             self.send_header("Content-Length", str(given or 0))
             self.end_headers()
-            self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
+            with suppress(BrokenPipeError, ConnectionResetError):  # the client was killed
+                self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
             there.close()
             self.close_connection = self.close_connection or fault == "cut"
 

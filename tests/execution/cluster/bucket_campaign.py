@@ -28,10 +28,11 @@ from tests.nodes import NodeFolder, ResumePolicy
 from tests.object_stores import SECRETS, reading, s3_server, unreliable
 
 _MIXED: Final = ["keep", "fail", "twice", "drop", "keep", "keep"]
-_LONGEST_WAIT: Final = 4.0
+_LONGEST_WAIT: Final = 2.0
+_PATIENCE_SECONDS: Final = 20.0  # until there is a victim
 _LONGEST_OUTAGE: Final = 3.0
 _HANG_SECONDS: Final = 600.0
-_KINDS: Final = ["worker", "agent", "agent", "head", "head", "store"]
+_KINDS: Final = ["worker", "worker", "agent", "agent", "head", "store"]
 
 
 class _Store:
@@ -83,7 +84,7 @@ class Campaign:
     def round(self) -> None:
         """Make a result, and compare it with that of a run at home."""
         number = self.told["results"]
-        dataset = input_of(self._folder, _MIXED * (50 + 10 * (number % 5)))
+        dataset = input_of(self._folder, _MIXED * (100 + 50 * (number % 5)))
         expected = self._at_home(dataset, number)
         url, source = f"s3://results/campaign{number}", str(dataset.path)
         if number % 2:  # else agents do not see the file: the head sends it
@@ -143,11 +144,14 @@ class Campaign:
             start_new_session=True,
         )
         until = time.monotonic() + _HANG_SECONDS
-        for _ in range(self._chance.randrange(5)):
+        for _ in range(self._chance.randrange(9)):
             time.sleep(self._chance.random() * _LONGEST_WAIT)  # a random moment is what is tested
-            if head.poll() is not None:
-                break
-            self._fault(head.pid, self._chance.choice(_KINDS))
+            kind = self._chance.choice(_KINDS)
+            patience = time.monotonic() + _PATIENCE_SECONDS
+            while head.poll() is None and time.monotonic() < patience:
+                if self._fault(head.pid, kind):
+                    break
+                time.sleep(0.05)
         while head.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
         if head.poll() is None:
@@ -158,11 +162,12 @@ class Campaign:
         assert killed or not head.returncode, (self._folder / "log").read_text()[-3000:]
         return killed
 
-    def _fault(self, head: int, kind: str) -> None:
+    def _fault(self, head: int, kind: str) -> bool:
+        """Kill a process, or stop the store; return ``False`` if there is no such process."""
         if kind == "store":
             self._store.stop(self._chance.random() * _LONGEST_OUTAGE)
             self.told["store"] += 1
-            return
+            return True
         with suppress(psutil.NoSuchProcess):
             me = psutil.Process(head)
             agents = [one for one in me.children() if "agent_process" in " ".join(one.cmdline())]
@@ -171,6 +176,8 @@ class Campaign:
             if found:
                 self._chance.choice(found).kill()
                 self.told[kind] += 1
+                return True
+        return False
 
 
 def _put(url: str, data: bytes) -> None:
@@ -191,7 +198,7 @@ def head(url: str, source: str, whole: float) -> None:
         copy.write_bytes(Path(source).read_bytes())
         os.utime(copy, ns=(0, 0))
         dataset = JsonlDataset.of_file(copy)
-    cluster = Apart(agents=2, cpus_per_agent=2)
+    cluster = Apart(agents=2, cpus_per_agent=1)
     run(
         works(seconds=0.01),
         dataset,
