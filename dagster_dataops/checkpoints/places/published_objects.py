@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
+import xxhash
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
-from dagster_dataops.checkpoints.places.uploaded_draft import is_large
+from dagster_dataops.checkpoints.places.uploaded_draft import is_large, size_of_parts
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
@@ -377,6 +378,62 @@ class PublishedObjects:
                 self.remember(head)
                 self.remove_replaced(seen, head, 0)
                 return
+
+    def make_whole(self) -> int:
+        """Write published results that are in parts as one object each, and publish these.
+
+        A run that works on the node meanwhile ends with a `LostError`, and can be resumed.
+
+        Returns:
+            Their size in bytes; 0 if none is in parts.
+
+        Raises:
+            LostError: A run has published meanwhile.
+            ResultMissingError: There is no result, or it is not what its manifest says.
+            StorageError: The store cannot be reached.
+        """
+        with self.locked():
+            seen, known = self.head(), self._known()
+            if seen is None:
+                raise ResultMissingError(f"{self.store.url}/{self._head_key}", "nothing is there")
+            place = f"w-{uuid.uuid4().hex[:12]}"
+            lists = {name: file for name, file in seen.files.items() if is_list(file["key"])}
+            whole = {
+                name: {**file, "key": self.version_key(place, self.folder / name)}
+                for name, file in lists.items()
+            }
+            for name, file in lists.items():
+                self._join(file["key"], whole[name]["key"], seen.content.get("fingerprint"))
+            if lists:
+                files = {**seen.files, **whole}
+                head = self.replace_head(seen.manifest(), files, seen.commit, seen)
+                if known is not None and known.version == seen.version:
+                    self.remember(head)
+                old = self.parts_of(seen) | {file["key"] for file in lists.values()}
+                self.store.remove(sorted(old))
+            return sum(file["size"] for file in lists.values())
+
+    def _join(self, key: str, target: str, fingerprint: object) -> None:
+        """Write the text of a list of parts to an object."""
+        joined = readable(self.store, key)
+        status = joined.status(key)
+        if status is None:
+            raise ResultMissingError(f"{self.store.url}/{key}", "the store has no such object")
+        digest = xxhash.xxh3_128()
+        upload, finished = self.store.begin_upload(target, size_of_parts(status.size)), False
+        try:
+            for block in joined.read_on(key, 0, status.size, status.version):
+                digest.update(block)
+                upload.write(block)
+            if f"xxh3:{digest.hexdigest()}" == fingerprint:
+                upload.finish()
+                finished = True
+        finally:
+            if not finished:
+                upload.abort()
+        if not finished:
+            reason = "its parts have other bytes than were published; make it again"
+            raise ResultMissingError(f"{self.store.url}/{key}", reason)
 
     def parts_of(self, head: NodeHead) -> set[str]:
         """Return the keys of the objects with the parts of published files.

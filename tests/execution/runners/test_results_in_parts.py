@@ -13,6 +13,7 @@ import pytest
 from dagster_dataops import JsonlDataset, RunReport, data_register, load_result
 from dagster_dataops.checkpoints.places import sent_segments
 from dagster_dataops.errors import ResultMissingError, RunStoppedError, StorageError
+from tests.command_line import main
 from tests.each import each
 from tests.execution.helpers import write_input
 from tests.nodes import NodeFolder, OperatorExecutor, ResumePolicy, Root, RunContext
@@ -242,3 +243,38 @@ def test_a_part_that_is_cut_or_missing_is_named(go_on, store, source):
     store.remove([key])
     with pytest.raises(ResultMissingError, match="are missing in the store"):
         load_result(go_on())
+
+
+def test_a_command_makes_one_object_of_parts(go_on, store, source, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_SCRATCH", str(tmp_path / "machine0"))
+    operator = mixed(_concurrency_mode="single")
+    expected = at_home(tmp_path, operator, source)
+    run(operator, here := go_on(), [source])
+
+    assert main(["whole", "memory://bucket/root/made"]) == 0
+    assert capsys.readouterr().out == f"made: {len(expected[0]):,} bytes\n"
+    assert lists(store) == []
+    assert [store.objects[key][0] for key in whole(store)] == [expected[0]]
+    assert data(store) == set()
+    assert there(go_on()) == expected
+    assert main(["whole", "memory://bucket/root/made"]) == 0
+    assert capsys.readouterr().out == "made: was not in parts\n"
+    assert run(operator, here, [source], reuse_finished=True).reused
+    assert main(["whole", str(tmp_path)]) == 1
+    assert "the URL of a folder of an object store" in capsys.readouterr().err
+
+
+def test_a_command_makes_no_object_of_other_bytes(
+    go_on, store, source, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("DATAOPS_DATA_PROCESS_SCRATCH", str(tmp_path / "machine0"))
+    run(numbered(), go_on(), [source])
+    key = min(data(store))
+    right = store.objects[key][0]
+    store.put(key, right.replace(b"1", b"2"))
+
+    assert main(["whole", "memory://bucket/root/made"]) == 1
+    assert "other bytes than were published" in capsys.readouterr().err
+    store.put(key, right)
+    assert load_result(go_on()).rows == len(RECORDS)
+    assert whole(store) == []
