@@ -12,9 +12,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
-from dagster_dataops.checkpoints.places.sent_pieces import SentObject
 from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.foundation.places.bucket import Location, location_of

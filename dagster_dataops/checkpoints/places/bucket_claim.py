@@ -8,14 +8,13 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.checkpoints.checkpoint import Checkpoint
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_read
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.places.node_place import Claim
+from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
+from dagster_dataops.checkpoints.places.node_place import Claim, Outputs
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.published_objects import NodeHead, PublishedObjects
-from dagster_dataops.checkpoints.places.sent_pieces import SentPlace
 from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal, restore
 from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft, size_of_parts
@@ -148,7 +147,7 @@ class BucketClaim(FolderLock, Claim):
 
     @override
     def writer(
-        self, path: Path, outputs: Checkpoint | None = None, whole_bytes: float = 0
+        self, path: Path, outputs: Outputs | None = None, whole_bytes: float = 0
     ) -> JsonlWriter:
         key = self._place.version_key(self._version, path)
         store = self._place.store
@@ -159,7 +158,7 @@ class BucketClaim(FolderLock, Claim):
         draft = self._drafts[path] = UploadedDraft(path, store, key, expected, parts)
         return draft
 
-    def _parts(self, outputs: Checkpoint, whole_bytes: float) -> PartList | None:
+    def _parts(self, outputs: Outputs, whole_bytes: float) -> PartList | None:
         """Return where the outputs of a checkpoint are; ``None`` to write them as one object.
 
         Raises:

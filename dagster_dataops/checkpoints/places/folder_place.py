@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -13,6 +12,7 @@ from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.places.node_place import (
     Claim,
     NodePlace,
+    Outputs,
     PublishedFile,
     PublishedFiles,
 )
@@ -20,9 +20,6 @@ from dagster_dataops.datasets.durable_files import draft_file
 from dagster_dataops.datasets.published_files import RESULT
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
-
-if TYPE_CHECKING:
-    from dagster_dataops.checkpoints.checkpoint import Checkpoint
 
 
 class FolderClaim(FolderLock, Claim):
@@ -38,7 +35,7 @@ class FolderClaim(FolderLock, Claim):
 
     @override
     def writer(
-        self, path: Path, outputs: "Checkpoint | None" = None, whole_bytes: float = 0
+        self, path: Path, outputs: Outputs | None = None, whole_bytes: float = 0
     ) -> JsonlWriter:
         return JsonlWriter(path)
 

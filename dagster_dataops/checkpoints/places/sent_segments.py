@@ -19,7 +19,7 @@ from typing import Final
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.segments import Segments, segment_path
-from dagster_dataops.checkpoints.places.sent_pieces import Piece, freed
+from dagster_dataops.checkpoints.journal.sent_pieces import Piece, freed
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.joined_object import PartList

@@ -16,9 +16,9 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.journal.sent_pieces import Piece, SentObject, in_steps, read_back
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
-from dagster_dataops.checkpoints.places.sent_pieces import Piece, SentObject, in_steps, read_back
 from dagster_dataops.checkpoints.places.sent_segments import FILE, SentSegments
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import PathEscapeError, StorageError

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.journal.sent_pieces import place_of_facts
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
-from dagster_dataops.checkpoints.places.sent_pieces import place_of_facts
 from dagster_dataops.datasets.batches import BatchStarts
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, sync_data, sync_folder

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.checkpoints.journal.segments import segment_path
-from dagster_dataops.checkpoints.places.sent_pieces import (
+from dagster_dataops.checkpoints.journal.sent_pieces import (
     Piece,
     SentObject,
     SentPlace,

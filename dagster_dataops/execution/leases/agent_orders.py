@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-from dagster_dataops.checkpoints.places.sent_pieces import facts_of_place
+from dagster_dataops.checkpoints.journal.sent_pieces import facts_of_place
 from dagster_dataops.datasets.file_values.result_roots import facts_of_keeper
 from dagster_dataops.execution.agent_pool import AgentEnvironment, AgentOrder, Cluster
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink

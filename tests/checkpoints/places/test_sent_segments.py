@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader, outputs
+from dagster_dataops.checkpoints.journal.sent_pieces import Piece
 from dagster_dataops.checkpoints.places import sent_segments
-from dagster_dataops.checkpoints.places.sent_pieces import Piece
 from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from tests.journals import SegmentWriter, Span, checksum
 from tests.object_stores import FakeStore

@@ -3,7 +3,6 @@
 Heads and agents send outputs in the same form: the pieces of files, one after the other.
 """
 
-import ctypes
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -107,6 +106,8 @@ def freed(path: Path, start: int, end: int) -> bool:
 
     A segment may be linked to a published result, which must stay whole.
     """
+    import ctypes  # only for buckets
+
     try:
         system = ctypes.CDLL(None)
         allocate: Any = getattr(system, "fallocate64", None) or system.fallocate
