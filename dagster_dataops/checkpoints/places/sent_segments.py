@@ -29,7 +29,7 @@ from dagster_dataops.foundation.places.result_store import ConflictError, Result
 KEPT_BYTES: Final = 256 << 20  # of segments on this machine that are in the bucket, too
 FILE: Final = re.compile(r"segment-[0-9]{5,}\.jsonl|quarantine\.jsonl")  # of a checkpoint
 LEAST_PART_BYTES: Final = 2 << 10  # on average, of a result that stays in parts
-LEAST_OBJECT_BYTES: Final = 1 << 20
+LEAST_OBJECT_BYTES: Final = 256 << 10
 _MOST_PARTS: Final = 1 << 20  # they are in the memory of each reader
 _CHUNK_BYTES: Final = 2 << 20  # of an object, read at once
 _CHUNKS: Final = 16

@@ -37,6 +37,7 @@ from dagster_dataops.operators.definition.operator import Operator, keeping_file
 from dagster_dataops.operators.pickling import receive
 
 _REPORT_SECONDS: Final = 0.5
+_SEND_SECONDS: Final = 1.0  # to a bucket, where each report with outputs takes a request
 _ALIVE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.1
 
@@ -128,11 +129,12 @@ class Agent:
         return ended
 
     def _report(self) -> None:
-        """Report news twice a second, and otherwise now and then that the agent is alive."""
+        """Report news once or twice a second, and otherwise now and then that the agent is alive."""
         sink, reported_at = self._sink, time.monotonic()
+        seconds = _SEND_SECONDS if self._order.outputs else _REPORT_SECONDS
         while not self._ended.wait(_LOOK_SECONDS):
             since = time.monotonic() - reported_at
-            due = since >= _REPORT_SECONDS or sink.work.idle
+            due = since >= seconds or sink.work.idle
             if since >= _ALIVE_SECONDS or (due and sink.has_news()):
                 try:
                     self.messages.put(self._next_report())
