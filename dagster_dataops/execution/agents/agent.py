@@ -129,7 +129,7 @@ class Agent:
         return ended
 
     def _report(self) -> None:
-        """Report news once or twice a second, and otherwise now and then that the agent is alive."""
+        """Report news once or twice a second, and otherwise that the agent is alive."""
         sink, reported_at = self._sink, time.monotonic()
         seconds = _SEND_SECONDS if self._order.outputs else _REPORT_SECONDS
         while not self._ended.wait(_LOOK_SECONDS):

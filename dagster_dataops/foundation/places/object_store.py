@@ -166,7 +166,9 @@ class ObjectStore(ResultStore):
         with self.named(key, "write"):
             try:
                 return _version(
-                    obstore.put(self._client, key, data, mode=mode, use_multipart=False)
+                    _repeated(
+                        lambda: obstore.put(self._client, key, data, mode=mode, use_multipart=False)
+                    )
                 )
             except _REFUSED:
                 pass
@@ -179,14 +181,15 @@ class ObjectStore(ResultStore):
     def put(self, key: str, data: bytes) -> None:
         with self.named(key, "write"):
             large = len(data) >= _LARGE_BYTES
-            obstore.put(self._client, key, data, use_multipart=large, **_PARTS)
+            _repeated(lambda: obstore.put(self._client, key, data, use_multipart=large, **_PARTS))
 
     @override
     def upload(self, key: str, path: Path) -> None:
         with self.named(key, f"upload {path} to it"):
             size = path.stat().st_size
             parts = {**_PARTS, "chunk_size": part_bytes(size, PART_BYTES)}
-            obstore.put(self._client, key, path, use_multipart=size >= _LARGE_BYTES, **parts)
+            large = size >= _LARGE_BYTES
+            _repeated(lambda: obstore.put(self._client, key, path, use_multipart=large, **parts))
 
     @override
     def begin_upload(self, key: str, part_bytes: int) -> Upload:

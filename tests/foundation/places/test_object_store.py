@@ -413,6 +413,30 @@ def test_listings_and_deletions_whose_answer_breaks_off_are_repeated(through, tm
     assert len(cut) == 8
 
 
+@pytest.mark.parametrize("fault", ["cut", "drop"])
+def test_writes_whose_answer_breaks_off_are_repeated(through, tmp_path, fault):
+    puts = []
+
+    def fails(method: str, path: str) -> str:
+        puts.extend([path] * (method == "PUT"))
+        return fault if method == "PUT" and len(puts) % 2 else ""
+
+    (tmp_path / "file").write_bytes(b"4")
+    with through(fails), patch.object(object_store, "_PAUSE_SECONDS", 0):
+        store = open_store(config.results_root().bucket, written_below="broken")
+        first = store.create("broken/one", b"1")
+        for _ in range(2):
+            with pytest.raises(ConflictError):
+                store.create("broken/one", b"2")
+        second = store.replace("broken/one", b"3", first)
+        for _ in range(2):
+            with pytest.raises(ConflictError):
+                store.replace("broken/one", b"4", first)
+        store.upload("broken/two", tmp_path / "file")
+        assert store.read("broken/one") == (b"3", second)
+        assert store.read("broken/two")[0] == b"4"
+
+
 PART = 5 << 20
 
 
