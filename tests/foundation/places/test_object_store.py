@@ -423,18 +423,18 @@ def test_writes_whose_answer_breaks_off_are_repeated(through, tmp_path, fault):
 
     (tmp_path / "file").write_bytes(b"4")
     with through(fails), patch.object(object_store, "_PAUSE_SECONDS", 0):
-        store = open_store(config.results_root().bucket, written_below="broken")
-        first = store.create("broken/one", b"1")
+        store = open_store(config.results_root().bucket, written_below=fault)
+        first = store.create(f"{fault}/one", b"1")
         for _ in range(2):
             with pytest.raises(ConflictError):
-                store.create("broken/one", b"2")
-        second = store.replace("broken/one", b"3", first)
+                store.create(f"{fault}/one", b"2")
+        second = store.replace(f"{fault}/one", b"3", first)
         for _ in range(2):
             with pytest.raises(ConflictError):
-                store.replace("broken/one", b"4", first)
-        store.upload("broken/two", tmp_path / "file")
-        assert store.read("broken/one") == (b"3", second)
-        assert store.read("broken/two")[0] == b"4"
+                store.replace(f"{fault}/one", b"4", first)
+        store.upload(f"{fault}/two", tmp_path / "file")
+        assert store.read(f"{fault}/one") == (b"3", second)
+        assert store.read(f"{fault}/two")[0] == b"4"
 
 
 PART = 5 << 20
