@@ -27,9 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Those of the command line by default.
     """
-    given = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        text = given.run(given)
+        text = options.run(options)
     except DataOpsError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -37,25 +37,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _trace(given: argparse.Namespace) -> str:
-    found = trace(
-        _folder(given.folder, given.root),
-        given.line,
-        source_line=given.source_line,
-        source=given.source,
+def _trace(options: argparse.Namespace) -> str:
+    trail = trace(
+        _folder(options.folder, options.root),
+        options.line,
+        source_line=options.source_line,
+        source=options.source,
     )
-    if given.json:
-        return orjson.dumps(found.to_json(), option=orjson.OPT_INDENT_2).decode()
-    return str(found)
+    if options.json:
+        return orjson.dumps(trail.to_json(), option=orjson.OPT_INDENT_2).decode()
+    return str(trail)
 
 
-def _prepare(given: argparse.Namespace) -> str:
-    split = dict(given.split) if given.split else None
+def _prepare(options: argparse.Namespace) -> str:
+    split = dict(options.split) if options.split else None
     counts = prepare_energon(
-        given.folder,
+        options.folder,
         split=split,
-        overwrite=given.overwrite,
-        media_metadata=given.media_metadata,
+        overwrite=options.overwrite,
+        media_metadata=options.media_metadata,
     )
     return f"{counted(sum(counts.values()), 'samples')} in {counted(len(counts), 'shards')}"
 
@@ -65,63 +65,62 @@ def _share(text: str) -> tuple[str, float]:
     return name, float(share)
 
 
-def _cancel(given: argparse.Namespace) -> str:
-    client = ModelClient(base_url=given.base_url)
-    found = asyncio.run(cancel_batches(_folder(given.folder, given.root), client))
-    return "\n".join(f"cancelled {batch}" for batch in found) or "no batch waits for the server"
+def _cancel(options: argparse.Namespace) -> str:
+    client = ModelClient(base_url=options.base_url)
+    cancelled = asyncio.run(cancel_batches(_folder(options.folder, options.root), client))
+    return "\n".join(f"cancelled {batch}" for batch in cancelled) or "no batch waits for the server"
 
 
-def _clean(given: argparse.Namespace) -> str:
+def _clean(options: argparse.Namespace) -> str:
     scratch = config.data_process_scratch
-    if given.scratch:
-        scratch = folder_setting("--scratch", given.scratch)
-    found = clean(scratch, given.days)
-    deleted = f"{counted(found.files, 'files')} of {found.size_bytes:,} bytes deleted"
-    return f"{scratch}: {deleted}; {found.in_use:,} of the working copies are in use"
+    if options.scratch:
+        scratch = folder_setting("--scratch", options.scratch)
+    removed = clean(scratch, options.days)
+    deleted = f"{counted(removed.files, 'files')} of {removed.size_bytes:,} bytes deleted"
+    return f"{scratch}: {deleted}; {removed.in_use:,} of the working copies are in use"
 
 
-def _prune(given: argparse.Namespace) -> str:
+def _prune(options: argparse.Namespace) -> str:
     from dagster_dataops.assets.pruning import prune  # imports Dagster
 
-    _, text = prune(given.root, given.module_name, given.python_file, delete=given.yes)
+    _, text = prune(options.root, options.module_name, options.python_file, delete=options.yes)
     return text
 
 
-def _prune_files(given: argparse.Namespace) -> str:
+def _prune_files(arguments: argparse.Namespace) -> str:
     options = config.storage_options
-    root = root_setting("ROOT", given.root, options)
-    also = [root_setting("--also", one, options) for one in given.also]
-    _, text = prune_files(root, given.days, also, delete=given.yes)
+    root = root_setting("ROOT", arguments.root, options)
+    also = [root_setting("--also", place, options) for place in arguments.also]
+    _, text = prune_files(root, arguments.days, also, delete=arguments.yes)
     return text
 
 
-def _whole(given: argparse.Namespace) -> str:
-    place = root_setting("folder", given.folder, config.storage_options)
-    found = make_whole(place)
+def _whole(options: argparse.Namespace) -> str:
+    place = root_setting("folder", options.folder, config.storage_options)
     lines = [
         f"{name}: {f'{size:,} bytes' if size else 'was not in parts'}"
-        for name, size in found.items()
+        for name, size in make_whole(place).items()
     ]
     return "\n".join(lines) or f"{place}: no result is there"
 
 
-def _run(given: argparse.Namespace) -> str:
+def _run(options: argparse.Namespace) -> str:
     from dagster_dataops.assets.external_run import run_assets  # imports Dagster
 
     return run_assets(
-        given.module_name,
-        given.python_file,
-        given.asset,
-        partition=given.partition,
-        checks=given.checks,
+        options.module_name,
+        options.python_file,
+        options.asset,
+        partition=options.partition,
+        checks=options.checks,
     )
 
 
-def _folder(given: str, root: str | None) -> Path:
+def _folder(text: str, root: str | None) -> Path:
     """Return the folder as given, or below the root of the results."""
-    if root is None and Path(given).expanduser().exists():
-        return Path(given)
-    return (folder_setting("--root", root) if root else config.data_process_path) / given
+    if root is None and Path(text).expanduser().exists():
+        return Path(text)
+    return (folder_setting("--root", root) if root else config.data_process_path) / text
 
 
 def _parser() -> argparse.ArgumentParser:

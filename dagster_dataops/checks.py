@@ -17,11 +17,11 @@ from dagster_dataops.assets.checks.check_functions import added_check, added_che
 if not TYPE_CHECKING:  # a type checker still finds misspelt names
 
     def __getattr__(name: str) -> object:
-        found = None if name.startswith("_") else added_check(name)
-        if found is None:
+        check = None if name.startswith("_") else added_check(name)
+        if check is None:
             msg = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(msg)
-        return found
+        return check
 
 
 def __dir__() -> list[str]:

@@ -45,8 +45,8 @@ def sample(
     Raises:
         PipelineDefinitionError: The inputs cannot be combined.
     """
-    given = None if weights is None else list(weights)
-    return _combined(Sample(weights=given, seed=seed, allow_repeats=allow_repeats), inputs)
+    values = None if weights is None else list(weights)
+    return _combined(Sample(weights=values, seed=seed, allow_repeats=allow_repeats), inputs)
 
 
 def round_robin(
@@ -86,8 +86,8 @@ def zip(  # noqa: A001 - used as combine.zip
         StreamDefinitionError: Neither ``names`` nor ``flatten`` is given.
         PipelineDefinitionError: The inputs cannot be combined.
     """
-    given = None if names is None else list(names)
-    operator = Zip(names=given, zip_to_shortest=zip_to_shortest, flatten=flatten)
+    columns = None if names is None else list(names)
+    operator = Zip(names=columns, zip_to_shortest=zip_to_shortest, flatten=flatten)
     return _combined(operator, inputs)
 
 
@@ -104,9 +104,9 @@ def concat(inputs: Sequence[object]) -> Any:
 
 
 def _combined(operator: Any, inputs: Sequence[object]) -> Combined | DataPipelineBuilder:
-    found = listed(inputs)
-    if all(isinstance(one, Operations) for one in found):
-        made: DataPipelineBuilder = operator.stream(*found)
-        return made
-    check_stream("combine", operator.__dataops__.spec.name, operator, len(found))
-    return Combined(operator, found)
+    streams = listed(inputs)
+    if all(isinstance(stream, Operations) for stream in streams):
+        stream: DataPipelineBuilder = operator.stream(*streams)
+        return stream
+    check_stream("combine", operator.__dataops__.spec.name, operator, len(streams))
+    return Combined(operator, streams)

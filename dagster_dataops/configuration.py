@@ -235,18 +235,18 @@ def root_setting(
         ConfigurationError: No folder can have that path, or the URL is not that of an object store.
     """
     known = settings or config
-    found = prefix_of(setting, value, options, lambda: known.data_process_scratch)
-    if found is not None:
-        return Root(found.folder, found.bucket)
+    prefix = prefix_of(setting, value, options, lambda: known.data_process_scratch)
+    if prefix is not None:
+        return Root(prefix.folder, prefix.bucket)
     folder = folder_setting(setting, str(value) if value else _DEFAULT_ROOT)
     url = url_of_copy(folder, known.scratch_path)
-    found = prefix_of(setting, url, options, lambda: known.data_process_scratch)
-    if found is None:
+    prefix = prefix_of(setting, url, options, lambda: known.data_process_scratch)
+    if prefix is None:
         return Root(folder)
-    if not folder.is_relative_to(found.bucket.folder):
+    if not folder.is_relative_to(prefix.bucket.folder):
         allowed = f"the URL {url}: the path is that of a copy from a server with another endpoint"
         raise ConfigurationError(setting, str(folder), allowed)
-    return Root(folder, found.bucket)
+    return Root(folder, prefix.bucket)
 
 
 def folder_at(path: str | os.PathLike[str]) -> Root:
@@ -268,10 +268,10 @@ def input_object(url: str, options: Mapping[str, str]) -> BucketFile:
     Raises:
         ConfigurationError: It is not the URL of an object on an object store.
     """
-    found = prefix_of("input", url, options, lambda: config.data_process_scratch)
-    if found is None or not found.prefix:
+    prefix = prefix_of("input", url, options, lambda: config.data_process_scratch)
+    if prefix is None or not prefix.prefix:
         raise ConfigurationError("input", url, "the URL of an object on an object store")
-    return BucketFile(found.bucket, found.prefix)
+    return BucketFile(prefix.bucket, prefix.prefix)
 
 
 config: Final = Configuration()

@@ -677,7 +677,7 @@ class SelectorSyntaxError(DefinitionError, ValueError):
 
     @override
     def __str__(self) -> str:
-        shown = "".join(" " if one.isspace() else one for one in self.selector)
+        shown = "".join(" " if char.isspace() else char for char in self.selector)
         return f"{super().__str__()}\n  {shown}\n  {' ' * (self.column - 1)}^"
 
 

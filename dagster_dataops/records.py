@@ -307,7 +307,7 @@ def parse(text: bytes | str) -> Any:
 
 
 _SAMPLED: Final = 6
-_DIGIT_MARKS: Final = bytes(ord("0") if one in b"0123456789" else 0 for one in range(256))
+_DIGIT_MARKS: Final = bytes(ord("0") if byte in b"0123456789" else 0 for byte in range(256))
 _LONG: Final = b"0" * 19
 _TOKENS: Final = re.compile(
     rb'"(?:[^"\\]|\\.)*"|-?[0-9]+(?P<part>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]+)?', re.DOTALL

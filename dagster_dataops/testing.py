@@ -57,9 +57,9 @@ def _check_workers(
     states: list[str],
 ) -> None:
     for number in numbers:
-        found = _record_states(_pipeline(make_stream).workers(number), len(expected))
-        assert found[0] == expected, f"workers={number}: got {found[0]}, expected {expected}"  # noqa: S101
-        for position, (state, same) in enumerate(zip(found[1], states, strict=True)):
+        results = _record_states(_pipeline(make_stream).workers(number), len(expected))
+        assert results[0] == expected, f"workers={number}: got {results[0]}, expected {expected}"  # noqa: S101
+        for position, (state, same) in enumerate(zip(results[1], states, strict=True)):
             where = f"workers={number}, at position {position}"
             assert state == same, f"{where}: the state is {state}, with one process {same}"  # noqa: S101
     for position, (state, number) in enumerate(zip(states, cycle(numbers), strict=False)):
@@ -69,22 +69,22 @@ def _check_workers(
 
 
 def _pipeline(make_stream: Callable[[], Operations]) -> PositionedStream:
-    made = make_stream()
-    if isinstance(made, DataPipelineBuilder):
-        return made.and_return()
-    assert isinstance(made, PositionedStream), f"a {type(made).__name__} is not a stream"  # noqa: S101
-    return made
+    stream = make_stream()
+    if isinstance(stream, DataPipelineBuilder):
+        return stream.and_return()
+    assert isinstance(stream, PositionedStream), f"a {type(stream).__name__} is not a stream"  # noqa: S101
+    return stream
 
 
 def _record_states(stream: PositionedStream, limit: int) -> tuple[list[Any], list[str]]:
     items: list[Any] = []
-    given = [stream.state_dict()]
-    written = [json.dumps(given[0])]
+    states = [stream.state_dict()]
+    written = [json.dumps(states[0])]
     for item in islice(stream, limit):
         items.append(json.dumps(item, default=repr))
-        given.append(stream.state_dict())
-        written.append(json.dumps(given[-1]))
-    for position, (state, text) in enumerate(zip(given, written, strict=True)):
+        states.append(stream.state_dict())
+        written.append(json.dumps(states[-1]))
+    for position, (state, text) in enumerate(zip(states, written, strict=True)):
         assert json.dumps(state) == text, f"the state at position {position} has changed since"  # noqa: S101
     return items, written
 
@@ -95,6 +95,6 @@ def _state_text(stream: PositionedStream) -> str:
 
 def _compare(stream: PositionedStream, expected: list[Any], position: int, where: str) -> None:
     left = len(expected) - position
-    found = [json.dumps(item, default=repr) for item in islice(stream, left)]
-    message = f"at position {position}, {where}: got {found}, expected {expected[position:]}"
-    assert found == expected[position:], message  # noqa: S101
+    items = [json.dumps(item, default=repr) for item in islice(stream, left)]
+    message = f"at position {position}, {where}: got {items}, expected {expected[position:]}"
+    assert items == expected[position:], message  # noqa: S101

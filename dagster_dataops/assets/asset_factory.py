@@ -122,15 +122,15 @@ def _check_pool(setting: str, pool: object) -> None:
         raise ConfigurationError(setting, pool, "the name of a pool: a text without white space")
 
 
-def _no_node(graph: OperatorGraph, given: str, name: str) -> PipelineDefinitionError:
+def _no_node(graph: OperatorGraph, option: str, name: str) -> PipelineDefinitionError:
     near = nearest(name, list(graph.nodes))
     hint = f"; did you mean {near!r}?" if near else f". Nodes: {', '.join(graph.nodes)}"
-    reason = f"{given} given for {name!r}, which is not a node{hint}"
+    reason = f"{option} given for {name!r}, which is not a node{hint}"
     return PipelineDefinitionError(graph.name, reason)
 
 
 def tags_by_node(
-    planned: PlannedPipeline, given: Mapping[str, Mapping[str, Any]]
+    planned: PlannedPipeline, tags: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Return the tags of the step of each node that has any.
 
@@ -138,15 +138,15 @@ def tags_by_node(
         PipelineDefinitionError: A node is unknown, or the source has no step.
         ConfigurationError: The tags of a node are no tags of Dagster.
     """
-    found = {}
-    for name in given:
+    by_node = {}
+    for name in tags:
         if name == SOURCE and not isinstance(planned.origin.definition, dg.AssetsDefinition):
             reason = "op_tags are given for the source, but it has no step: nothing writes it"
             raise PipelineDefinitionError(planned.graph.name, reason)
         if name != SOURCE and name not in planned.graph.nodes:
             raise _no_node(planned.graph, "op_tags are", name)
-        found[name] = step_tags_of(planned.options, name) or {}
-    return found
+        by_node[name] = step_tags_of(planned.options, name) or {}
+    return by_node
 
 
 def common_tags(graph: OperatorGraph, tags: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def build_definitions(
     jobs = pipeline_jobs(
         f"{planned.title}_pipeline", assets, settings, source_checks, description=description
     )
-    made: dict[JobKind, Callable[[], Sequence[Any]]] = {
+    jobs_by_kind: dict[JobKind, Callable[[], Sequence[Any]]] = {
         "pipeline": lambda: jobs,
         "preview": lambda: _preview_jobs(planned, source, settings),
         "estimate": lambda: _estimate_jobs(planned, source, settings),
@@ -171,7 +171,7 @@ def build_definitions(
     definitions = dg.Definitions(
         assets=assets,
         asset_checks=declared,
-        jobs=[job for kind, make in made.items() if kind in kinds for job in make()],
+        jobs=[job for kind, make in jobs_by_kind.items() if kind in kinds for job in make()],
         schedules=_schedules(jobs[0], options),
         sensors=[*_sensors(source, jobs[0], assets, options), *_batches_sensors(planned)],
         resources=dataops_resources(dataops, planned.resource_key),
@@ -244,7 +244,7 @@ def _sensors(
             "partitions_def=dg.DynamicPartitionsDefinition(name=...)"
         )
         raise ConfigurationError("new_files", new_files, allowed)
-    made = [
+    keys = [
         key
         for asset in assets
         if isinstance(asset, dg.AssetsDefinition)
@@ -256,7 +256,7 @@ def _sensors(
         partitions_def=partitions_def,
         job=job,
         source=files.key,
-        made=made,
+        keys=keys,
         options=new_files,
     )
     return [sensor]
@@ -265,6 +265,6 @@ def _sensors(
 @functools.cache  # merged definitions need the same objects
 def _resources(dataops: DataOpsResource, key: str) -> Mapping[str, Any]:
     """Return both resources. A launch that changes the first changes both."""
-    given = {name: getattr(dataops, name) for name in type(dataops).model_fields}
-    shared = type(dataops).configure_at_launch(**given)
+    fields = {name: getattr(dataops, name) for name in type(dataops).model_fields}
+    shared = type(dataops).configure_at_launch(**fields)
     return {key: shared, io_manager_key(key): DataOpsIOManager(dataops=shared)}

@@ -62,19 +62,19 @@ def run_assets(
         Exception: The error of the operator that failed.
     """
     if not os.environ.get(_PIPES):
-        found = dg.Definitions.merge(*loaded_definitions(modules, files))
-        keys = _named(found, names) or _materializable(found)
-        run = _AssetsRun(found, keys, partitions=[partition] if partition else [])
+        definitions = dg.Definitions.merge(*loaded_definitions(modules, files))
+        keys = _named(definitions, names) or _materializable(definitions)
+        run = _AssetsRun(definitions, keys, partitions=[partition] if partition else [])
         with _instance() as instance:
             return _said(run.execute(instance))
     with _opened() as pipes:
         call = ExternalCall.received(pipes.extras)
         with answering(call), dg.DagsterInstance.ephemeral() as instance:
-            found = dg.Definitions.merge(*loaded_definitions(modules, files))
-            keys = _named(found, names) or _wanted(found, pipes)
+            definitions = dg.Definitions.merge(*loaded_definitions(modules, files))
+            keys = _named(definitions, names) or _wanted(definitions, pipes)
             chosen = [partition] if partition else _partitions_of(pipes, call)
             asked = call.check_keys if call else None if checks else []
-            run = _AssetsRun(found, keys, asked, chosen, pipes.log, pipes.run_id, call)
+            run = _AssetsRun(definitions, keys, asked, chosen, pipes.log, pipes.run_id, call)
             result = run.execute(instance)
         _report(pipes, call, result, keys)
     return _said(result)
@@ -96,14 +96,14 @@ def _instance() -> dg.DagsterInstance:
     return dg.DagsterInstance.get() if known else dg.DagsterInstance.ephemeral()
 
 
-def _materializable(found: dg.Definitions) -> list[dg.AssetKey]:
-    graph = found.resolve_asset_graph()
+def _materializable(definitions: dg.Definitions) -> list[dg.AssetKey]:
+    graph = definitions.resolve_asset_graph()
     return sorted(key for key in graph.get_all_asset_keys() if graph.get(key).is_materializable)
 
 
-def _named(found: dg.Definitions, names: Sequence[str]) -> list[dg.AssetKey]:
+def _named(definitions: dg.Definitions, names: Sequence[str]) -> list[dg.AssetKey]:
     """Return the keys of named assets."""
-    known = _materializable(found)
+    known = _materializable(definitions)
     keys = [dg.AssetKey.from_user_string(name) for name in names]
     for key in keys:
         if key not in known:
@@ -111,9 +111,9 @@ def _named(found: dg.Definitions, names: Sequence[str]) -> list[dg.AssetKey]:
     return keys
 
 
-def _wanted(found: dg.Definitions, pipes: Any) -> list[dg.AssetKey]:
+def _wanted(definitions: dg.Definitions, pipes: Any) -> list[dg.AssetKey]:
     """Return the keys of the assets of the step that started this process."""
-    known = _materializable(found)
+    known = _materializable(definitions)
     keys = list(_keys_of(pipes))
     missing = [key for key in keys if key not in known]
     if missing or not keys:
@@ -150,7 +150,7 @@ class _AssetsRun:
     """A run of assets in this process.
 
     Attributes:
-        found: The definitions.
+        definitions: The definitions.
         keys: The keys of the assets.
         checks: The keys of the checks; ``None`` for all checks of the assets.
         partitions: The keys of the partitions, in order.
@@ -159,7 +159,7 @@ class _AssetsRun:
         call: What the step asked for that started this process.
     """
 
-    found: dg.Definitions
+    definitions: dg.Definitions
     keys: Sequence[dg.AssetKey]
     checks: Sequence[dg.AssetCheckKey] | None = None
     partitions: Sequence[str] = ()
@@ -180,12 +180,12 @@ class _AssetsRun:
         job = dg.define_asset_job(_JOB, selection, executor_def=dg.in_process_executor)
         loggers = {_JOB: _forwarding(self.log)} if self.log else {}
         added = dg.Definitions(jobs=[job], loggers=loggers)
-        made = dg.Definitions.merge(self.found, added).resolve_job_def(_JOB)
+        resolved = dg.Definitions.merge(self.definitions, added).resolve_job_def(_JOB)
         self._know_partitions(instance)
-        one = self.partitions[0] if len(self.partitions) == 1 else None
+        partition = self.partitions[0] if len(self.partitions) == 1 else None
         try:
-            return made.execute_in_process(
-                self._config(), instance, one, run_id=self.run_id, tags=self._tags()
+            return resolved.execute_in_process(
+                self._config(), instance, partition, run_id=self.run_id, tags=self._tags()
             )
         except dg.Failure as failure:
             raise failure.__cause__ or failure from None
@@ -209,12 +209,12 @@ class _AssetsRun:
         if not instance.is_ephemeral:
             return
         known = dict(self.call.dynamic_partitions) if self.call else {}
-        graph = self.found.resolve_asset_graph()
+        graph = self.definitions.resolve_asset_graph()
         for key in self.keys:
-            own = graph.get(key).partitions_def
+            definition = graph.get(key).partitions_def
             for above in (key, *graph.get(key).parent_keys):
                 for name in dynamic_names(graph.get(above).partitions_def):
-                    if name not in known and isinstance(own, dg.DynamicPartitionsDefinition):
+                    if name not in known and isinstance(definition, dg.DynamicPartitionsDefinition):
                         known[name] = self.partitions
                     if name not in known:
                         raise ExternalRunError(_unknown(name, above))
@@ -246,12 +246,12 @@ class _Forwarding(logging.Handler):
 
 def _forwarding(log: logging.Logger) -> dg.LoggerDefinition:
     @dg.logger
-    def made(_: Any) -> logging.Logger:
+    def logger_of(_: Any) -> logging.Logger:
         logger = logging.Logger(_JOB, logging.INFO)  # noqa: LOG001 - of this run alone
         logger.addHandler(_Forwarding(log))
         return logger
 
-    return made
+    return logger_of
 
 
 def _report(
@@ -261,18 +261,22 @@ def _report(
     keys: Sequence[dg.AssetKey],
 ) -> None:
     """Report the events of a run to the step that started this process."""
-    made = [event.step_materialization_data.materialization for event in _events(result)]
+    materializations = [
+        event.step_materialization_data.materialization for event in _events(result)
+    ]
     checks = result.get_asset_check_evaluations()
     if call is not None:
-        pipes.report_custom_message(message_of(made, checks))
+        pipes.report_custom_message(message_of(materializations, checks))
         return
     names = _keys_of(pipes)
     if len(names) == 1 and keys[-1] not in names:  # an asset with another key than here
         names = {keys[-1]: next(iter(names.values()))}
-    for one in made:
-        if one.asset_key in names:
+    for event in materializations:
+        if event.asset_key in names:
             pipes.report_asset_materialization(
-                pipes_metadata(one.metadata), (one.tags or {}).get(_VERSION), names[one.asset_key]
+                pipes_metadata(event.metadata),
+                (event.tags or {}).get(_VERSION),
+                names[event.asset_key],
             )
     for check in checks:
         if check.asset_key in names:
@@ -296,9 +300,13 @@ def _said(result: dg.ExecuteInProcessResult) -> str:
     """Return a line for each asset that was made."""
     lines = []
     for event in _events(result):
-        one = event.step_materialization_data.materialization
-        rows = [one.metadata[name].value for name in _ROWS if name in one.metadata]
+        materialization = event.step_materialization_data.materialization
+        rows = [
+            materialization.metadata[name].value
+            for name in _ROWS
+            if name in materialization.metadata
+        ]
         what = f": {counted(rows[0], 'records')}" if rows else ""
-        part = f" {one.partition}" if one.partition else ""
-        lines.append(f"{one.asset_key.to_user_string()}{part}{what}")
+        part = f" {materialization.partition}" if materialization.partition else ""
+        lines.append(f"{materialization.asset_key.to_user_string()}{part}{what}")
     return "\n".join(lines) or "no asset was made"

@@ -33,8 +33,8 @@ def loaded_definitions(modules: Sequence[str], files: Sequence[str]) -> list[dg.
     """
     if str(Path.cwd()) not in sys.path:  # as Dagster's commands do
         sys.path.insert(0, str(Path.cwd()))
-    found = [*map(importlib.import_module, modules), *map(_file, files)]
-    return [one for module in found for one in _definitions_in(module)]
+    loaded = [*map(importlib.import_module, modules), *map(_file, files)]
+    return [definitions for module in loaded for definitions in _definitions_in(module)]
 
 
 def _file(name: str) -> ModuleType:
@@ -51,8 +51,8 @@ def _file(name: str) -> ModuleType:
 def _definitions_in(module: ModuleType) -> list[dg.Definitions]:
     """Return the definitions at the module's scope, also of a function with ``@dg.definitions``."""
     values: list[Any] = list(vars(module).values())
-    values = [one() if isinstance(one, _Lazy) else one for one in values]
-    found = {id(one): one for one in values if isinstance(one, dg.Definitions)}
-    if not found:
+    values = [value() if isinstance(value, _Lazy) else value for value in values]
+    definitions = {id(value): value for value in values if isinstance(value, dg.Definitions)}
+    if not definitions:
         raise ConfigurationError("module", module.__name__, "a module with dg.Definitions")
-    return list(found.values())
+    return list(definitions.values())

@@ -116,21 +116,23 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
         config = context.op_config
         listings = {name: inputs[f"artefact_{name}"] for name in node.artefacts}
         root = dataops.results_root
-        folders = {name: NodeFolder.at(root.at(one.path)) for name, one in listings.items()}
+        folders = {name: NodeFolder.at(root.at(listing.path)) for name, listing in listings.items()}
         operator = with_loaded(node.name, checked(node.name, node.operator, config), folders)
-        given = [inputs[argument_of(upstream)] for upstream in node.inputs]
+        datasets = [inputs[argument_of(upstream)] for upstream in node.inputs]
         folder = dataops.folder(key_of(pipeline, node.name)).with_outputs(spec.outputs)
-        if limit := limit_over([*given, *listings.values()], config.get("limit")):
-            report = run_preview(context, dataops, operator, given, folder, limit)
+        if limit := limit_over([*datasets, *listings.values()], config.get("limit")):
+            report = run_preview(context, dataops, operator, datasets, folder, limit)
         else:
-            report = dataops.run_operator(context, operator, given, folder, resume_policy(config))
+            report = dataops.run_operator(
+                context, operator, datasets, folder, resume_policy(config)
+            )
         keys = [dg.AssetKey(key_of(pipeline, name)) for name in node.inputs]
-        upstream = list(zip(keys, given, strict=True))
-        for output, one in (report.outputs or {"result": report}).items():
-            columns = column_metadata(operator, upstream, one.dataset)
+        upstream = list(zip(keys, datasets, strict=True))
+        for output, output_report in (report.outputs or {"result": report}).items():
+            columns = column_metadata(operator, upstream, output_report.dataset)
             columns.pop(COLUMN_LINEAGE, None)  # ops have no asset keys
-            metadata = {**report_metadata(one), **columns}
-            yield dg.Output(one.dataset, output_name=output, metadata=metadata)
+            metadata = {**report_metadata(output_report), **columns}
+            yield dg.Output(output_report.dataset, output_name=output, metadata=metadata)
 
     return _run
 
@@ -149,9 +151,9 @@ def _source_op(pipeline: str, source: JobSource, stream_name: str) -> dg.OpDefin
     @dg.op(name=name, description=described(source.__doc__))
     def _source(context: dg.OpExecutionContext, dataops: DataOpsResource) -> JsonlDataset:
         folder = dataops.folder(key_of(pipeline, name))
-        made = source_result(context, dataops, source, folder)
-        context.add_output_metadata(made.metadata)
-        return made.dataset
+        result = source_result(context, dataops, source, folder)
+        context.add_output_metadata(result.metadata)
+        return result.dataset
 
     return _source
 
@@ -163,10 +165,10 @@ def _stream_op(plan: AssetPlan) -> dg.OpDefinition:
 
     @dg.op(name=f"{SOURCE}_records", description=plan.spec.description)
     def _source(context: dg.OpExecutionContext, dataops: DataOpsResource) -> JsonlDataset:
-        files = [one for _, one in plan.inputs if isinstance(one, (Path, ObjectUrl))]
-        given = [JsonlDataset.at(dataops.location(one)) for one in files]
+        files = [source for _, source in plan.inputs if isinstance(source, (Path, ObjectUrl))]
+        datasets = [JsonlDataset.at(dataops.location(file)) for file in files]
         folder = dataops.folder(plan.spec.key.path)
-        report = dataops.run_operator(context, plan.node.operator, given, folder)
+        report = dataops.run_operator(context, plan.node.operator, datasets, folder)
         columns = column_metadata(plan.node.operator, [], report.dataset)
         context.add_output_metadata({**report_metadata(report), **columns})
         return report.dataset

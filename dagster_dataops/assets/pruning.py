@@ -81,13 +81,13 @@ def prune(
     tree = tree_of(place)
     if not any(map(tree.exists, known.partitions)):
         raise ConfigurationError("ROOT", root, "the root of these definitions: no asset is there")
-    found = [UnusedFolder(path, tree.size(path)) for path in _unused(place.path, known, tree)]
+    unused = [UnusedFolder(path, tree.size(path)) for path in _unused(place.path, known, tree)]
     if delete:
-        for folder in found:
+        for folder in unused:
             tree.delete(folder.path)
         if place.bucket is None:
-            _remove_empty(place.path, known, [folder.path for folder in found])
-    return found, _text(place, found, deleted=delete)
+            _remove_empty(place.path, known, [folder.path for folder in unused])
+    return unused, _text(place, unused, deleted=delete)
 
 
 def _root(root: str) -> Root:
@@ -97,14 +97,14 @@ def _root(root: str) -> Root:
     return place
 
 
-def _known(root: Path, found: Sequence[dg.Definitions]) -> _Known:
+def _known(root: Path, loaded: Sequence[dg.Definitions]) -> _Known:
     known = _Known()
-    for definitions in found:
+    for definitions in loaded:
         graph = definitions.resolve_asset_graph()
         for key in graph.get_all_asset_keys():
             known.add(root, key, _partitions_of(graph.get(key).to_asset_spec()))
     if not known.partitions:
-        raise ConfigurationError("definitions", len(found), "with assets, given by -m or -f")
+        raise ConfigurationError("definitions", len(loaded), "with assets, given by -m or -f")
     return known
 
 
@@ -124,7 +124,9 @@ def _partitions_of(spec: dg.AssetSpec) -> Collection[str]:
 
 def _is_dynamic(definition: dg.PartitionsDefinition) -> bool:
     if isinstance(definition, dg.MultiPartitionsDefinition):
-        return any(_is_dynamic(one.partitions_def) for one in definition.partitions_defs)
+        return any(
+            _is_dynamic(dimension.partitions_def) for dimension in definition.partitions_defs
+        )
     return isinstance(definition, dg.DynamicPartitionsDefinition)
 
 
@@ -134,7 +136,7 @@ def _unused(folder: Path, known: _Known, tree: ResultTree) -> Iterator[Path]:
     for inner in tree.folders(folder):
         if inner.name == PARTITIONS and folder in known.partitions:
             names = known.partitions[folder]
-            yield from (one for one in tree.folders(inner) if one.name not in names)
+            yield from (path for path in tree.folders(inner) if path.name not in names)
         elif inner in reserved:
             continue
         elif inner not in known.partitions and _is_ours(inner, tree):
@@ -155,11 +157,11 @@ def _is_ours(folder: Path, tree: ResultTree) -> bool:
     named = (place.result, place.manifest, place.artefact, place.parts, place.errors)
     if any(map(tree.exists, (*named, place.checkpoints))) or tree.is_begun(folder):
         return True
-    in_partitions = (NodeFolder(one, folder.name) for one in tree.folders(folder / PARTITIONS))
+    in_partitions = (NodeFolder(path, folder.name) for path in tree.folders(folder / PARTITIONS))
     return tree.exists(folder / FILE_NAME) or any(
-        any(map(tree.exists, (one.manifest, one.result, one.checkpoints)))
-        or tree.is_begun(one.path)
-        for one in in_partitions
+        any(map(tree.exists, (place.manifest, place.result, place.checkpoints)))
+        or tree.is_begun(place.path)
+        for place in in_partitions
     )
 
 
@@ -174,9 +176,11 @@ def _remove_empty(root: Path, known: _Known, deleted: Sequence[Path]) -> None:
                 parent.rmdir()
 
 
-def _text(root: Root, found: Sequence[UnusedFolder], *, deleted: bool) -> str:
-    lines = [f"{one.size_bytes:>16,}  {one.path.relative_to(root.path)}" for one in found]
-    total = f"{sum(one.size_bytes for one in found):,} bytes"
-    said = f"{counted(len(found), 'folders')} of no asset or partition below {root}, {total}"
+def _text(root: Root, folders: Sequence[UnusedFolder], *, deleted: bool) -> str:
+    lines = [
+        f"{folder.size_bytes:>16,}  {folder.path.relative_to(root.path)}" for folder in folders
+    ]
+    total = f"{sum(folder.size_bytes for folder in folders):,} bytes"
+    said = f"{counted(len(folders), 'folders')} of no asset or partition below {root}, {total}"
     end = "deleted" if deleted else "nothing is deleted without --yes"
-    return "\n".join([*lines, f"{said}: {end}" if found else said])
+    return "\n".join([*lines, f"{said}: {end}" if folders else said])

@@ -223,8 +223,8 @@ class Checkpoint:
         *earlier, run = content.attempts
         runs = list(dict.fromkeys(other.attempts[-1] for other in others))
         kept = [kept for other in others for kept in other.kept_runs(self._fingerprint)]
-        content.attempts = [*runs, *(one for one in earlier if one not in runs), run]
-        content.kept_from = [*kept, *(one for one in content.kept_from if one not in kept)]
+        content.attempts = [*runs, *(attempt for attempt in earlier if attempt not in runs), run]
+        content.kept_from = [*kept, *(source for source in content.kept_from if source not in kept)]
         self._journal.attempt(content.attempt_entry())
 
     def take_segment_number(self) -> int:
@@ -349,8 +349,8 @@ def existing(
     if not folder.is_dir():
         return []
     with storage(folder, "list the checkpoints"):
-        found = [CheckpointContent.read(path) for path in folders(folder)]
-    return [replace(content, segments_of=segments_of) for content in found]
+        contents = [CheckpointContent.read(path) for path in folders(folder)]
+    return [replace(content, segments_of=segments_of) for content in contents]
 
 
 def folders(folder: Path) -> list[Path]:
@@ -368,4 +368,4 @@ def fresh(folder: Path) -> CheckpointContent:
 def _numbers(folder: Path) -> list[int]:
     """Return the numbers of the checkpoints below ``folder``; other names are skipped."""
     matches = [_CHECKPOINT.fullmatch(path.name) for path in folder.glob("*")]
-    return [int(found[1]) for found in matches if found]
+    return [int(match[1]) for match in matches if match]

@@ -77,10 +77,10 @@ class FolderLock:
             reason = "the folder was removed or replaced while this run was at work in it"
             raise StorageError(str(self.path.parent), "go on", reason)
         with storage(self.path, "read the lock file"), self.path.open("rb") as file:
-            found = file.read(_LONGEST)  # opened anew: a shared file system then asks its server
-        if not found.startswith(self._holder_entry):
+            head = file.read(_LONGEST)  # opened anew: a shared file system then asks its server
+        if not head.startswith(self._holder_entry):
             reason = (
-                f"{_holder_in(found)} has locked the folder too: locks of this file system do not "
+                f"{_holder_in(head)} has locked the folder too: locks of this file system do not "
                 "hold between machines; mount it with locks, or run on one machine at a time"
             )
             raise StorageError(str(self.path.parent), "go on", reason)

@@ -122,18 +122,18 @@ def damage(version: Path) -> str:
         written_ns = listing_of(version).stat().st_ctime_ns
         if digest_of_listing(rows) != version.name:
             return "the listing of its files was changed after it was published"
-        found = dict(_entries(version))
+        present = dict(_entries(version))
     except FileNotFoundError:
         return "the folder or the listing of its files does not exist"
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"it cannot be read, or was changed: {error}"
     known = {str(row["path"]): row for row in rows}
-    wrong = [f"{name} is missing" for name in known if name not in found]
-    wrong += [f"{name} was added" for name in found if name not in known]
+    wrong = [f"{name} is missing" for name in known if name not in present]
+    wrong += [f"{name} was added" for name in present if name not in known]
     wrong += [
         f"{name} was changed"
         for name, row in known.items()
-        if name in found and not is_unchanged(version / name, row, found[name], written_ns)
+        if name in present and not is_unchanged(version / name, row, present[name], written_ns)
     ]
     more = len(wrong) - _MAX_LISTED
     listed = ", ".join(wrong[:_MAX_LISTED]) + (f" and {more:,} more" if more > 0 else "")
@@ -199,8 +199,8 @@ def _entries(folder: Path, prefix: str = "") -> Iterator[tuple[str, os.stat_resu
     Raises:
         ValueError: An entry is neither a regular file nor a folder, or its name is not UTF-8.
     """
-    with os.scandir(folder) as found:
-        entries = list(found)
+    with os.scandir(folder) as scan:
+        entries = list(scan)
     for entry in entries:
         name = f"{prefix}{entry.name}"
         try:

@@ -57,10 +57,10 @@ def make_folder(folder: Path) -> None:
 def make_folder_durably(folder: Path) -> None:
     """Create ``folder`` and its parents if missing, and fsync them against power loss."""
     with storage(folder, "create the folder"):
-        missing = [made for made in (folder, *folder.parents) if not made.exists()]
+        missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
         folder.mkdir(parents=True, exist_ok=True)
-        for made in missing:
-            sync_folder(made.parent)
+        for created in missing:
+            sync_folder(created.parent)
 
 
 def sync_data(path: Path) -> None:

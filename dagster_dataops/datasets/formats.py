@@ -104,8 +104,8 @@ def _text(lines: list[bytes]) -> tuple[str, str]:
     text = [line.decode(errors="replace") for line in lines]
     for delimiter, kind in _DELIMITERS:
         if _is_delimited(text, delimiter):
-            given = "path" if delimiter == "," else f"path, delimiter={delimiter!r}"
-            return kind, f"use read_delimited({given})"
+            arguments = "path" if delimiter == "," else f"path, delimiter={delimiter!r}"
+            return kind, f"use read_delimited({arguments})"
     return "text", 'use read_text(path, key="text")'
 
 

@@ -148,9 +148,9 @@ def next_line_start(source: Readable, position: int, end: int) -> int:
     at = position - 1  # a newline just before ``position`` makes it a line start
     while at < end:
         block = read_lines(source, Interval(at, min(at + probe, end)))
-        found = block.find(b"\n")
-        if found >= 0:
-            return at + found + 1
+        newline = block.find(b"\n")
+        if newline >= 0:
+            return at + newline + 1
         at += len(block)
         probe = BLOCK_BYTES
     return end

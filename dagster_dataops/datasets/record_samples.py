@@ -46,12 +46,12 @@ def spread_sample(dataset: JsonlDataset, count: int) -> RecordSample:
         if size <= _BLOCKS * _BLOCK_BYTES:
             lines = _lines(read_range(descriptor, interval.start, size))
             return RecordSample(_decode_records(_spread(lines, count)), whole=len(lines) <= count)
-        found: list[bytes] = []
+        sampled: list[bytes] = []
         for number in range(_BLOCKS):
             start = interval.start + (size - _BLOCK_BYTES) * number // (_BLOCKS - 1)
-            found += _spread(_whole_lines(descriptor, start, interval), -(-count // _BLOCKS))
+            sampled += _spread(_whole_lines(descriptor, start, interval), -(-count // _BLOCKS))
         return RecordSample(
-            _decode_records(found or _first_line(descriptor, interval)), whole=False
+            _decode_records(sampled or _first_line(descriptor, interval)), whole=False
         )
 
 

@@ -50,19 +50,19 @@ def fetched(file: BucketFile, fingerprint: str | None) -> tuple[Path, str]:
         InputError: There is no such object, or it was replaced meanwhile.
         StorageError: It cannot be read.
     """
-    copy, found = file.copy, ObjectFile(file)
+    copy, remote = file.copy, ObjectFile(file)
     is_digest = fingerprint is not None and not fingerprint.startswith("etag:")
-    if not is_digest and fingerprint not in {None, found.fingerprint}:
+    if not is_digest and fingerprint not in {None, remote.fingerprint}:
         raise InputError(str(file), "was replaced in the store meanwhile; run again")
-    digest = _known(copy, found.fingerprint)
+    digest = _known(copy, remote.fingerprint)
     if not digest:
         try:
-            digest = fetch(found.store, found.key, copy, found.version)
+            digest = fetch(remote.store, remote.key, copy, remote.version)
         except ResultMissingError as error:
             raise InputError(str(file), error.reason) from None
     if is_digest and digest != fingerprint:
         raise InputError(str(file), "has other bytes than were published; make it again")
-    write_durably(_note_of(copy), orjson.dumps([found.fingerprint, list(state_at(copy)), digest]))
+    write_durably(_note_of(copy), orjson.dumps([remote.fingerprint, list(state_at(copy)), digest]))
     return copy, digest
 
 

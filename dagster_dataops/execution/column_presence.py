@@ -146,8 +146,8 @@ class _Look:
         return any(quoted in line or escape in line for quoted, escape in self._texts)
 
     def _take(self, record: Record) -> None:
-        found = [key for key in self.absent if key.is_in(record)]
-        for key in found:
+        keys = [key for key in self.absent if key.is_in(record)]
+        for key in keys:
             self.absent.remove(key)
             self.null.append(key)
         self.null = [key for key in self.null if not key.is_in(record) or key.is_null(record)]
@@ -171,7 +171,7 @@ class KnownNames:
 
     def near(self, key: ReadKey) -> str:
         """Return the names as a sentence, with the one that a key most likely misspells."""
-        inner = [one for one in self._below if key.selector and one.startswith(f"{key.column}.")]
+        inner = [name for name in self._below if key.selector and name.startswith(f"{key.column}.")]
         known = [*inner, *self._columns]
         near = (
             nearest(key.name, known)
@@ -196,7 +196,7 @@ def absent_column(
         known: What they have.
     """
     named = _option_with(key.name, use.options)
-    usual = {one.name: one.default for one in use.spec.options}
+    usual = {option.name: option.default for option in use.spec.options}
     if named in usual and usual[named] == use.options[named]:
         named = f"the default of {named}"
     column = f"column {key.name!r}{f' ({named})' if named else ''}"
@@ -232,7 +232,7 @@ def check_found(sink: CheckpointSink) -> None:
         if sink.attempt.settings.missing == ALLOWED:
             return
         records = f"the {counted(number, 'records')} that came to it"
-        key = next(one for one in use.keys_read() if one.name == name)
+        key = next(key for key in use.keys_read() if key.name == name)
         where = f"{part_name} of chain {sink.attempt.name}"
         columns = columns_seen(sink.checkpoint.table.counts, part)
         raise absent_column(use, where, key, records, KnownNames([dict.fromkeys(columns)]))
@@ -242,5 +242,5 @@ def _keys_of(value: Any) -> Iterable[str]:
     if isinstance(value, dict):
         return value
     if isinstance(value, list):
-        return [name for one in value if isinstance(one, dict) for name in one]
+        return [name for item in value if isinstance(item, dict) for name in item]
     return ()

@@ -204,7 +204,7 @@ def _start_request(
         kind=attempt.operator.__dataops__.spec.kind,
         fingerprint=runner.fingerprint,
         policy=context.resume,
-        found=found,
+        contents=found,
         records=runner.records,
         stream=runner.stream,
         reuse_finished=context.reuse_finished,

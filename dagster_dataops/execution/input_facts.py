@@ -64,7 +64,7 @@ def _identified(dataset: JsonlDataset, last: Manifest | None) -> JsonlDataset:
     if last is not None and not state.coarse:
         if dataset.identity in last.made_from.get("input", "").split():  # unchanged since
             return dataset
-        found = (one for one in last.inputs if one.get("state") == list(state))
-        digest = next((one["fingerprint"] for one in found), "")
+        inputs = (source for source in last.inputs if source.get("state") == list(state))
+        digest = next((source["fingerprint"] for source in inputs), "")
     digest = digest or cached_digest(dataset.location, state)
     return replace(dataset, fingerprint=digest, state=state)

@@ -78,7 +78,7 @@ class ProgressState(NamedTuple):
         rate = f", {pace:,.1f} records/s" if pace > 0 else ""
         time_left = "" if left is None else f", {duration(left)} left"
         failed = f", {self.failed:,} failed" if self.failed else ""
-        counted = "".join(f", {one}" for one in self._counted())
+        counted = "".join(f", {text}" for text in self._counted())
         return f"{self.records:,}{of_total} records{share}{rate}{time_left}{failed}{counted}"
 
     def _counted(self) -> Iterator[str]:

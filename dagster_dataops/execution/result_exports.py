@@ -35,9 +35,9 @@ def exported(
         return _with_export(report, exported_path(output, folder.name), folder, columns)
     outputs = {
         name: _with_export(
-            one, exported_path(output / folder.name, name), folder.outputs[name], columns
+            output_report, exported_path(output / folder.name, name), folder.outputs[name], columns
         )
-        for name, one in report.outputs.items()
+        for name, output_report in report.outputs.items()
     }
     return replace(report, outputs=outputs)
 
@@ -48,11 +48,11 @@ def _with_export(
     exporter, dataset = exporter_of(target), report.dataset
     origin = f"{exporter.format} of {dataset.identity}{columns_text(columns)}"
     with Delivery(exporter, target, folder.receipt, origin) as delivery:
-        found = delivery.current()
-        if found is None:
+        delivered = delivery.current()
+        if delivered is None:
             delivery.write(ExportRecords(dataset, columns))
-            found = delivery.place()
-    return replace(report, export=found)
+            delivered = delivery.place()
+    return replace(report, export=delivered)
 
 
 def exported_by_node(report: RunReport, folder: NodeFolder) -> RunReport:

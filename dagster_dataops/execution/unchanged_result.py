@@ -53,7 +53,7 @@ def _may_change(operator: Operator) -> bool:
         return False
     if not spec.shipped:
         return True
-    options = {one.name for one in spec.options}
+    options = {option.name for option in spec.options}
     selecting = spec.group in _SELECTING or _REASON in options or spec.name.endswith("Filter")
     return not selecting or (_WRITTEN in options and spec.group not in _SELECTING)
 
@@ -101,7 +101,9 @@ def returns_nothing(operator: Operator) -> bool:
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     if code is None or inspect.isgeneratorfunction(function):
         return False
-    steps = [one for one in dis.get_instructions(code) if one.opname != "NOP"]
+    steps = [
+        instruction for instruction in dis.get_instructions(code) if instruction.opname != "NOP"
+    ]
     return not any(_returns_value(before, step) for before, step in pairwise(steps))
 
 

@@ -87,7 +87,7 @@ class WorkList:
             source: The open input.
             interval: Of the input.
         """
-        number = bisect_right(self.open, interval.start, key=lambda one: one.start) - 1
+        number = bisect_right(self.open, interval.start, key=lambda interval: interval.start) - 1
         around = self.open[number] if number >= 0 else Interval(0, 0)
         inside = interval.start < interval.end <= around.end
         return inside and all(self._is_cut(source, place, around) for place in interval)

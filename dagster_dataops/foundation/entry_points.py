@@ -30,7 +30,7 @@ _VALUE: Final = re.compile(r"[\w.]+(\s*:\s*[\w.]+)?(\s*\[.*\])?")
 _LOG: Final = logging.getLogger("dagster_dataops")
 
 
-def added(point: str, own: Collection[str]) -> "Mapping[str, EntryPoint]":
+def added(point: str, names: Collection[str]) -> "Mapping[str, EntryPoint]":
     """Return what installed packages add, by name; nothing is imported.
 
     An entry that cannot be used is left out with a warning: its name is one of this package, or
@@ -38,23 +38,23 @@ def added(point: str, own: Collection[str]) -> "Mapping[str, EntryPoint]":
 
     Args:
         point: One of the constants of this module.
-        own: The names that this package has; they win.
+        names: The names that this package has; they win.
     """
-    return _added(point, frozenset(own), tuple(sys.path))
+    return _added(point, frozenset(names), tuple(sys.path))
 
 
 @lru_cache(maxsize=64)
-def _added(point: str, own: frozenset[str], path: tuple[str, ...]) -> "Mapping[str, EntryPoint]":
+def _added(point: str, names: frozenset[str], path: tuple[str, ...]) -> "Mapping[str, EntryPoint]":
     usable: dict[str, EntryPoint] = {}
-    for one in _declared(point, path):
-        if one.name in own:
+    for entry in _declared(point, path):
+        if entry.name in names:
             reason = "dagster-dataops has one of this name; take another"
-        elif not _NAMES.get(point, _IDENTIFIER).fullmatch(one.name):
+        elif not _NAMES.get(point, _IDENTIFIER).fullmatch(entry.name):
             reason = "the name must be made of ASCII letters, digits and underscores"
         else:
-            usable.setdefault(one.name, one)
+            usable.setdefault(entry.name, entry)
             continue
-        _LOG.warning("%s; it is left out", _error(one, reason))
+        _LOG.warning("%s; it is left out", _error(entry, reason))
     return usable
 
 
@@ -63,10 +63,10 @@ def _declared(point: str, path: tuple[str, ...]) -> "tuple[EntryPoint, ...]":  #
     from importlib.metadata import entry_points  # a plain run needs none
 
     try:
-        found = list(entry_points(group=point))
+        entries = list(entry_points(group=point))
     except Exception:  # noqa: BLE001 - any malformed file of any package
-        found = list(_readable(point))
-    return tuple(sorted(found, key=lambda one: (one.name, package_of(one))))
+        entries = list(_readable(point))
+    return tuple(sorted(entries, key=lambda entry: (entry.name, package_of(entry))))
 
 
 def _readable(point: str) -> "Iterator[EntryPoint]":
@@ -94,9 +94,9 @@ def load(entry: "EntryPoint") -> Any:
             this name.
     """
     others = [
-        one
-        for one in _declared(entry.group, tuple(sys.path))
-        if one.name == entry.name and one != entry
+        other
+        for other in _declared(entry.group, tuple(sys.path))
+        if other.name == entry.name and other != entry
     ]
     if others:
         packages = " and ".join(map(package_of, others))
@@ -111,24 +111,24 @@ def load(entry: "EntryPoint") -> Any:
         raise _error(entry, reason) from error
 
 
-def unfit(entry: "EntryPoint", found: object, wanted: str) -> EntryPointError:
+def unfit(entry: "EntryPoint", target: object, wanted: str) -> EntryPointError:
     """Return the error for an entry that names the wrong object."""
-    kind = "a module" if isinstance(found, type(sys)) else f"of type {type(found).__name__}"
+    kind = "a module" if isinstance(target, type(sys)) else f"of type {type(target).__name__}"
     return _error(entry, f"{entry.value} is {kind}; it must name {wanted}")
 
 
-def added_names(point: str, own: Collection[str]) -> list[str]:
+def added_names(point: str, names: Collection[str]) -> list[str]:
     """Return the names that installed packages add; see `added`."""
-    return sorted(added(point, own))
+    return sorted(added(point, names))
 
 
-def added_callable(point: str, name: str, own: Collection[str], wanted: str) -> Any:
+def added_callable(point: str, name: str, names: Collection[str], wanted: str) -> Any:
     """Return the function or class that an installed package adds under a name.
 
     Args:
         point: One of the constants of this module.
         name: The name.
-        own: The names that this package has.
+        names: The names that this package has.
         wanted: What the entry must name, for errors.
 
     Returns:
@@ -137,13 +137,13 @@ def added_callable(point: str, name: str, own: Collection[str], wanted: str) -> 
     Raises:
         EntryPointError: It cannot be imported, or is something else.
     """
-    entry = added(point, own).get(name)
+    entry = added(point, names).get(name)
     if entry is None:
         return None
-    found = load(entry)
-    if not callable(found):
-        raise unfit(entry, found, wanted)
-    return found
+    target = load(entry)
+    if not callable(target):
+        raise unfit(entry, target, wanted)
+    return target
 
 
 def package_of(entry: "EntryPoint") -> str:

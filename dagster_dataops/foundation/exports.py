@@ -34,8 +34,8 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], object]]:
             raise AttributeError(msg)
         home, attribute = homes[name]
         with collected_rarely():
-            found = None if home == package else getattr(import_module(home), attribute, None)
-            return import_module(f"{home}.{attribute}") if found is None else found
+            value = None if home == package else getattr(import_module(home), attribute, None)
+            return import_module(f"{home}.{attribute}") if value is None else value
 
     shown = _SHOWN.search(text)
     return sorted(homes if shown is None else re.findall(r"\w+", shown[1])), load

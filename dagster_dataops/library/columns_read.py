@@ -100,7 +100,7 @@ def _prompted(**options: Any) -> list[ReadName]:
 
     keys = texts_in(options.get("input_key"))
     known = {"record", *_VALUES, *options} if keys else {"record"}
-    texts = [one for one in (options.get("prompt"), options.get("system")) if one]
+    texts = [text for text in (options.get("prompt"), options.get("system")) if text]
     names = {name: None for text in texts for name in needed_names(text) if name not in known}
     files = [name for option in FILE_OPTIONS for name in texts_in(options.get(option))]
     plain = dict.fromkeys([*names, *files])
@@ -127,7 +127,7 @@ def _seen(**options: Any) -> list[ReadName]:
     images = [ReadName(name, plain=True) for name in texts_in(options.get("input_key"))]
     question = texts_in(options.get("question_key"))
     needed = _prompted(**{**options, "input_key": None})
-    others = [one for one in needed if one != "question" or not question]
+    others = [column for column in needed if column != "question" or not question]
     return [*images, *map(ReadName, question), *others]
 
 

@@ -44,10 +44,10 @@ class Cook(_group):
         Raises:
             CookerError: No cooker fits, or its parameters do not.
         """
-        for one in source.sources:
-            if not one.is_typed:
-                labels = one.labels
-                chosen_cooker(self._cooker.cookers, labels.subflavors, labels.aux, one.place)
+        for item in source.sources:
+            if not item.is_typed:
+                labels = item.labels
+                chosen_cooker(self._cooker.cookers, labels.subflavors, labels.aux, item.place)
 
 
 def cook(
@@ -75,11 +75,11 @@ def cook(
         CookerError: A cooker is not a function.
     """
     decoding = {} if decoder == "auto" else {"decoder": decoder}
-    found: Operator = Cook(
+    operator: Operator = Cook(
         cookers=listed_cookers(cookers),
         cache_pool=cache_pool,
         storage_options=storage_options,
         **decoding,
         **settings,
     )
-    return found
+    return operator

@@ -53,8 +53,8 @@ class FileColumn:
         value, where = self.value(record), f"column {self._key.name!r}"
         if value is None:
             columns = ", ".join(map(repr, record)) or "no column"
-            found = f"is missing or null; there is {columns:.300}"
-            raise FileReferenceError(where, found, "name the column with the file by input_key")
+            problem = f"is missing or null; there is {columns:.300}"
+            raise FileReferenceError(where, problem, "name the column with the file by input_key")
         return FileReference.of(value, where)
 
     def check_type(self, reference: FileReference, head: bytes) -> None:
@@ -65,10 +65,10 @@ class FileColumn:
         """
         if not head:
             raise FileError(reference.file, "is empty", LEAVE_OUT)
-        found = reference.media_type_of(head)
-        if found is not None and not found.startswith(self._kinds):
+        media_type = reference.media_type_of(head)
+        if media_type is not None and not media_type.startswith(self._kinds):
             wanted = " or ".join(kind.rstrip("/") for kind in self._kinds)
-            raise FileError(reference.file, f"is {found}, no {wanted} file", LEAVE_OUT)
+            raise FileError(reference.file, f"is {media_type}, no {wanted} file", LEAVE_OUT)
 
     def written(self, record: Record, value: Any, output_key: str | None) -> Record:
         """Return a record with a value in ``output_key``, by default in place of the reference."""

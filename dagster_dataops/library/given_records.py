@@ -15,7 +15,7 @@ from dagster_dataops.records import Record
 Given: TypeAlias = Annotated[str | os.PathLike[str], FileContent] | Sequence[Any]
 
 
-def given_records(option: str, given: Given, needed: Iterable[FieldKey] = ()) -> Iterator[Record]:
+def given_records(option: str, source: Given, needed: Iterable[FieldKey] = ()) -> Iterator[Record]:
     """Yield the records of an option, which has the records or the path of a jsonl file.
 
     Each of the columns ``needed`` must be in some of the records.
@@ -24,7 +24,7 @@ def given_records(option: str, given: Given, needed: Iterable[FieldKey] = ()) ->
         DefinitionError: It is none of these, the file cannot be read, or no record has a column.
     """
     absent, record = list(needed), {}
-    for record in _records(option, given):
+    for record in _records(option, source):
         if absent:
             absent = [column for column in absent if not column.present(record)]
         yield record
@@ -38,15 +38,15 @@ def given_records(option: str, given: Given, needed: Iterable[FieldKey] = ()) ->
         raise DefinitionError(msg)
 
 
-def _records(option: str, given: Given) -> Iterator[Record]:
-    if isinstance(given, (str, os.PathLike)):
+def _records(option: str, source: Given) -> Iterator[Record]:
+    if isinstance(source, (str, os.PathLike)):
         try:
-            yield from JsonlDataset.of_file(given)
+            yield from JsonlDataset.of_file(source)
         except InputError as error:
-            msg = f"{option} is {str(given)!r}, which cannot be read: {error}"
+            msg = f"{option} is {str(source)!r}, which cannot be read: {error}"
             raise DefinitionError(msg) from None
         return
-    records: Iterable[object] = given
+    records: Iterable[object] = source
     for position, record in enumerate(records):
         if not isinstance(record, dict):
             kind = type(record).__name__

@@ -164,7 +164,7 @@ def _word_count(key: Key, language: str, least: int | None, most: int | None) ->
     if most == _MAX_WORDS and base_language(language) != "en":
         most = None
     if not has_spaces(language):
-        least, most = (one and one * _CHARACTERS_OF_WORD for one in (least, most))
+        least, most = (limit and limit * _CHARACTERS_OF_WORD for limit in (least, most))
         return data.text.LengthFilter(least, most, **key)
     return data.filters.WordCount(min_words=least, max_words=most, strip=None, **key)
 

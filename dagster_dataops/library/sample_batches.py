@@ -38,17 +38,17 @@ class Batch(Sample):
         Raises:
             TypeError: A sample lacks a field of the class.
         """
-        names = [*_keys_of(samples), *(one for one in cls.field_types() if one not in fields)]
-        found: dict[str, Any] = {}
+        names = [*_keys_of(samples), *(field for field in cls.field_types() if field not in fields)]
+        batches: dict[str, Any] = {}
         for name in names:
-            lacking = next((one for one in samples if name not in one), None)
+            lacking = next((sample for sample in samples if name not in sample), None)
             if lacking is None:
-                found[name] = _batched(name, [one[name] for one in samples])
+                batches[name] = _batched(name, [sample[name] for sample in samples])
             elif name in cls.required_fields():
                 key = lacking.get("__key__")
                 msg = f"{cls.__name__}.from_samples: the sample {key!r} has no {name!r}"
                 raise TypeError(msg)
-        return cls(**{**found, **fields})
+        return cls(**{**batches, **fields})
 
     def pin_memory(self) -> Self:
         """Return the batch with its tensors in pinned memory, for copies to a device.
@@ -74,8 +74,8 @@ def generic_batch(batch: Sequence[Any]) -> Any:
     if isinstance(first, Batch):
         return type(first).from_samples(batch)
     if isinstance(first, Mapping):
-        made = {name: _batched(name, [one[name] for one in batch]) for name in first}
-        return sample_of(type(first), made) if isinstance(first, Sample) else made
+        batches = {name: _batched(name, [sample[name] for sample in batch]) for name in first}
+        return sample_of(type(first), batches) if isinstance(first, Sample) else batches
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*map(generic_batch, zip(*batch, strict=True)))
     return batch_pad_stack(batch) if _is_array(first) else list(batch)
@@ -101,14 +101,14 @@ def batch_pad_stack(batch: Sequence[Any]) -> Any:
     Raises:
         ValueError: Their numbers of dimensions differ.
     """
-    shapes = [tuple(one.shape) for one in batch]
-    if len({len(one) for one in shapes}) > 1:
+    shapes = [tuple(value.shape) for value in batch]
+    if len({len(shape) for shape in shapes}) > 1:
         msg = f"values of {len(shapes)} samples have other numbers of dimensions: {shapes}"
         raise ValueError(msg)
     longest = tuple(map(max, zip(*shapes, strict=True)))
     if len(set(shapes)) == 1:
         return batch_stack(batch)
-    return batch_stack([_padded(one, longest) for one in batch])
+    return batch_stack([_padded(value, longest) for value in batch])
 
 
 def converted(value: Any, kind: type | None) -> Any:
@@ -136,9 +136,9 @@ def converted(value: Any, kind: type | None) -> Any:
 
 def sample_of(kind: Any, fields: Mapping[str, Any]) -> Any:
     """Return a sample of a class, without checks of names that the class does not declare."""
-    made = kind.__new__(kind)
-    made.update(fields)
-    return made
+    sample = kind.__new__(kind)
+    sample.update(fields)
+    return sample
 
 
 def batched_as(kind: type | None, samples: Sequence[Any]) -> Any:
@@ -149,12 +149,12 @@ def batched_as(kind: type | None, samples: Sequence[Any]) -> Any:
 
 
 def _keys_of(samples: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [name for name in KEYS if all(name in one for one in samples)]
+    return [name for name in KEYS if all(name in sample for sample in samples)]
 
 
 def _batched(name: str, values: list[Any]) -> Any:
     if name == SOURCES:
-        return [source for one in values for source in one or ()]
+        return [source for item in values for source in item or ()]
     if name in {"__key__", RESTORE_KEY, _SUBFLAVORS}:
         return values
     return generic_batch(values)
@@ -170,8 +170,8 @@ def _is_tensor(value: Any) -> bool:
 
 def _stacked(batch: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
     if _is_tensor(batch[0]):
-        found: Callable[[Sequence[Any]], Any] = _transfer("batch_stack()").stacked
-        return found
+        stacked: Callable[[Sequence[Any]], Any] = _transfer("batch_stack()").stacked
+        return stacked
     import numpy as np
 
     return np.stack
@@ -179,13 +179,13 @@ def _stacked(batch: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
 
 def _padded(value: Any, shape: tuple[int, ...]) -> Any:
     if _is_tensor(value):
-        made = value.new_zeros(shape)
+        padded = value.new_zeros(shape)
     else:
         import numpy as np
 
-        made = np.zeros(shape, value.dtype)
-    made[tuple(map(slice, value.shape))] = value
-    return made
+        padded = np.zeros(shape, value.dtype)
+    padded[tuple(map(slice, value.shape))] = value
+    return padded
 
 
 def _transfer(feature: str) -> Any:

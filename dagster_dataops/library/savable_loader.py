@@ -85,11 +85,11 @@ class SavableLoader(DataLoader2):
     @override
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         super().load_state_dict(state_dict)
-        given = state_dict.get(_VIRTUAL, 0)
-        if type(given) is not int or given < 0:
-            msg = f"the loader's state is damaged: {_VIRTUAL} is {given!r}"
+        count = state_dict.get(_VIRTUAL, 0)
+        if type(count) is not int or count < 0:
+            msg = f"the loader's state is damaged: {_VIRTUAL} is {count!r}"
             raise StreamStateError(msg)
-        self._running, self._in_epoch = None, given
+        self._running, self._in_epoch = None, count
 
     def save_state_rank(self) -> dict[str, Any]:
         """Return the position after the last item; see `DataLoader2.state_dict`."""

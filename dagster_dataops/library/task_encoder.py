@@ -64,8 +64,8 @@ def stateless(function: F | None = None, /, *, restore_seeds: bool = False, **op
     """
     del options
 
-    def decorated(given: Any) -> Any:
-        return with_restored_seeds(given) if restore_seeds else given
+    def decorated(function: Any) -> Any:
+        return with_restored_seeds(function) if restore_seeds else function
 
     return decorated if function is None else decorated(function)
 
@@ -116,15 +116,15 @@ def _current(name: str, *kinds: str) -> int:
     Raises:
         DataPipelineError: No step of these kinds runs.
     """
-    found = current_index()
-    if found is None or found.kind not in kinds:
+    current = current_index()
+    if current is None or current.kind not in kinds:
         steps = "batch() and encode_batch()" if kinds == (BATCH,) else "steps of the task encoder"
         msg = (
             f"{name} is known while {steps} run for a loader or a dataset; a method of the class "
             "must name it, and no item is made again then"
         )
         raise DataPipelineError(msg)
-    return found.number
+    return current.number
 
 
 def _stream_of(step: Callable[[Any], Iterable[Any]], item: Any) -> DataPipelineBuilder:
@@ -139,8 +139,8 @@ def _code_of(method: object) -> CodeType | None:
 def _names_in(code: CodeType | None) -> Iterator[str]:
     if code is not None:
         yield from code.co_names
-        for one in code.co_consts:
-            yield from _names_in(one) if isinstance(one, CodeType) else ()
+        for const in code.co_consts:
+            yield from _names_in(const) if isinstance(const, CodeType) else ()
 
 
 class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
@@ -244,7 +244,7 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
 
     def pack_group(self, samples: list[Any]) -> Any:
         """Return the pack of a group, after `postencode_sample` of each sample."""
-        return self.pack_selected_samples([self.postencode_sample(one) for one in samples])
+        return self.pack_selected_samples([self.postencode_sample(sample) for sample in samples])
 
     @property
     def makes_groups(self) -> bool:
@@ -252,8 +252,8 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         return self._overrides("batch_group_criterion")
 
     def _overrides(self, *names: str) -> bool:
-        own, default = type(self), DefaultTaskEncoder
-        return any(getattr(own, name) is not getattr(default, name) for name in names)
+        kind, default = type(self), DefaultTaskEncoder
+        return any(getattr(kind, name) is not getattr(default, name) for name in names)
 
     def _check_packing(self, size: int | None) -> None:
         """Check that a window size and both methods are given, or none of them.
@@ -298,31 +298,33 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         """
         self._check_packing(packing_buffer_size)
         packs = packing_buffer_size is not None
-        made: DataPipelineBuilder = crude.cook(list(self.cookers), cache_pool, decoder=self.decoder)
+        stream: DataPipelineBuilder = crude.cook(
+            list(self.cookers), cache_pool, decoder=self.decoder
+        )
         groups = batches and self.makes_groups
         encode = self._encode(packs=packs)
         if encode is not None:
             several = packs or groups or batch_size is not None
-            made = self._mapped(made, encode, kind=SAMPLE if several else BATCH)
+            stream = self._mapped(stream, encode, kind=SAMPLE if several else BATCH)
         if shuffle_buffer_size is not None and shuffle_buffer_size > 1:
-            made = made.shuffle(shuffle_buffer_size)
+            stream = stream.shuffle(shuffle_buffer_size)
         if packing_buffer_size is not None:
-            made = made.pack_windows(
+            stream = stream.pack_windows(
                 packing_buffer_size, self.select_samples_to_pack, self.pack_group
             )
         elif self._overrides("postencode_sample"):
-            made = self._mapped(made, self.postencode_sample, kind=SAMPLE)
+            stream = self._mapped(stream, self.postencode_sample, kind=SAMPLE)
         if groups:
             criterion = self.batch_group_criterion
-            made = made.then(GroupBatches(made.stage, criterion, batch_size, batch_drop_last))
+            stream = stream.then(GroupBatches(stream.stage, criterion, batch_size, batch_drop_last))
         elif batch_size is not None:
-            made = made.bucket(batch_size, batch_drop_last)
+            stream = stream.bucket(batch_size, batch_drop_last)
         else:
-            return made
+            return stream
         changes = self._overrides("batch", "encode_batch") or self._raw_batch_type
         if not changes and self._batch_type is None:
-            return made
-        return self._mapped(made, self.batch, self.encode_batch, kind=BATCH)
+            return stream
+        return self._mapped(stream, self.batch, self.encode_batch, kind=BATCH)
 
     def _encode(self, *, packs: bool) -> Callable[[Any], Any] | None:
         """Return the step that encodes cooked samples; ``None`` if it changes none."""
@@ -334,30 +336,30 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         return self.preencode_sample if packs else self.encode_sample
 
     def _mapped(
-        self, made: DataPipelineBuilder, *steps: Callable[[Any], Any], kind: str
+        self, stream: DataPipelineBuilder, *steps: Callable[[Any], Any], kind: str
     ) -> DataPipelineBuilder:
         """Return a stream with steps applied to each item; a generator yields several items."""
         *before, last = steps
         if not inspect.isgeneratorfunction(inspect.unwrap(last)):
-            return self._with_map(made, steps, kind)
+            return self._with_map(stream, steps, kind)
         if before:
-            made = self._with_map(made, tuple(before), kind)
-        return made.yield_from(partial(_stream_of, last))
+            stream = self._with_map(stream, tuple(before), kind)
+        return stream.yield_from(partial(_stream_of, last))
 
     def _with_map(
-        self, made: DataPipelineBuilder, steps: tuple[Callable[[Any], Any], ...], kind: str
+        self, stream: DataPipelineBuilder, steps: tuple[Callable[[Any], Any], ...], kind: str
     ) -> DataPipelineBuilder:
         if self._uses_indices():
-            return made.then(IndexedMap(made.stage, steps, kind))
-        return made.map(list(steps))
+            return stream.then(IndexedMap(stream.stage, steps, kind))
+        return stream.map(list(steps))
 
     def _uses_indices(self) -> bool:
         """Return whether the code of a method names `current_sample_index` or its like."""
-        own = [one for one in type(self).__mro__ if issubclass(one, DefaultTaskEncoder)]
+        kinds = [kind for kind in type(self).__mro__ if issubclass(kind, DefaultTaskEncoder)]
         methods = [
-            one for kind in own[: own.index(DefaultTaskEncoder)] for one in vars(kind).values()
+            var for kind in kinds[: kinds.index(DefaultTaskEncoder)] for var in vars(kind).values()
         ]
-        named = {name for one in methods for name in _names_in(_code_of(one))}
+        named = {name for method in methods for name in _names_in(_code_of(method))}
         return not named.isdisjoint(("current_sample_index", "current_batch_index"))
 
     def pipeline(
@@ -387,18 +389,18 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         except StreamDefinitionError as error:
             raise PipelineDefinitionError(name, error.reason) from error
         packs = packing_buffer_size is not None
-        with pipeline(name) as made:
-            made.cooked = cook(list(self.cookers), cache_pool, decoder=self.decoder, **settings)
+        with pipeline(name) as ppl:
+            ppl.cooked = cook(list(self.cookers), cache_pool, decoder=self.decoder, **settings)
             if (encode := self._encode(packs=packs)) is not None:
-                made.encoded = Encode(encode, **settings)
+                ppl.encoded = Encode(encode, **settings)
             if packs:
-                made.packed = Pack(
+                ppl.packed = Pack(
                     self.select_samples_to_pack,
                     self.pack_group,
                     _batch_size=packing_buffer_size,
                     **settings,
                 )
-        return made
+        return ppl
 
 
 TaskEncoder = DefaultTaskEncoder

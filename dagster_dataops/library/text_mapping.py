@@ -98,8 +98,8 @@ class ChunkOperator(Operator):
 
     def forward(self, record: Record) -> list[Record]:
         pieces = self.pieces(self._column.text(record))
-        made = [self._column.replaced(piece, record, self._written) for piece in pieces]
+        copies = [self._column.replaced(piece, record, self._written) for piece in pieces]
         if self._index is not None:
-            for number, one in enumerate(made):
-                one[self._index] = number
-        return made
+            for number, copy in enumerate(copies):
+                copy[self._index] = number
+        return copies

@@ -106,7 +106,7 @@ class TrainingDataset:
 
 
 def check_worker_config(
-    place: str, given: WorkerConfig | None, dataset: TrainingDataset
+    place: str, wanted: WorkerConfig | None, dataset: TrainingDataset
 ) -> WorkerConfig:
     """Return the configuration of a dataset, which another one that is given must not contradict.
 
@@ -114,7 +114,7 @@ def check_worker_config(
         StreamArgumentError: They differ.
     """
     config = dataset.worker_config or _ALONE
-    if given is not None and not given.is_same(config):
+    if wanted is not None and not wanted.is_same(config):
         reason = "worker_config differs from that of the dataset; give it to the dataset alone"
         raise StreamArgumentError(place, reason)
     return config

@@ -103,7 +103,7 @@ class FilePart(dict[str, Any]):
             self["digest"] = reference.digest
         if kind == "image":
             named = {"detail": attachments.detail, "max_side": attachments.max_side}
-            self.update({name: one for name, one in named.items() if one is not None})
+            self.update({name: file for name, file in named.items() if file is not None})
         if kind == "file":
             self["name"] = reference.name
 
@@ -165,8 +165,8 @@ class FilePart(dict[str, Any]):
             raise FileError(reference.file, "is empty", "leave the file out")
         media_type = reference.media_type_of(data)
         if not (media_type or "").startswith(_TYPES[self._kind]):
-            found = f"is of {media_type or 'no known type'}, which is no {_NAMES[self._kind]}"
-            raise FileError(reference.file, found, "name its column in the option for its kind")
+            problem = f"is of {media_type or 'no known type'}, which is no {_NAMES[self._kind]}"
+            raise FileError(reference.file, problem, "name its column in the option for its kind")
         media_type = media_type or "application/octet-stream"
         side = self._attachments.max_side
         if self._kind == "image" and side is not None:
@@ -186,8 +186,10 @@ class FilePart(dict[str, Any]):
         if not isinstance(file_id, str) or not file_id:
             raise FileReferenceError(where, f"has the file_id {file_id!r}", "give a text")
         if self._kind != "file":
-            found = f"has a file_id, but is named in the option for files of the kind {self._kind}"
-            raise FileReferenceError(where, found, "name the column in files=")
+            problem = (
+                f"has a file_id, but is named in the option for files of the kind {self._kind}"
+            )
+            raise FileReferenceError(where, problem, "name the column in files=")
         self[_FILE_ID] = file_id
 
 
@@ -207,7 +209,9 @@ async def identified(
     Raises:
         FileError: A file cannot be read, or is larger than allowed.
     """
-    known = [_with_parts(one, attachments, f"messages[{at}]") for at, one in enumerate(messages)]
+    known = [
+        _with_parts(message, attachments, f"messages[{at}]") for at, message in enumerate(messages)
+    ]
     for part in _file_parts(known):
         await part.identify()
     return known
@@ -257,10 +261,10 @@ def _with_file(part: object, attachments: Attachments, where: str) -> object:
 
 def _filled(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [
-        {**one, "content": [_sent(part) for part in one["content"]]}
-        if isinstance(one.get("content"), list)
-        else one
-        for one in messages
+        {**message, "content": [_sent(part) for part in message["content"]]}
+        if isinstance(message.get("content"), list)
+        else message
+        for message in messages
     ]
 
 

@@ -123,7 +123,7 @@ def _dry_nodes(graph: OperatorGraph, clients: Mapping[str, Any]) -> Iterator[Ope
 def _with_placeholder(operator: Operator, clients: Mapping[str, Any]) -> Operator:
     """Return an operator that calls no model."""
     if isinstance(operator, Chain):
-        return operator.with_parts([_with_placeholder(one, clients) for _, one in operator.parts])
+        return operator.with_parts([_with_placeholder(part, clients) for _, part in operator.parts])
     if not isinstance(operator, ModelOperator):
         return operator
     copied: Any = copy.copy(operator)
@@ -166,7 +166,7 @@ def calls_models(graph: OperatorGraph) -> bool:
 
 def _model_parts(operator: Operator) -> list[ModelOperator]:
     """Return the parts of an operator that call models."""
-    parts = [one for _, one in operator.__dataops__.spec.parts] or [operator]
+    parts = [part for _, part in operator.__dataops__.spec.parts] or [operator]
     return [part for part in parts if isinstance(part, ModelOperator)]
 
 

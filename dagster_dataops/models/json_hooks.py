@@ -80,8 +80,8 @@ class LLMDataJson(LLMOperator):
 
     @override
     async def forward(self, record: Record) -> Any:
-        values, given = self._prepared(record)
-        fields = {**self._default_inference_kwargs, **given, **self.params}
+        values, params = self._prepared(record)
+        fields = {**self._default_inference_kwargs, **params, **self.params}
         fields = {_OTHER_NAMES.get(name, name): value for name, value in fields.items()}
         text = _filled(self.prompt, values)
         faults = []
@@ -111,9 +111,9 @@ class LLMDataJson(LLMOperator):
             Exception: What `verify_output` raised for the first one.
         """
         first: Exception | None = None
-        for one in json_texts(text, scalars=True):
+        for piece in json_texts(text, scalars=True):
             try:
-                output = json_value(one)
+                output = json_value(piece)
             except ValueError as error:
                 first = first or error
                 continue

@@ -65,9 +65,9 @@ def json_texts(text: str, starts: str = OBJECTS + LISTS, *, scalars: bool = Fals
         yield whole
     if scalars:
         yield from _alone(whole[begin:])
-    yield from (one for _, one in _placed(whole, begin, starts))
+    yield from (text for _, text in _placed(whole, begin, starts))
     if begin:
-        yield from (one for at, one in _placed(whole, 0, starts) if at < begin < at + len(one))
+        yield from (text for at, text in _placed(whole, 0, starts) if at < begin < at + len(text))
 
 
 def _alone(text: str) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _placed(text: str, begin: int, starts: str) -> Iterator[tuple[int, str]]:
     """Yield the values from a position on, each with its position."""
     if not starts:
         return
-    start = re.compile("|".join(_STARTS[one] for one in starts))
+    start = re.compile("|".join(_STARTS[start] for start in starts))
     at = begin
     while bracket := start.search(text, at):
         first = bracket.start()

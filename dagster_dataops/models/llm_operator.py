@@ -187,9 +187,9 @@ class LLMOperator(ModelOperator):
             max_side,
             max_bytes,
         )
-        given = {"temperature": temperature, "max_tokens": max_tokens}
-        given = {name: value for name, value in given.items() if value is not None}
-        self.params: dict[str, Any] = {**(params or {}), **given}
+        options = {"temperature": temperature, "max_tokens": max_tokens}
+        options = {name: value for name, value in options.items() if value is not None}
+        self.params: dict[str, Any] = {**(params or {}), **options}
         self._check()
 
     @classmethod
@@ -206,8 +206,8 @@ class LLMOperator(ModelOperator):
         ):
             return []
         texts = [options.get(name) or getattr(cls, name) for name in ("prompt", "system")]
-        columns = [one for name in FILE_OPTIONS for one in texts_in(options.get(name))]
-        names = dict.fromkeys([*(name for one in texts for name in needed_names(one)), *columns])
+        columns = [column for name in FILE_OPTIONS for column in texts_in(options.get(name))]
+        names = dict.fromkeys([*(name for text in texts for name in needed_names(text)), *columns])
         return [ReadName(name, plain=True) for name in names if name != "record"]
 
     async def forward(self, record: Record) -> Any:
@@ -222,17 +222,17 @@ class LLMOperator(ModelOperator):
         The prompt follows the files of the record, if an option names some.
         """
         values = self.values(record)
-        made: list[dict[str, Any]] = []
+        prompts: list[dict[str, Any]] = []
         if self.system:
-            made.append({"role": "system", "content": rendered(self.system, values)})
+            prompts.append({"role": "system", "content": rendered(self.system, values)})
         for example in self.examples:
             answer = example[_REPLY]
             text = answer if isinstance(answer, str) else orjson.dumps(answer).decode()
             shown = {name: value for name, value in example.items() if name != _REPLY}
-            made.append({"role": "user", "content": rendered(self.prompt, self.values(shown))})
-            made.append({"role": "assistant", "content": text})
+            prompts.append({"role": "user", "content": rendered(self.prompt, self.values(shown))})
+            prompts.append({"role": "assistant", "content": text})
         asked = rendered(self.prompt, values)
-        return [*made, {"role": "user", "content": self.with_files(asked, record)}]
+        return [*prompts, {"role": "user", "content": self.with_files(asked, record)}]
 
     def with_files(self, text: str, record: Record) -> str | list[dict[str, Any]]:
         """Return the content of a message: the files of a record, then a text.
@@ -278,7 +278,9 @@ class LLMOperator(ModelOperator):
             messages = [{"role": "user", "content": messages}]
         wanted = response_format or self.response_format
         form = output_format(wanted) if wanted is not None else None
-        sent = await identified([with_text_arguments(one) for one in messages], self._attachments)
+        sent = await identified(
+            [with_text_arguments(message) for message in messages], self._attachments
+        )
         request = {"model": self.model, "messages": sent, **self.params, **fields}
         if type(request.get("seed")) is int:  # samples of one seed would be equal
             request["seed"] += sample
@@ -288,8 +290,8 @@ class LLMOperator(ModelOperator):
         try:
             return await self._asked(request, form, sample, asked)
         except _OF_NO_USE:
-            for reask, one in enumerate(asked):
-                self.session.reject(one, sample, reask)
+            for reask, reply in enumerate(asked):
+                self.session.reject(reply, sample, reask)
             raise
 
     async def asks(self, messages: Messages, n: int, **fields: Any) -> list[Reply]:
@@ -303,11 +305,13 @@ class LLMOperator(ModelOperator):
         if not isinstance(messages, str):  # each file is read once for its digest
             messages = await identified(messages, self._attachments)
         calls = [self.ask(messages, sample=number, **fields) for number in range(n)]
-        found = await asyncio.gather(*calls, return_exceptions=True)
-        failed = [one for one in found if isinstance(one, BaseException)]
-        for error in sorted(failed, key=lambda one: isinstance(one, Exception)):  # StopRun first
+        replies = await asyncio.gather(*calls, return_exceptions=True)
+        failed = [reply for reply in replies if isinstance(reply, BaseException)]
+        for error in sorted(
+            failed, key=lambda failure: isinstance(failure, Exception)
+        ):  # StopRun first
             raise error
-        return [one for one in found if isinstance(one, Reply)]
+        return [reply for reply in replies if isinstance(reply, Reply)]
 
     @override
     async def open(self, context: OperatorContext) -> None:
@@ -376,7 +380,7 @@ class LLMOperator(ModelOperator):
             raise _unusable(_truncated(reply), reply)
         if self.thinking == "cut":
             reply.text, thought = without_thinking(reply.text)
-            reply.reasoning = "\n".join(one for one in (reply.reasoning, thought) if one)
+            reply.reasoning = "\n".join(text for text in (reply.reasoning, thought) if text)
         if self.empty == "fail":
             try:
                 check_text(reply)
@@ -388,8 +392,10 @@ class LLMOperator(ModelOperator):
         """Raise an `OperatorOptionError` for an invalid option."""
         spec = self.__dataops__.spec
         cls = type(self)
-        own = cls.messages is not LLMOperator.messages or cls.forward is not LLMOperator.forward
-        self.require("prompt", fits=bool(self.prompt) or own, reason="is missing")
+        is_custom = (
+            cls.messages is not LLMOperator.messages or cls.forward is not LLMOperator.forward
+        )
+        self.require("prompt", fits=bool(self.prompt) or is_custom, reason="is missing")
         for name in ("prompt", "system"):
             try:
                 compiled(getattr(self, name))
@@ -408,7 +414,7 @@ class LLMOperator(ModelOperator):
         for name in ("truncated", "empty"):
             self.require(name, fits=getattr(self, name) in _CHOICES, reason="is 'fail' or 'keep'")
         self.require("thinking", fits=self.thinking in _THINKING, reason="is 'keep' or 'cut'")
-        complete = all(_REPLY in one for one in self.examples)
+        complete = all(_REPLY in example for example in self.examples)
         self.require("examples", fits=complete, reason=f"need the key {_REPLY!r}")
         self._check_files()
 

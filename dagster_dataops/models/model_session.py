@@ -261,9 +261,9 @@ class ModelSession:
             model = str(request["model"])
             stored = self._store.since(self._store.published)
             address = self._client.server.address
-            mine = (one for one in stored if (one.model, one.address) == (model, address))
-            earlier = (length_in(one.reply) for one in mine)
-            self._length = next((one for one in earlier if one), length)
+            mine = (reply for reply in stored if (reply.model, reply.address) == (model, address))
+            earlier = (length_in(reply.reply) for reply in mine)
+            self._length = next((known for known in earlier if known), length)
         if length != self._length:
             reason = f"the vectors have {length} numbers, others of this result {self._length}"
             raise InvalidOutputError(reason)
@@ -393,7 +393,7 @@ class ModelSession:
         assert self._transport is not None  # noqa: S101 - by the caller
         if self._transport.announced != self._announced:
             self._announced = self._transport.announced
-            self._limits.lower(*(one / self._agents for one in self._announced))
+            self._limits.lower(*(limit / self._agents for limit in self._announced))
 
     def _spend(self, request: dict[str, Any], reply: dict[str, Any]) -> None:
         """Store and count the cost of a reply without an answer, if it has a usage or a text."""
@@ -499,13 +499,13 @@ def _served_by(client: ModelClient) -> ServedBy | None:
 def _describe(error: ModelError, reply: dict[str, Any]) -> None:
     """Add the facts of a reply without an answer to its error."""
     usage = usage_of(reply)
-    found = {
+    details = {
         "request_id": reply.get("id"),
         "reply": text_of(reply)[:_MAX_TEXT],
         "finish_reason": finish_reason_of(reply),
         "usage": None if usage is None else usage._asdict(),
     }
-    error.details |= {name: value for name, value in found.items() if value}
+    error.details |= {name: value for name, value in details.items() if value}
 
 
 def _tokens(paid: StoredReply) -> int:

@@ -79,9 +79,9 @@ class OutputFormat:
             ValueError: None has it; the message names the place.
         """
         fault: ValueError | None = None
-        for one in json_texts(text, self._starts, scalars=self._scalars):
+        for piece in json_texts(text, self._starts, scalars=self._scalars):
             try:
-                return self._checked(one)
+                return self._checked(piece)
             except ValueError as error:
                 fault = _better(fault, error)
         wanted = _KINDS.get(self._starts, "value") if not self._scalars else "value"
@@ -93,8 +93,8 @@ class OutputFormat:
             return self._instance(text)
         errors = list(self._validator.iter_errors(value))[:_MAX_FAULTS] if self._validator else []
         if errors:
-            places = [".".join(map(str, one.instance_path)) for one in errors]
-            raise _OtherFormError(_faults(places, [one.message for one in errors])[:_MAX_TEXT])
+            places = [".".join(map(str, error.instance_path)) for error in errors]
+            raise _OtherFormError(_faults(places, [error.message for error in errors])[:_MAX_TEXT])
         return value
 
     def _instance(self, text: str) -> Any:
@@ -104,8 +104,8 @@ class OutputFormat:
             return self._model.model_validate_json(text)
         except ValidationError as error:
             faults = error.errors(include_url=False)[:_MAX_FAULTS]
-            places = [".".join(map(str, one["loc"])) for one in faults]
-            raise _OtherFormError(_faults(places, [one["msg"] for one in faults])) from None
+            places = [".".join(map(str, fault["loc"])) for fault in faults]
+            raise _OtherFormError(_faults(places, [fault["msg"] for fault in faults])) from None
 
 
 class _OtherFormError(ValueError):
@@ -129,11 +129,11 @@ def _types_of(schema: Any, root: dict[str, Any], depth: int = 0) -> set[str]:
     """Return the types that a JSON Schema allows, as far as its top tells."""
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return set(_TYPES)
-    inner = [one for name in ("anyOf", "oneOf") for one in schema.get(name) or ()]
+    inner = [part for name in ("anyOf", "oneOf") for part in schema.get(name) or ()]
     if "$ref" in schema:
         inner = [_referred(schema["$ref"], root)]
     if inner and "type" not in schema:
-        return {kind for one in inner for kind in _types_of(one, root, depth + 1)}
+        return {kind for part in inner for kind in _types_of(part, root, depth + 1)}
     return _own_types(schema)
 
 
@@ -144,7 +144,7 @@ def _own_types(schema: dict[str, Any]) -> set[str]:
     if named is not None:
         types = {named} if isinstance(named, str) else set(named)
     elif "enum" in schema or "const" in schema:
-        types = {_type_of(one) for one in schema.get("enum") or [schema.get("const")]}
+        types = {_type_of(member) for member in schema.get("enum") or [schema.get("const")]}
     elif any(name in schema for name in ("properties", "required", "additionalProperties")):
         types = {"object"}
     elif "items" in schema or "prefixItems" in schema:
@@ -200,10 +200,10 @@ def strict(schema: Any) -> Any:
     changed = dict(schema)
     for name in _OF_SCHEMAS:
         if isinstance(changed.get(name), dict):
-            changed[name] = {inner: strict(one) for inner, one in changed[name].items()}
+            changed[name] = {inner: strict(part) for inner, part in changed[name].items()}
     for name in _IN_LISTS:
         if isinstance(changed.get(name), list):
-            changed[name] = [strict(one) for one in changed[name]]
+            changed[name] = [strict(part) for part in changed[name]]
     if "items" in changed:
         changed["items"] = strict(changed["items"])
     if "properties" in changed:

@@ -81,7 +81,9 @@ def _of_type(schema: dict[str, Any], texts: Iterator[str], definitions: dict[str
     match schema.get("type"):
         case "object":
             properties = schema.get("properties", {})
-            return {name: instance_of(one, texts, definitions) for name, one in properties.items()}
+            return {
+                name: instance_of(schema, texts, definitions) for name, schema in properties.items()
+            }
         case "array":
             items = schema.get("items", {})
             count = max(_ITEMS, schema.get("minItems", 0))

@@ -39,8 +39,10 @@ def within(side: int, data: bytes, media_type: str, name: str) -> tuple[bytes, s
             if max(opened.size) <= side:
                 return data, media_type
             if opened.format not in ONE_PICTURE and getattr(opened, "n_frames", 1) > 1:
-                found = "has several pictures, of which max_side would send the first alone"
-                raise FileError(name, found, "name a file with one picture, or leave out max_side")
+                problem = "has several pictures, of which max_side would send the first alone"
+                raise FileError(
+                    name, problem, "name a file with one picture, or leave out max_side"
+                )
             pixels = plain_pixels(name, ImageOps.exif_transpose(opened))
             pixels.thumbnail((side, side), Image.Resampling.LANCZOS)
             form = "JPEG" if media_type == _JPEG else "PNG"

@@ -50,7 +50,7 @@ def record_function(
         function = _followed(function, hide, asynchronous=spec.asynchronous)
     if key := spec.kind.recorded_as:
         if not spec.batch and not spec.asynchronous:
-            return lambda given: {key: function(given)}
+            return lambda record: {key: function(record)}
         change: Callable[[Any, Any], Any] = _under_key_each(key) if spec.batch else _under_key(key)
     elif spec.outputs:
         change = routing(spec.outputs, batch=bool(spec.batch))
@@ -64,10 +64,10 @@ def _followed(
 ) -> Callable[[Any], Any]:
     """Return ``function`` with ``change`` of what it returned and was given as its result."""
     if not asynchronous:
-        return lambda given: change(function(given), given)
+        return lambda record: change(function(record), record)
 
-    async def followed(given: Any) -> Any:
-        return change(await function(given), given)
+    async def followed(record: Any) -> Any:
+        return change(await function(record), record)
 
     return followed
 
@@ -97,8 +97,8 @@ def _without_secrets(hide: Callable[[str], str], returned: Any, _: object) -> An
     """Return what an operator returned, without secrets in the reason of a dropped record."""
     if isinstance(returned, Drop):
         return Drop(hide(str(returned.reason)))
-    if isinstance(returned, list) and any(isinstance(one, Drop) for one in returned):
-        return [_without_secrets(hide, one, _) for one in returned]
+    if isinstance(returned, list) and any(isinstance(entry, Drop) for entry in returned):
+        return [_without_secrets(hide, entry, _) for entry in returned]
     return returned
 
 
@@ -156,16 +156,16 @@ def change_function(operator: Operator) -> Callable[[Record, Any], Any] | None:
 
 def _under_key(key: str) -> Callable[[Any, object], dict[str, Any]]:
     """Return a function that makes a record of what a method returned."""
-    return lambda found, _: {key: found}
+    return lambda value, _: {key: value}
 
 
 def _under_key_each(key: str) -> Callable[[Any, object], Any]:
     """Return the same for a list; an exception in it stands for a record that failed."""
 
-    def each(found: Any, _: object) -> Any:
-        if not isinstance(found, list):
-            return found
-        return [one if isinstance(one, Exception) else {key: one} for one in found]
+    def each(values: Any, _: object) -> Any:
+        if not isinstance(values, list):
+            return values
+        return [value if isinstance(value, Exception) else {key: value} for value in values]
 
     return each
 
@@ -174,8 +174,8 @@ def _bound(operator: Operator, method: str) -> Callable[..., Any]:
     invocation = operator.__dataops__
     target = invocation.spec.target
     if isinstance(target, type):
-        taken = init_parameters(type(operator))
-        named = [option.name for option in invocation.spec.options if option.name not in taken]
+        parameters = init_parameters(type(operator))
+        named = [option.name for option in invocation.spec.options if option.name not in parameters]
         options = {name: invocation.options[name] for name in named} | dict(invocation.passed_up)
         function = getattr(operator, method)
     else:

@@ -87,8 +87,8 @@ class _PickledOperator:
 
 def _importable_target(target: Any) -> Any:
     """Return the `RegisteredFunction` that replaces ``target`` in its module; else ``target``."""
-    found = named_as(target)
-    return found if getattr(found, "function", None) is target else target
+    attribute = named_as(target)
+    return attribute if getattr(attribute, "function", None) is target else target
 
 
 def _rebuild(cls: type[Operator] | None, invocation: Invocation, state: dict[str, Any]) -> Operator:
@@ -121,7 +121,8 @@ def _importable(module: ModuleType) -> bool:
     names = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
     loaded = [sys.modules.get(name) for name in names]
     return all(
-        one is not None and _resolves_to_same_file(one) and not _uses_dagster(one) for one in loaded
+        module is not None and _resolves_to_same_file(module) and not _uses_dagster(module)
+        for module in loaded
     )
 
 

@@ -160,9 +160,9 @@ class OperatorRegistry:
         )
         return Registration(self, terms, new_records=new_records)
 
-    def forward_batch_input(self, group: str, **given: Any) -> "Registration":
+    def forward_batch_input(self, group: str, **settings: Any) -> "Registration":
         """Return ``self(group, rewrite_func="forward_batch_input")``, LazyLLM's notation."""
-        return self(group, rewrite_func="forward_batch_input", **given)
+        return self(group, rewrite_func="forward_batch_input", **settings)
 
     def add(self, target: Any, terms: OperatorTerms) -> Any:
         """Register a function or a plain class; return the object that replaces it."""
@@ -201,21 +201,21 @@ class OperatorRegistry:
         module = sys.modules.get(self._modules_of_groups().get(name) or self._homes.get(name, ""))
         title = (module and module.__doc__) or f"The operators of group {name}."
         lines = [
-            f"- {one}: {_first_sentence(known[one].__dataops_spec__)}" for one in sorted(known)
+            f"- {name}: {_first_sentence(known[name].__dataops_spec__)}" for name in sorted(known)
         ]
         group.__doc__ = "\n".join([title.strip(), "", *lines])
 
     def operator(self, group: str, name: str) -> OperatorMeta:
         """Return an operator's class, or raise `UnknownOperatorError`."""
-        found = self._operators.get(group, {}).get(name)
-        if found is None:
+        operator = self._operators.get(group, {}).get(name)
+        if operator is None:
             self._load(group)
-            found = self._operators.get(group, {}).get(name)
-        if found is None:
+            operator = self._operators.get(group, {}).get(name)
+        if operator is None:
             self._added_groups()  # warns of packages that add to a group of the libraries
             known = [f"data.{group}.{other}" for other in self.operators(group)]
             raise unknown_operator(f"data.{group}.{name}", known)
-        return found
+        return operator
 
     def run(self, operator: Operator, data: object) -> object:
         """Run ``operator`` over ``data``."""
@@ -328,10 +328,10 @@ class OperatorRegistry:
         """
         from dagster_dataops.foundation.entry_points import load, unfit
 
-        found = load(entry)
-        if not inspect.ismodule(found) or not self._operators.get(group):
+        module = load(entry)
+        if not inspect.ismodule(module) or not self._operators.get(group):
             wanted = f"a module that registers the operators of data.{group}"
-            raise unfit(entry, found, wanted)
+            raise unfit(entry, module, wanted)
         self._homes[group] = entry.module
 
 
@@ -361,10 +361,14 @@ class Registration:
 
 def _check_dataset_operator(target: Any, method: Method) -> None:
     """Raise an error for a target that takes single records."""
-    made = [one.method for one in kinds() if one.may_sum_up]
-    found = [one for one in made if hasattr(target, one)] if inspect.isclass(target) else [method]
-    if not set(found) & set(made):
-        named = " or ".join(made)
+    methods = [kind.method for kind in kinds() if kind.may_sum_up]
+    defined = (
+        [method for method in methods if hasattr(target, method)]
+        if inspect.isclass(target)
+        else [method]
+    )
+    if not set(defined) & set(methods):
+        named = " or ".join(methods)
         reason = f"new_records is for operators with {named}; others return an outcome a record"
         raise OperatorDefinitionError(target.__name__, reason)
 
@@ -383,7 +387,10 @@ def _class_of_function(spec: OperatorSpec, group: OperatorMeta) -> OperatorMeta:
 
 
 def _takes_one_record(function: Callable[..., Any]) -> bool:
-    kinds = [typing.get_origin(one.annotation) or one.annotation for one in parameters_of(function)]
+    kinds = [
+        typing.get_origin(parameter.annotation) or parameter.annotation
+        for parameter in parameters_of(function)
+    ]
     one_record = bool(kinds) and isinstance(kinds[0], type) and issubclass(kinds[0], Mapping)
     return one_record or inspect.iscoroutinefunction(function)
 
@@ -427,12 +434,12 @@ def _file_of(spec: OperatorSpec) -> str | None:
         return None
 
 
-def _same_place(one: OperatorSpec, other: OperatorSpec) -> bool:
+def _same_place(spec: OperatorSpec, other: OperatorSpec) -> bool:
     """Return whether both are from one module, or from one file imported under two names."""
-    if one.place == other.place:
+    if spec.place == other.place:
         return True
-    file = _file_of(one)
-    same_name = one.target.__qualname__ == other.target.__qualname__
+    file = _file_of(spec)
+    same_name = spec.target.__qualname__ == other.target.__qualname__
     return same_name and file is not None and file == _file_of(other)
 
 

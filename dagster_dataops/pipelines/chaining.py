@@ -52,12 +52,14 @@ def chain(*parts: Any, name: str = "", **settings: Any) -> Chain:
         OperatorOptionError: A setting is unknown, or differs between parts.
     """
     shown = checked_name(name, chain) if name else "chain"
-    own = _own(shown, settings)
+    chain_settings = _settings_of(shown, settings)
     if not parts:
         raise ChainDefinitionError(shown, "it has no parts; give record operators")
-    found = [_part(shown, one, number) for number, one in enumerate(parts, 1)]
-    named = [(one.__dataops__.spec.name, checked_part(shown, one)) for one in found]
-    return _chain(name or _joined(named), named, own)
+    operators = [_part(shown, part, number) for number, part in enumerate(parts, 1)]
+    named = [
+        (operator.__dataops__.spec.name, checked_part(shown, operator)) for operator in operators
+    ]
+    return _chain(name or _joined(named), named, chain_settings)
 
 
 def chained(pipeline: str, graph: OperatorGraph) -> OperatorGraph:
@@ -91,13 +93,13 @@ def chained(pipeline: str, graph: OperatorGraph) -> OperatorGraph:
         reason = f"it cannot be chained: node {error.chain!r}: {error.reason}"
         raise PipelineDefinitionError(pipeline, reason) from None
     last = nodes[-1]
-    made: Operator = _chain(last.name, named, ExecutionSettings())
+    operator: Operator = _chain(last.name, named, ExecutionSettings())
     output = last.operator.__dataops__.output
-    made = made if output is None else made.set_output(output)
-    return OperatorGraph.of(graph.name, [OperatorNode(last.name, made, (SOURCE,))])
+    operator = operator if output is None else operator.set_output(output)
+    return OperatorGraph.of(graph.name, [OperatorNode(last.name, operator, (SOURCE,))])
 
 
-def _chain(name: str, named: Sequence[tuple[str, Operator]], own: ExecutionSettings) -> Chain:
+def _chain(name: str, named: Sequence[tuple[str, Operator]], asked: ExecutionSettings) -> Chain:
     parts = flattened(named)
     before = SOURCE
     nodes = []
@@ -105,12 +107,12 @@ def _chain(name: str, named: Sequence[tuple[str, Operator]], own: ExecutionSetti
         nodes.append(OperatorNode(part.name, part.operator, (before,)))
         before = part.name
     OperatorGraph.of(name, nodes)
-    settings = [(label, one.__dataops__.settings) for label, one in named]
-    return chain_of(name, parts, merged_settings(name, own, settings))
+    settings = [(label, part.__dataops__.settings) for label, part in named]
+    return chain_of(name, parts, merged_settings(name, asked, settings))
 
 
-def _part(chain_name: str, given: object, number: int) -> Operator:
-    operator = constructed(given, f"part_{number}")
+def _part(chain_name: str, part: object, number: int) -> Operator:
+    operator = constructed(part, f"part_{number}")
     if isinstance(operator, Operator):
         return operator
     kind = type(operator).__name__
@@ -119,7 +121,7 @@ def _part(chain_name: str, given: object, number: int) -> Operator:
     raise ChainDefinitionError(chain_name, reason)
 
 
-def _own(chain_name: str, settings: dict[str, Any]) -> ExecutionSettings:
+def _settings_of(chain_name: str, settings: dict[str, Any]) -> ExecutionSettings:
     for name in settings.keys() - SETTING_NAMES:
         if name in REMOVED_SETTINGS:
             raise OperatorOptionError(chain_name, name, REMOVED_SETTINGS[name])

@@ -36,14 +36,14 @@ class Combined:
         if inputs is not None:
             reason = f"node {name!r} names its inputs twice; leave `inputs` out"
             raise PipelineDefinitionError(pipeline, reason)
-        wrong = next((one for one in self.inputs if not isinstance(one, str)), None)
+        wrong = next((source for source in self.inputs if not isinstance(source, str)), None)
         if wrong is not None:
             reason = (
                 f"node {name!r} combines a {type(wrong).__name__}; inside a pipeline nodes are "
                 "combined, as ppl.<name> (files and assets: as the `source` of a pipeline)"
             )
             raise PipelineDefinitionError(pipeline, reason)
-        return [str(one) for one in self.inputs]
+        return [str(source) for source in self.inputs]
 
 
 def check_stream(pipeline: str, name: str, operator: Operator, inputs: int) -> None:

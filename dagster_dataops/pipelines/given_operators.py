@@ -17,11 +17,11 @@ def _run(operator: Operator, data: object) -> Any:
 _FUNCTIONS: Final = OperatorRegistry(_run)  # of plain functions, which are not registered
 
 
-def constructed(given: object, name: str) -> object:
+def constructed(operator: object, name: str) -> object:
     """Return an operator class or a function as an operator; anything else as it is.
 
     Args:
-        given: A class without required options, or a function of all records, or of one if its
+        operator: A class without required options, or a function of all records, or of one if its
             first parameter is annotated ``dict``.
         name: Name of the operator if the function is a ``lambda``.
 
@@ -29,8 +29,8 @@ def constructed(given: object, name: str) -> object:
         OperatorDefinitionError: A function takes no data.
         OperatorOptionError: A required option is missing.
     """
-    if isinstance(given, (OperatorMeta, RegisteredFunction)):
-        return given()
-    if inspect.isfunction(given):
-        return _FUNCTIONS.of_function(given, name)
-    return given
+    if isinstance(operator, (OperatorMeta, RegisteredFunction)):
+        return operator()
+    if inspect.isfunction(operator):
+        return _FUNCTIONS.of_function(operator, name)
+    return operator

@@ -53,7 +53,7 @@ def run_graph(graph: OperatorGraph, data: object) -> Any:
     with tempfile.TemporaryDirectory(prefix="dataops-") as scratch:
         report = materialize(graph, data, scratch=Path(scratch))[graph.last.name]
         if report.outputs:
-            return {name: _result(one) for name, one in report.outputs.items()}
+            return {name: _result(output) for name, output in report.outputs.items()}
         return _result(report)
 
 
@@ -84,9 +84,9 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     results: dict[str, JsonlDataset] = {SOURCE: source}
     makers = graph.results
     reports: dict[str, RunReport] = {}
-    for given in graph.ordered():
-        built = {name: reports[name].artefact for name in given.artefacts}
-        node = replace(given, operator=with_artefacts(given.operator, built))
+    for planned in graph.ordered():
+        built = {name: reports[name].artefact for name in planned.artefacts}
+        node = replace(planned, operator=with_artefacts(planned.operator, built))
         folder = NodeFolder.of((saved if _saves(node) else Root(scratch)) / node.name)
         inputs = [results[name] for name in node.inputs]
         remade = any(not reports[makers[name]].reused for name in node.inputs if name != SOURCE)
@@ -94,7 +94,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         report = _run_node(context, node, inputs, folder, else_anew=remade or whole)
         if report.error_path is not None:
             _warn_of_failures(node, report, report.error_path)
-        results |= {name: one.dataset for name, one in report.results.items()}
+        results |= {name: output.dataset for name, output in report.results.items()}
         reports[node.name] = report
     deleting.finish()  # the caller may delete the folders next
     return reports

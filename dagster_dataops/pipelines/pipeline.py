@@ -109,11 +109,11 @@ class Pipeline:
             raise PipelineDefinitionError(self.name, f"node {name!r} has no inputs")
         if isinstance(operator, Pipeline):
             return self._nest(name, operator.graph, wanted)
-        found = self._constructed(name, operator)
-        invocation = found.__dataops__
+        target = self._constructed(name, operator)
+        invocation = target.__dataops__
         if invocation.spec.kind.takes_streams and not invocation.artefacts:
-            check_stream(self.name, name, found, len(wanted))
-        self._nodes[name] = OperatorNode(name, found, tuple(str(item) for item in wanted))
+            check_stream(self.name, name, target, len(wanted))
+        self._nodes[name] = OperatorNode(name, target, tuple(str(item) for item in wanted))
         return self._reference(name)
 
     def _reference(self, node: str) -> NodeReference:
@@ -131,10 +131,10 @@ class Pipeline:
         for node in inner.nodes.values():
             self._check_name(names[node.name])
         for node in inner.nodes.values():
-            taken = tuple(_renamed(wanted, names) for wanted in node.inputs)
+            renamed_inputs = tuple(_renamed(wanted, names) for wanted in node.inputs)
             renamed = {old: ArtefactReference(new) for old, new in names.items()}
             self._nodes[names[node.name]] = OperatorNode(
-                names[node.name], with_artefacts(node.operator, renamed), taken
+                names[node.name], with_artefacts(node.operator, renamed), renamed_inputs
             )
         self._nested[name] = names[inner.last.name]
         return self._reference(self._nested[name])
@@ -150,8 +150,8 @@ class Pipeline:
         if name in self._nodes or name in self._nested:
             raise PipelineDefinitionError(self.name, f"two nodes are called {name!r}")
         if not (name.isidentifier() and name.isascii()) or name.startswith("_") or name in _OWN:
-            taken = ", ".join(sorted(_OWN))
-            reason = f"{name!r} cannot name a node; take a plain identifier other than {taken}"
+            reserved = ", ".join(sorted(_OWN))
+            reason = f"{name!r} cannot name a node; take a plain identifier other than {reserved}"
             raise PipelineDefinitionError(self.name, reason)
 
     def _constructed(self, name: str, operator: object) -> Operator:
@@ -186,9 +186,9 @@ class Pipeline:
     @classmethod
     def of(cls, graph: OperatorGraph) -> Self:
         """Return the complete pipeline of a graph, such as one that `graphs` has edited."""
-        made = cls(graph.name)
-        made._set(_nodes=dict(graph.nodes), _graph=graph)
-        return made
+        ppl = cls(graph.name)
+        ppl._set(_nodes=dict(graph.nodes), _graph=graph)
+        return ppl
 
     @property
     def source(self) -> NodeReference:

@@ -10,14 +10,14 @@ from dagster_dataops.foundation.entry_points import READERS, added_callable, add
 from dagster_dataops.foundation.exports import lazy_exports
 
 __all__, _shipped = lazy_exports(__name__)  # `__init__.pyi` lists the names
-_OWN = frozenset([*__all__, *(one.name for one in iter_modules(__path__))])
+_OWN = frozenset([*__all__, *(module.name for module in iter_modules(__path__))])
 
 
 def __getattr__(name: str) -> object:
     if name in _OWN or name.startswith("_"):
         return _shipped(name)
-    found = added_callable(READERS, name, _OWN, "a function or class that returns a stream")
-    return _shipped(name) if found is None else found
+    added = added_callable(READERS, name, _OWN, "a function or class that returns a stream")
+    return _shipped(name) if added is None else added
 
 
 def __dir__() -> list[str]:

@@ -38,7 +38,7 @@ class WholeFileCursor(FileCursor):
         try:
             record = self._record()
         except StreamSourceError as error:
-            self.counter.settle(self.location.path, error)
+            self.counter.handle(self.location.path, error)
             return
         self._read = 1
         yield iter((record,))
@@ -48,41 +48,41 @@ class WholeFileCursor(FileCursor):
         if stage.by_reference:
             return {"file": self._reference().to_json()}
         with self.location.opened() as content:
-            found = self._content(content)
-        made: dict[str, Any] = {"path": path}
+            data = self._content(content)
+        record: dict[str, Any] = {"path": path}
         if stage.binary:
-            made["base64"] = base64.b64encode(found).decode()
+            record["base64"] = base64.b64encode(data).decode()
         else:
-            encoding, mark = split_mark(stage.encoding, found)
+            encoding, mark = split_mark(stage.encoding, data)
             try:
-                made["text"] = found[len(mark) :].decode(encoding)
+                record["text"] = data[len(mark) :].decode(encoding)
             except UnicodeDecodeError as error:
                 reason = f"is not {stage.encoding} text: {error}; binary=True reads any file"
                 raise StreamSourceError(path, reason) from error
-        return {**made, "size": len(found)}
+        return {**record, "size": len(data)}
 
     def _reference(self) -> FileReference:
         """Return the reference to the file, with its size, type, and version or digest."""
         path, stage = self.location.path, self.stage
-        _check_confined(path, stage.files.given)
+        _check_confined(path, stage.files.paths)
         try:
-            found = identified(path, digest=stage.digest, options=self.location.storage_options)
+            reference = identified(path, digest=stage.digest, options=self.location.storage_options)
         except FileError as error:
             raise StreamSourceError(path, f"{error.found}; {error.remedy}") from error
         most = stage.max_bytes
-        if most is not None and found.size is not None and found.size > most:
+        if most is not None and reference.size is not None and reference.size > most:
             raise StreamSourceError(path, f"has more than max_bytes={most:,} bytes")
-        return found
+        return reference
 
     def _content(self, content: Content) -> bytes:
         most = self.stage.max_bytes
         if most is None:
             return content.read_all()
-        found = content.read_all(most + 1)
-        if len(found) > most:
+        data = content.read_all(most + 1)
+        if len(data) > most:
             reason = f"has more than max_bytes={most:,} bytes"
             raise StreamSourceError(self.location.path, reason)
-        return found
+        return data
 
 
 @dataclass(eq=False)
@@ -99,7 +99,7 @@ class WholeFiles(FileStage):
     digest: bool = False
 
 
-def _check_confined(path: str, given: Sequence[str]) -> None:
+def _check_confined(path: str, paths: Sequence[str]) -> None:
     """Check that a local file is in the folder that was given, also behind links.
 
     A file that was given itself may be a link to anywhere.
@@ -107,11 +107,13 @@ def _check_confined(path: str, given: Sequence[str]) -> None:
     Raises:
         StreamSourceError: It is not.
     """
-    if is_url(path) or path in given:
+    if is_url(path) or path in paths:
         return
     real = os.path.realpath(path)
-    folders = [re.split(r"[*?\[]", one, maxsplit=1)[0] for one in given if not is_url(one)]
-    tops = [one if os.path.isdir(one) else os.path.dirname(one) for one in folders]  # noqa: PTH112, PTH120 - texts
+    folders = [
+        re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in paths if not is_url(pattern)
+    ]
+    tops = [folder if os.path.isdir(folder) else os.path.dirname(folder) for folder in folders]  # noqa: PTH112, PTH120 - texts
     inside = [top for top in tops if path.startswith(top)]
     if not any(Path(real).is_relative_to(os.path.realpath(top)) for top in inside):
         reason = f"is a link out of its folder, to {real}; copy the file, or name it by itself"

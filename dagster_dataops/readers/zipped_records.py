@@ -39,7 +39,7 @@ class ZipCursor(FileCursor):
         except Exception as error:  # zipfile raises many kinds for damaged files
             raise DamagedFileError(path, f"cannot be read as a zip archive: {error}") from error
         with archive:
-            entries = [one for one in archive.infolist() if not one.is_dir()]
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
             for entry in entries[self._next :]:
                 self._next += 1
                 try:
@@ -48,7 +48,7 @@ class ZipCursor(FileCursor):
                     place = f"{path}, entry {entry.filename!r}"
                     failure = StreamSourceError(place, f"cannot be read: {error}")
                     failure.__cause__ = error
-                    self.counter.settle(place, failure)
+                    self.counter.handle(place, failure)
                     continue
                 yield iter((content,))
 
@@ -89,7 +89,7 @@ def read_zipped_records(path: GivenPaths, *, encoding: str | None = "utf-8") -> 
         ['first']
     """
     files = FileSet.of(_NAME, path, None)
-    url = next((one for one in files.given if is_url(one)), None)
+    url = next((path for path in files.paths if is_url(path)), None)
     if url is not None:
         reason = (
             f"{url} is a URL; read_text and read_jsonl read the files of remote archives, such as "

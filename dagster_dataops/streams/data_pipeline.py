@@ -114,24 +114,24 @@ class DataPipeline(PositionedStream):
         return DataPipelineBuilder(ConstantSource(fresh(example), key))
 
     @staticmethod
-    def concat(*given: Streams, pipelines: "Streams | None" = None) -> DataPipelineBuilder:
+    def concat(*streams: Streams, pipelines: "Streams | None" = None) -> DataPipelineBuilder:
         """Yield the items of one stream after another.
 
         Args:
-            given: The streams, one by one or as a list.
-            pipelines: The streams as a list, in place of ``given``.
+            streams: The streams, one by one or as a list.
+            pipelines: The streams as a list, in place of ``streams``.
 
         Example:
             >>> first, second = read_sequence([1]), read_sequence([2])
             >>> list(DataPipeline.concat([first, second]))
             [1, 2]
         """
-        stages, _ = _combined("concat", given, pipelines, {})
+        stages, _ = _combined("concat", streams, pipelines, {})
         return DataPipelineBuilder(ConcatStage(stages))
 
     @staticmethod
     def round_robin(
-        *given: Any,
+        *streams: Any,
         pipelines: "Streams | None" = None,
         stop_at_shortest: bool = False,
         allow_repeats: bool = True,
@@ -139,9 +139,9 @@ class DataPipeline(PositionedStream):
         """Yield one item of each stream in turn, until every stream has ended once.
 
         Args:
-            given: The streams, one by one; or as a list, which the further arguments may follow by
-                position: ``round_robin(pipelines, stop_at_shortest, allow_repeats)``.
-            pipelines: The streams as a list, in place of ``given``.
+            streams: The streams, one by one; or as a list, which the further arguments may follow
+                by position: ``round_robin(pipelines, stop_at_shortest, allow_repeats)``.
+            pipelines: The streams as a list, in place of ``streams``.
             stop_at_shortest: Whether to stop after the round in which the first stream ends.
             allow_repeats: Whether a stream that has ended starts again while others continue.
 
@@ -151,12 +151,12 @@ class DataPipeline(PositionedStream):
             [1, 8, 2, 9]
         """
         named = {"stop_at_shortest": stop_at_shortest, "allow_repeats": allow_repeats}
-        stages, options = _combined("round_robin", given, pipelines, named)
+        stages, options = _combined("round_robin", streams, pipelines, named)
         return DataPipelineBuilder(RoundRobinStage(stages, *options))
 
     @staticmethod
     def sample(
-        *given: Any,
+        *streams: Any,
         pipelines: "Streams | None" = None,
         weights: SequenceOf[float] | None = None,
         seed: int | None = None,
@@ -165,9 +165,9 @@ class DataPipeline(PositionedStream):
         """Yield items of streams chosen at random by weight, until every stream has ended once.
 
         Args:
-            given: The streams, one by one; or as a list, which the further arguments may follow by
-                position: ``sample(pipelines, weights, seed, allow_repeats)``.
-            pipelines: The streams as a list, in place of ``given``.
+            streams: The streams, one by one; or as a list, which the further arguments may follow
+                by position: ``sample(pipelines, weights, seed, allow_repeats)``.
+            pipelines: The streams as a list, in place of ``streams``.
             weights: The relative frequency of each stream; equal if ``None``.
             seed: The seed of the draws. If ``None``, it is derived from the stream's seed and
                 recorded in the state.
@@ -180,14 +180,14 @@ class DataPipeline(PositionedStream):
             [1, 2, 3, 8, 9]
         """
         named = {"weights": weights, "seed": seed, "allow_repeats": allow_repeats}
-        stages, (chosen, seed_given, repeats) = _combined("sample", given, pipelines, named)
+        stages, (chosen, seed_given, repeats) = _combined("sample", streams, pipelines, named)
         check_seed("sample", seed_given)
         shares = _weights(chosen, len(stages))
         return DataPipelineBuilder(SampleStage(stages, shares, seed_given, repeats))
 
     @staticmethod
     def zip(
-        *given: Any,
+        *streams: Any,
         pipelines: "Streams | None" = None,
         names: SequenceOf[str] | None = None,
         zip_to_shortest: bool = False,
@@ -197,9 +197,9 @@ class DataPipeline(PositionedStream):
         """Yield lists with one item of each stream.
 
         Args:
-            given: The streams, one by one; or as a list, which the further arguments may follow by
-                position: ``zip(pipelines, names, zip_to_shortest, flatten)``.
-            pipelines: The streams as a list, in place of ``given``.
+            streams: The streams, one by one; or as a list, which the further arguments may follow
+                by position: ``zip(pipelines, names, zip_to_shortest, flatten)``.
+            pipelines: The streams as a list, in place of ``streams``.
             names: Keys for the items; each row becomes a dict.
             zip_to_shortest: Whether to drop the rest of longer streams. Otherwise different
                 lengths are an error.
@@ -217,7 +217,7 @@ class DataPipeline(PositionedStream):
             "flatten": flatten,
             "disable_parallelism": disable_parallelism,
         }
-        stages, (chosen, shortest, merges, _) = _combined("zip", given, pipelines, named)
+        stages, (chosen, shortest, merges, _) = _combined("zip", streams, pipelines, named)
         keys = texts("zip", "names", chosen) or ()
         if keys and merges:
             raise StreamDefinitionError("zip", "names and flatten cannot be used together")
@@ -228,8 +228,8 @@ class DataPipeline(PositionedStream):
         return DataPipelineBuilder(ZipStage(stages, keys, shortest, merges))
 
 
-def _weights(given: SequenceOf[float] | None, count: int) -> tuple[float, ...]:
-    weights = [1.0] * count if given is None else list(given)
+def _weights(numbers: SequenceOf[float] | None, count: int) -> tuple[float, ...]:
+    weights = [1.0] * count if numbers is None else list(numbers)
     if len(weights) != count:
         reason = f"got {counted(count, 'streams')} and {counted(len(weights), 'weights')}"
         raise StreamDefinitionError("sample", reason)
@@ -240,45 +240,47 @@ def _weights(given: SequenceOf[float] | None, count: int) -> tuple[float, ...]:
 
 
 def _combined(
-    name: str, given: tuple[Any, ...], pipelines: "Streams | None", named: dict[str, Any]
+    name: str, streams: tuple[Any, ...], pipelines: "Streams | None", named: dict[str, Any]
 ) -> tuple[tuple[Stage, ...], list[Any]]:
     """Return the stages of streams, and the options in order.
 
     Args:
         name: The combination.
-        given: The arguments by position: streams, or a list of streams and then options.
+        streams: The arguments by position: streams, or a list of streams and then options.
         pipelines: The argument ``pipelines``; ``None`` if it is not given.
         named: The options by name.
     """
     options = dict(named)
     if pipelines is not None:
-        if given:
+        if streams:
             raise StreamArgumentError(name, "streams are given by position and as pipelines")
-        given = (pipelines,)
-    elif given and not isinstance(given[0], Operations) and isinstance(given[0], Iterable):
-        given, further = given[:1], given[1:]
+        streams = (pipelines,)
+    elif streams and not isinstance(streams[0], Operations) and isinstance(streams[0], Iterable):
+        streams, further = streams[:1], streams[1:]
         if len(further) > len(options):
             signature = ", ".join(["pipelines", *options])
             reason = f"got {counted(1 + len(further), 'arguments')}; it takes ({signature})"
             raise StreamArgumentError(name, reason)
         placed = dict(zip(options, further, strict=False))
-        twice = next((one for one in placed if options[one] is not _DEFAULTS[one]), None)
+        twice = next(
+            (option for option in placed if options[option] is not _DEFAULTS[option]), None
+        )
         if twice is not None:
             raise StreamArgumentError(name, f"{twice} is given by position and by name")
         options |= placed
-    return _stages(name, given), list(options.values())
+    return _stages(name, streams), list(options.values())
 
 
-def _stages(name: str, given: tuple[Streams, ...]) -> tuple[Stage, ...]:
+def _stages(name: str, arguments: tuple[Streams, ...]) -> tuple[Stage, ...]:
     """Return the stages of streams that are given one by one or as one list."""
-    streams: Iterable[Any] = given
-    if len(given) == 1 and not isinstance(given[0], Operations):
-        streams = given[0]
-    found = []
+    streams: Iterable[Any] = arguments
+    if len(arguments) == 1 and not isinstance(arguments[0], Operations):
+        streams = arguments[0]
+    stages = []
     for stream in streams:
         if not isinstance(stream, Operations):
             reason = f"expected streams, but got a {type(stream).__name__}"
             raise StreamArgumentError(name, reason)
-        found.append(stream.part())
-    check_inputs(name, found)
-    return tuple(found)
+        stages.append(stream.part())
+    check_inputs(name, stages)
+    return tuple(stages)

@@ -134,13 +134,13 @@ def read_jsonl(  # noqa: PLR0913 - the options of files
     return DataPipelineBuilder(JsonLines(files, size, Origin(file_key, line_key)))
 
 
-def block_bytes(stage: str, given: int | None) -> int:
+def block_bytes(stage: str, size: int | None) -> int:
     """Return the given block size, or the default.
 
     Raises:
         StreamDefinitionError: It is too small.
     """
-    if given is not None and given < LEAST_BLOCK_BYTES:
-        reason = f"block_size is {given}; it must be at least {LEAST_BLOCK_BYTES} bytes"
+    if size is not None and size < LEAST_BLOCK_BYTES:
+        reason = f"block_size is {size}; it must be at least {LEAST_BLOCK_BYTES} bytes"
         raise StreamDefinitionError(stage, reason)
-    return given or BLOCK_BYTES
+    return size or BLOCK_BYTES

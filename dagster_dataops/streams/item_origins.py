@@ -60,7 +60,7 @@ def describe(stage: Stage, inputs: Sequence[str], seeds: Mapping[str, int]) -> D
     if isinstance(stage, _KEEPING) or (stage.transparent and isinstance(stage, UnaryStage)):
         return describe(stage.upstream, inputs, seeds)
     names = _OPTIONS.get(type(stage))
-    of = [describe(one, inputs, seeds) for one in stage.inputs]
+    of = [describe(source, inputs, seeds) for source in stage.inputs]
     if names is None or None in of:
         return None
     options = {name: getattr(stage, name) for name in names}
@@ -105,7 +105,7 @@ class ItemOrigins:
         """Return the records of an item."""
         first = self._ends[item - 1] if item else 0
         numbers = self._numbers[first : self._ends[item]]
-        return tuple((one >> _INPUT_BITS, one & _INDEX) for one in numbers)
+        return tuple((number >> _INPUT_BITS, number & _INDEX) for number in numbers)
 
     def items_of(self, number: int, record: int) -> Iterator[int]:
         """Yield the items that were made of a record.
@@ -126,8 +126,8 @@ def _stage(description: Description, rows: Sequence[int]) -> Stage:
         first = description["input"] << _INPUT_BITS
         numbers = range(first, first + rows[description["input"]])
         return SequenceSource(cast("tuple[int, ...]", numbers))
-    options = {key: one for key, one in description.items() if key not in {"stage", "of"}}
-    of = tuple(_stage(one, rows) for one in description["of"])
+    options = {key: value for key, value in description.items() if key not in {"stage", "of"}}
+    of = tuple(_stage(source, rows) for source in description["of"])
     name = description["stage"]
     if name == ZipStage.name:
         options |= {"names": (), "flatten": False}

@@ -336,20 +336,20 @@ class Operations:
             {'seqs': [1, 2, 3], 'seq_lens': [3]}
         """
         if windows or callable(max_seq_len):
-            given = {"size": num_elements, "select": max_seq_len, "pack": pad_value, **windows}
-            return self._packed_windows(given)
+            arguments = {"size": num_elements, "select": max_seq_len, "pack": pad_value, **windows}
+            return self._packed_windows(arguments)
         check_count("pack", "num_elements", num_elements, 2 if truncate else 1)
         check_count("pack", "max_seq_len", max_seq_len, 1)
         options = pad_value, truncate, drop_remainder, pinned_memory
         return self.then(PackSequences(self.stage, num_elements, max_seq_len, *options))
 
-    def _packed_windows(self, given: dict[str, Any]) -> Self:
-        if len(given) > len(("size", "select", "pack")):
-            unknown = list(given)[-1]
+    def _packed_windows(self, arguments: dict[str, Any]) -> Self:
+        if len(arguments) > len(("size", "select", "pack")):
+            unknown = list(arguments)[-1]
             raise StreamArgumentError("pack", f"the argument {unknown!r} is unknown")
         msg = "pack(size, select, pack) is named pack_windows now; pack() joins sequences"
         warnings.warn(msg, DeprecationWarning, stacklevel=3)
-        return self.pack_windows(**given)
+        return self.pack_windows(**arguments)
 
     def pack_windows(self, size: int, select: SelectGroups, pack: PackGroup) -> Self:
         """Make packs of windows of ``size`` items; the last window may be shorter.
@@ -539,6 +539,6 @@ class Operations:
         return self.then(Take(self.stage, num_examples))
 
 
-def _as_selector(given: str | Selector | None) -> Selector | None:
-    """Return ``given`` as a selector."""
-    return Selector(given) if isinstance(given, str) else given
+def _as_selector(selector: str | Selector | None) -> Selector | None:
+    """Return ``selector`` as a selector."""
+    return Selector(selector) if isinstance(selector, str) else selector

@@ -245,7 +245,7 @@ class PositionedStream(Operations):
     @property
     def is_reading(self) -> bool:
         """Whether an item is being read: by another thread, or by what calls this."""
-        return any(getgeneratorstate(one) == GEN_RUNNING for one in self._readers)
+        return any(getgeneratorstate(reader) == GEN_RUNNING for reader in self._readers)
 
     def _check_idle(self, call: str) -> None:
         """Raise `DataPipelineError` while an item is read: the position is not known then."""
@@ -390,7 +390,7 @@ class PositionedStream(Operations):
         self._report_changes()
         return {
             "version": VERSION,
-            "stages": [dict(one) for one in self.parts],
+            "stages": [dict(part) for part in self.parts],
             "position": position,
             "failures": self._failures.state(),
             **drawn,

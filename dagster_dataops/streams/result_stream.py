@@ -41,17 +41,17 @@ class ResultRecords(JsonLines):
 
     @override
     def identity(self) -> object:
-        path = self.files.given[0]
+        path = self.files.paths[0]
         with naming_path(path):
-            found = state_at(Path(path))
-        if found.size != self.size_bytes:
+            state = state_at(Path(path))
+        if state.size != self.size_bytes:
             reason = (
-                f"has {found.size:,} bytes, not the {self.size_bytes:,} of the dataset; create "
+                f"has {state.size:,} bytes, not the {self.size_bytes:,} of the dataset; create "
                 "the dataset again to read the present content"
             )
             raise StreamSourceError(self.where, reason)
-        known = self.content if found == self.stamp else None
-        return [known or _digest(path, found), super().identity()]
+        known = self.content if state == self.stamp else None
+        return [known or _digest(path, state), super().identity()]
 
 
 def read_result(

@@ -101,14 +101,14 @@ class StreamDataset(IterableDataset[Any]):
         Raises:
             StreamDefinitionError: ``make_stream`` did not return a builder.
         """
-        made: object = self._make(shard_idx, num_shards)
-        if not isinstance(made, DataPipelineBuilder):
+        opened: object = self._make(shard_idx, num_shards)
+        if not isinstance(opened, DataPipelineBuilder):
             reason = (
-                f"make_stream returned a {type(made).__name__}; it must return a builder, "
+                f"make_stream returned a {type(opened).__name__}; it must return a builder, "
                 "without and_return()"
             )
             raise StreamDefinitionError("torch_dataset", reason)
-        stream = made.and_return(seed=derive_seed(self._seed, "epoch", epoch), **self._reading)
+        stream = opened.and_return(seed=derive_seed(self._seed, "epoch", epoch), **self._reading)
         for _ in range(epoch):
             stream.reset()
         return stream

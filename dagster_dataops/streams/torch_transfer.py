@@ -27,24 +27,24 @@ def moved(item: Any, move: Callable[[Any], Any]) -> Any:
         case torch.Tensor():
             return move(item)
         case Mapping():
-            return {key: moved(one, move) for key, one in item.items()}
+            return {key: moved(value, move) for key, value in item.items()}
         case tuple() if hasattr(item, "_fields"):  # a named tuple
-            return type(item)(*(moved(one, move) for one in item))
+            return type(item)(*(moved(value, move) for value in item))
         case list() | tuple():
-            return type(item)(moved(one, move) for one in item)
+            return type(item)(moved(value, move) for value in item)
     return item
 
 
-def integer_type(given: Any) -> tuple[Any, int, int]:
+def integer_type(dtype: Any) -> tuple[Any, int, int]:
     """Return an integer type of PyTorch, its least and its largest value.
 
     Args:
-        given: The type; ``None`` for ``torch.int32``.
+        dtype: The type; ``None`` for ``torch.int32``.
 
     Raises:
         StreamDefinitionError: It is no integer type.
     """
-    kind = torch.int32 if given is None else given
+    kind = torch.int32 if dtype is None else dtype
     try:
         limits = torch.iinfo(kind)
     except TypeError:
@@ -61,8 +61,8 @@ def tensor_of(values: Sequence[int], kind: Any, size: tuple[int, ...] | None) ->
         kind: The type of the elements.
         size: The shape, with at most one -1; ``None`` for one dimension.
     """
-    made = torch.tensor(values, dtype=kind)
-    return made if size is None else made.view(size)
+    tensor = torch.tensor(values, dtype=kind)
+    return tensor if size is None else tensor.view(size)
 
 
 def tensor_of_array(array: Any) -> Any:

@@ -1,5 +1,6 @@
 """Every option of the library that names a file which is read counts by its content."""
 
+import inspect
 import pickle
 import re
 from collections.abc import Callable
@@ -25,16 +26,16 @@ OTHERS: Final = {
     "language.Identify backend",  # names what reads the file
     "score.Embedding backend",
     # They say how files that records name are treated.
-    "audio.Check on_error",
     "images.Check allow_animated",
-    "images.Check on_error",
-    "images.NearDuplicate animated",
-    "images.PerceptualHash animated",
+    "images.Classify size",
+    "images.Embed size",
+    "images.Score size",
     "images.Strip keep_profile",
     "images.TextArea size",
     "shape.AddFileFacts digest",
-    "video.Check on_error",
 }
+_OF_ALL_FILES: Final = {"animated", "on_error", "password"}  # as those above, in many operators
+_DESCRIPTION: Final = r"(?m)^    (\w+): ((?:.+\n?(?:        .+\n?)*))"
 _NAMED: Final = re.compile(r"tokenizer|sentencepiece|\w*(path|file|lexicon|dictionary|vocabulary)")
 _SAYS: Final = re.compile(r"\b(path|file|folder)s?\b", re.IGNORECASE)
 _OF_RECORDS: Final = re.compile(r"\w+_key|(min|max)_\w+|images|audio|files")  # columns, limits
@@ -42,15 +43,20 @@ _SAYS_ELSE: Final = re.compile(r"before files are used|^Column of")
 
 
 def described(name: str) -> dict[str, str]:
-    """Return the description of each option in the docstring of an operator."""
-    text = data_register.operator(*name.split(".")).__dataops_spec__.description
-    found = re.findall(r"(?m)^    (\w+): ((?:.+\n?(?:        .+\n?)*))", text)
-    return dict(found)
+    """Return the description of each option in the docstrings of an operator and its bases."""
+    spec = data_register.operator(*name.split(".")).__dataops_spec__
+    classes = reversed(spec.target.__mro__) if isinstance(spec.target, type) else ()
+    texts = [*(inspect.cleandoc(cls.__doc__ or "") for cls in classes), spec.description]
+    return {
+        option: description
+        for text in texts
+        for option, description in re.findall(_DESCRIPTION, text)
+    }
 
 
 def names_a_file(option: Any, said: str) -> bool:
     """Return whether an option may be the path of a file, by its name, type or description."""
-    if _OF_RECORDS.fullmatch(option.name):
+    if _OF_RECORDS.fullmatch(option.name) or option.name in _OF_ALL_FILES:
         return False
     typed = any(word in str(option.annotation) for word in ("Path", "path"))
     says = _SAYS.search(said) is not None and _SAYS_ELSE.search(said) is None

@@ -9,8 +9,7 @@ import pytest
 
 from dagster_dataops import data_register
 from dagster_dataops.errors import WorkerError
-from dagster_dataops.operators.bound_methods import record_function
-from tests.sent_operators import receive, ship
+from tests.sent_operators import call, receive, ship
 
 
 @data_register("data.shipped", _max_workers=3)
@@ -191,7 +190,7 @@ def test_options_settings_and_identity_arrive():
 
     again = receive(ship(operator))
 
-    assert record_function(again)({"text": "a"}) == {"text": "a?"}
+    assert call(again, {"text": "a"}) == {"text": "a?"}
     assert again.__dataops__.resolved == operator.__dataops__.resolved
     assert again.__dataops__.options_digest == operator.__dataops__.options_digest
     assert again.__dataops__.spec.code_version == operator.__dataops__.spec.code_version
@@ -211,8 +210,8 @@ def test_attributes_set_by_init_arrive_without_running_it_again(registry):
 
     again = receive(ship(Step(words=["a", "b"])))
 
-    assert record_function(again)({"text": "a"}) == {"text": "a"}
-    assert record_function(again)({"text": "c"}) == []
+    assert call(again, {"text": "a"}) == {"text": "a"}
+    assert call(again, {"text": "c"}) == []
 
 
 @pytest.mark.parametrize("attribute", [threading.Lock(), (n for n in range(3))])

@@ -9,14 +9,13 @@ from typing import TypedDict
 
 import pytest
 
+from dagster_dataops import Operator
 from dagster_dataops.errors import (
     DuplicateOperatorError,
     OperatorDefinitionError,
     OperatorOptionError,
     UnknownOperatorError,
 )
-from dagster_dataops.operators.definition.operator import Operator
-from dagster_dataops.operators.kinds.kind_table import DATASET
 from tests.registries import OperatorRegistry
 
 
@@ -228,7 +227,7 @@ def test_dataset_operators_have_a_separate_decorator(registry):
         return data[::-1]
 
     operator = backwards()
-    assert operator.__dataops__.spec.kind is DATASET
+    assert operator.__dataops__.spec.kind.name == "dataset"
     assert operator.__dataops__.resolved.save_data is False
     assert operator([{"n": 1}, {"n": 2}]) == [{"n": 2}, {"n": 1}]
 

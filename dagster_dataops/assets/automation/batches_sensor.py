@@ -95,12 +95,12 @@ def _delivers_batches(plan: AssetPlan) -> bool:
 
 def _downstream(planned: PlannedPipeline, plan: AssetPlan) -> list[dg.AssetKey]:
     """Return the assets of a node and of those downstream with the same partitions."""
-    found = [spec.key for spec in plan.specs]
+    keys = [spec.key for spec in plan.specs]
     for other in planned.plans:  # each comes after its inputs
         same = other.spec.partitions_def == plan.spec.partitions_def
-        if other is not plan and same and any(key in found for key, _ in other.inputs):
-            found += [spec.key for spec in other.specs]
-    return found
+        if other is not plan and same and any(key in keys for key, _ in other.inputs):
+            keys += [spec.key for spec in other.specs]
+    return keys
 
 
 def _waiting(
@@ -121,7 +121,7 @@ async def _all_ended(client: ModelClient, ids: Sequence[str]) -> bool:
     """Return whether the server is done with all batches; ``False`` if it cannot be reached."""
     try:
         async with BatchApi(client) as api:
-            return all([(await api.status(one)).ended for one in ids])
+            return all([(await api.status(batch)).ended for batch in ids])
     except (ModelError, OSError):
         return False
 

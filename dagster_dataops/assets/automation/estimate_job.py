@@ -62,21 +62,21 @@ def estimate_jobs(
             plan = plans[name]
             return plan.folder(dataops, None if plan.spec.partitions_def is None else partition)
 
-        found = estimates_of(planned.graph, data, sample, dataops.clients, folder)
-        for name, estimate in found.items():
+        estimates = estimates_of(planned.graph, data, sample, dataops.clients, folder)
+        for name, estimate in estimates.items():
             _show(context, plans[name], estimate, partition)
-        total = sum(one.cost.expected for one in found.values())
-        high = sum(one.cost.high for one in found.values())
+        total = sum(estimate.cost.expected for estimate in estimates.values())
+        high = sum(estimate.cost.high for estimate in estimates.values())
         said = f"{title}: ${total:,.4f} expected, ${high:,.4f} at most"
         context.log.info(said)
 
-    made = dg.GraphDefinition(
+    job = dg.GraphDefinition(
         name=f"{title}_estimate",
         description="Calls, tokens and cost of every node that calls models, estimated from a "
         "sample of the source. No model is called, and nothing is materialized.",
         node_defs=[_estimate],
     )
-    return [made.to_job(executor_def=dg.in_process_executor, tags=tags)]
+    return [job.to_job(executor_def=dg.in_process_executor, tags=tags)]
 
 
 def _records(

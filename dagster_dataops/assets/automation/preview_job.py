@@ -101,10 +101,10 @@ def preview_job(
                 operator = with_loaded(plan.node.name, operators[plan.node.name], folders)
                 asked = prompt_metadata(operator, inputs, PREVIEW_PROMPT)
                 report = run_preview(context, dataops, operator, inputs, folder, limit)
-                made = zip(plan.results.items(), report.results.values(), strict=True)
-                for (result, spec), one in made:
-                    observe_preview(context, spec.key, one, limit, part, asked)
-                    results[result] = [one.dataset]
+                results_and_data = zip(plan.results.items(), report.results.values(), strict=True)
+                for (result, spec), dataset in results_and_data:
+                    observe_preview(context, spec.key, dataset, limit, part, asked)
+                    results[result] = [dataset.dataset]
 
     _preview = dg.op(
         name=f"preview_{title}",
@@ -112,13 +112,13 @@ def preview_job(
         out={},
         config_schema=LazyField(lambda: dg.Field({**_schema(plans), **first.fields()})),
     )(step_function(planned.body, lambda _, __: _Preview(run)))
-    made = dg.GraphDefinition(
+    job = dg.GraphDefinition(
         name=name or f"{title}_preview",
         description=f"The first records of the source through every operator of {title}. "
         "Shown as observations of their assets; nothing is materialized.",
         node_defs=[_preview],
     )
-    return made.to_job(resource_defs=resources, executor_def=dg.in_process_executor, tags=tags)
+    return job.to_job(resource_defs=resources, executor_def=dg.in_process_executor, tags=tags)
 
 
 @dataclass(frozen=True)

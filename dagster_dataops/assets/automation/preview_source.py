@@ -75,11 +75,11 @@ class PreviewSource:
             text = f"there is no partition {wanted!r}; the last are {named(keys, _NAMED)}"
             raise dg.Failure(text, allow_retries=False)
         there = self._there(context, dataops)
-        found = next((key for key in keys if there(key)), None)
-        if found is None:
+        first = next((key for key in keys if there(key)), None)
+        if first is None:
             text = f"no partition of {self.origin.key.to_user_string()} exists yet"
             raise dg.Failure(text, allow_retries=False)
-        return found
+        return first
 
     def _there(
         self, context: dg.OpExecutionContext, dataops: DataOpsResource
@@ -105,8 +105,8 @@ class PreviewSource:
             return self._items(self.origin.plan, current, limit)
         if self.origin.path is None and inspect.isroutine(self.source):
             key = () if partition is None else (partition,)
-            made = self.source(*key)
-            items = opened(made, self.origin.key.path[-1]) if is_stream(made) else made
+            source = self.source(*key)
+            items = opened(source, self.origin.key.path[-1]) if is_stream(source) else source
             return itertools.islice(items, limit)
         return current.data(self.origin.key, self.origin.path)
 
@@ -115,8 +115,8 @@ class PreviewSource:
         place = preview_folder(current.dataops.folder(self.origin.key.path, current.partition))
         operator = of_first(of_partition(plan.node.operator, current.partition), limit)
         with StepInputs(place, len(plan.inputs), current.context.run.run_id) as upstream:
-            for key, given in plan.inputs:
-                upstream.add(key, [current.data(key, given)])
+            for key, source in plan.inputs:
+                upstream.add(key, [current.data(key, source)])
             return list(itertools.islice(stream_of(operator, upstream.datasets), limit))
 
 

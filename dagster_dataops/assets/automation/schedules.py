@@ -89,10 +89,10 @@ class PipelineSchedule:
     @property
     def config(self) -> dict[str, Any] | None:
         """The run config as a mapping, with the names of environment variables."""
-        given: Any = self.run_config
-        if given is None:
+        settings: Any = self.run_config
+        if settings is None:
             return None
-        whole = given if isinstance(given, Mapping) else given.to_config_dict()
+        whole = settings if isinstance(settings, Mapping) else settings.to_config_dict()
         config: dict[str, Any] = as_run_config(whole)
         return config
 
@@ -107,22 +107,22 @@ class PipelineSchedule:
 
 
 def pipeline_schedule(
-    job: Any, given: str | PipelineSchedule, partitions_def: dg.PartitionsDefinition | None
+    job: Any, schedule: str | PipelineSchedule, partitions_def: dg.PartitionsDefinition | None
 ) -> Schedule:
     """Return the schedule of a pipeline's job.
 
     Args:
         job: Job of the assets with these partitions.
-        given: Cron line, or the schedule with it. A time window is materialized after it has
+        schedule: Cron line, or the schedule with it. A time window is materialized after it has
             closed, so the cron line must match once per window; ``@window`` is the moment the
             window closes. With static partitions each tick materializes all of them.
         partitions_def: Partitions of the job.
 
     Raises:
-        ConfigurationError: The partitions have no schedule, or ``given`` does not fit them.
+        ConfigurationError: The partitions have no schedule, or ``schedule`` does not fit them.
     """
     name = f"{job.name}_schedule"
-    asked = given if isinstance(given, PipelineSchedule) else PipelineSchedule(cron=given)
+    asked = schedule if isinstance(schedule, PipelineSchedule) else PipelineSchedule(cron=schedule)
     cron, options = asked.cron, asked.options
     windows = _windows_of(partitions_def)
     if windows is not None:
@@ -173,8 +173,8 @@ def check_run_config(
         return
     resources, known = config.get("resources"), definitions.resources or {}
     if isinstance(resources, Mapping):
-        own = {name: one for name, one in resources.items() if name in known}
-        wanted = {**config, "resources": own}
+        own_resources = {name: value for name, value in resources.items() if name in known}
+        wanted = {**config, "resources": own_resources}
     else:
         wanted = config
     others = dg.Definitions(
@@ -182,9 +182,9 @@ def check_run_config(
     )
     resolved = dg.Definitions.merge(definitions, others).resolve_job_def(job)
     try:
-        dg.validate_run_config(resolved, {str(name): one for name, one in wanted.items()})
+        dg.validate_run_config(resolved, {str(name): value for name, value in wanted.items()})
     except dg.DagsterInvalidConfigError as error:
-        reasons = [_reason(one) for one in error.errors if one.reason.name != _NOT_SET]
+        reasons = [_reason(error) for error in error.errors if error.reason.name != _NOT_SET]
         if reasons:
             allowed = f"the run config of {job}: {' '.join(reasons)}"
             raise ConfigurationError("schedule.run_config", HIDDEN, allowed) from None
@@ -192,9 +192,9 @@ def check_run_config(
 
 def _required(hooks: Iterable[dg.HookDefinition], definitions: dg.Definitions) -> set[str]:
     """Return the keys of the resources that definitions and hooks need."""
-    assets = (one for one in definitions.assets or () if isinstance(one, dg.AssetsDefinition))
+    assets = (asset for asset in definitions.assets or () if isinstance(asset, dg.AssetsDefinition))
     users: list[Any] = [*assets, *(definitions.asset_checks or ()), *hooks]
-    return {key for one in users for key in one.required_resource_keys}
+    return {key for user in users for key in user.required_resource_keys}
 
 
 def _reason(error: Any) -> str:
@@ -207,7 +207,7 @@ def _reason(error: Any) -> str:
     if wanted is None:
         return f"The value at path {path} is invalid."
     if wanted.enum_values:
-        expected = f"one of {', '.join(repr(one.value) for one in wanted.enum_values)}"
+        expected = f"one of {', '.join(repr(value.value) for value in wanted.enum_values)}"
     else:
         expected = wanted.given_name or _TYPES.get(wanted.kind.name, wanted.kind.name)
     return f"The value at path {path} must be {expected}."
@@ -252,8 +252,12 @@ def _windows_of(
 ) -> dg.TimeWindowPartitionsDefinition | None:
     """Return the dimension of time windows, if there is exactly one."""
     if isinstance(partitions_def, dg.MultiPartitionsDefinition):
-        found = [dimension.partitions_def for dimension in partitions_def.partitions_defs]
-        windows = [one for one in found if isinstance(one, dg.TimeWindowPartitionsDefinition)]
+        dimensions = [dimension.partitions_def for dimension in partitions_def.partitions_defs]
+        windows = [
+            dimension
+            for dimension in dimensions
+            if isinstance(dimension, dg.TimeWindowPartitionsDefinition)
+        ]
         return windows[0] if len(windows) == 1 else None
     return partitions_def if isinstance(partitions_def, dg.TimeWindowPartitionsDefinition) else None
 
@@ -268,11 +272,13 @@ def _moment(cron: str, windows: dg.TimeWindowPartitionsDefinition) -> dict[str, 
     fields = zip(names, (minute, hour, day, weekday), strict=True)
     moment: dict[str, Any] = {name: int(field) for name, field in fields if field.isdecimal()}
     try:
-        found = windows.get_cron_schedule(**moment)
+        own_line = windows.get_cron_schedule(**moment)
     except Exception:  # noqa: BLE001 - Dagster's own checks, whose error has no public name
-        found = ""
-    if found != line:
-        own = windows.get_cron_schedule()
-        allowed = f"{EACH_WINDOW!r} or a cron line that matches once per window, such as {own!r}"
+        own_line = ""
+    if own_line != line:
+        example = windows.get_cron_schedule()
+        allowed = (
+            f"{EACH_WINDOW!r} or a cron line that matches once per window, such as {example!r}"
+        )
         raise ConfigurationError("schedule", cron, allowed)
     return moment

@@ -68,7 +68,7 @@ def new_files_sensor(
     partitions_def: dg.DynamicPartitionsDefinition,
     job: Any,
     source: dg.AssetKey | None = None,
-    made: Sequence[dg.AssetKey] = (),
+    keys: Sequence[dg.AssetKey] = (),
     options: NewFiles | None = None,
 ) -> dg.SensorDefinition:
     """Return a sensor that adds a partition for each new file and launches a run for it.
@@ -82,7 +82,7 @@ def new_files_sensor(
         partitions_def: Partitions that keys are added to; the sensor has the same name.
         job: Job to launch for each partition.
         source: External asset of the files; each file is reported as a materialization.
-        made: Assets of the job. A file that the sensor sees for the first time gets no run if all
+        keys: Assets of the job. A file that the sensor sees for the first time gets no run if all
             these assets already have its partition.
         options: How new files become partitions.
     """
@@ -95,14 +95,14 @@ def new_files_sensor(
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         files, unsettled = _settled(pattern, options.settle_seconds)
-        known, problem = _taken(context.cursor, pattern)
+        known, problem = _known_files(context.cursor, pattern)
         if problem:
             context.log.warning("%s: %s", pattern, problem)
         gone = known.keys() - {file.key for file in files} - unsettled
         known = {key: stamp for key, stamp in known.items() if key not in gone}
         waiting = [file for file in files if _is_due(file, known, options)]
         there = set(context.instance.get_dynamic_partitions(group))
-        have = _have_all(context.instance, made, known, waiting) & there
+        have = _have_all(context.instance, keys, known, waiting) & there
         done = [file for file in waiting if file.key in have]
         due = [file for file in waiting if file.key not in have][: options.runs_per_tick]
         known |= {file.key: file.stamp for file in [*done, *due]}
@@ -148,7 +148,7 @@ def _settled(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]
     return sorted(settled, key=lambda file: (file.modified_ns, file.key)), unsettled
 
 
-def _taken(cursor: str | None, pattern: str) -> tuple[dict[str, str], str]:
+def _known_files(cursor: str | None, pattern: str) -> tuple[dict[str, str], str]:
     """Return the processed files of a cursor, and why there are none if it cannot be read."""
     if not cursor:
         return {}, ""
@@ -161,8 +161,8 @@ def _taken(cursor: str | None, pattern: str) -> tuple[dict[str, str], str]:
     except (ValueError, TypeError, KeyError):
         return {}, f"the cursor is damaged, so {_ALL_NEW}; it was {cursor:.200}"
     if version != _VERSION or not isinstance(files, dict):
-        found = f"version {version!r}; this package reads version {_VERSION}"
-        return {}, f"the cursor has {found}, so {_ALL_NEW}; it was {cursor:.200}"
+        problem = f"version {version!r}; this package reads version {_VERSION}"
+        return {}, f"the cursor has {problem}, so {_ALL_NEW}; it was {cursor:.200}"
     return files, ""
 
 

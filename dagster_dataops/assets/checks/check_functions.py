@@ -55,10 +55,10 @@ def added_check(name: str) -> Callable[..., DeclaredCheck] | None:
         EntryPointError: It cannot be imported, or is no check of this name.
     """
     wanted = f"a function {name} that is decorated by checks.check_kind"
-    found: Callable[..., DeclaredCheck] | None = added_callable(CHECKS, name, _OWN, wanted)
-    if found is not None and (name not in CHECK_KINDS or CHECK_KINDS[name].declare is not found):
-        raise unfit(added(CHECKS, _OWN)[name], found, wanted)
-    return found
+    check: Callable[..., DeclaredCheck] | None = added_callable(CHECKS, name, _OWN, wanted)
+    if check is not None and (name not in CHECK_KINDS or CHECK_KINDS[name].declare is not check):
+        raise unfit(added(CHECKS, _OWN)[name], check, wanted)
+    return check
 
 
 def check_kind_named(name: str) -> CheckKind:

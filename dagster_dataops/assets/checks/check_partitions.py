@@ -61,5 +61,5 @@ def partitions_text(what: str, partitions: Sequence[str | None], concerned: Sequ
         partitions: The partitions of the run.
         concerned: For each of them, whether it has that.
     """
-    found = [str(key) for key, one in zip(partitions, concerned, strict=False) if one]
-    return f" Partitions with {what}: {named(found)}." if found and len(concerned) > 1 else ""
+    keys = [str(key) for key, has_some in zip(partitions, concerned, strict=False) if has_some]
+    return f" Partitions with {what}: {named(keys)}." if keys and len(concerned) > 1 else ""

@@ -61,8 +61,8 @@ def declared_results(
     for partition in partitions_to_check(context, asset, dataops):
         dataset, manifest = _file_of(asset, dataops, partition)
         found_here = _findings(checks, dataset, manifest)
-        for place, found in zip(findings, found_here, strict=True):
-            place.append(replace(found, partition=partition))
+        for place, finding in zip(findings, found_here, strict=True):
+            place.append(replace(finding, partition=partition))
         if asset.path is None and manifest is not None:
             folder = dataops.folder(asset.key.path, partition)
             _note(folder, manifest, zip(checks, found_here, strict=True))
@@ -91,7 +91,7 @@ def partitions_to_check(
         return list(ordered(op.partition_keys, partitions))
     known = partitions.get_partition_keys(dynamic_partitions_store=context.instance)
     if isinstance(asset.path, PathPattern):
-        there = {one for one in known if exists(source_file(asset.path, one, dataops))}
+        there = {name for name in known if exists(source_file(asset.path, name, dataops))}
     else:
         there = context.instance.get_materialized_partitions(asset.key) & set(known)
     if not there:
@@ -103,7 +103,7 @@ def partitions_to_check(
 def _selected(context: StepContext | dg.AssetCheckExecutionContext, key: dg.AssetKey) -> set[str]:
     if isinstance(context, dg.OpExecutionContext):  # an op has no asset checks
         return set()
-    return {one.name for one in context.selected_asset_check_keys if one.asset_key == key}
+    return {check.name for check in context.selected_asset_check_keys if check.asset_key == key}
 
 
 def _findings(
@@ -115,7 +115,7 @@ def _findings(
 
 
 def _note(
-    folder: NodeFolder, manifest: Manifest, found: Iterable[tuple[DeclaredCheck, Finding]]
+    folder: NodeFolder, manifest: Manifest, findings: Iterable[tuple[DeclaredCheck, Finding]]
 ) -> None:
     """Write the outcomes beside the result; the dataset card of an export lists them."""
     from dagster_dataops.checkpoints.folder.check_outcomes import CheckOutcome, note_outcomes
@@ -123,7 +123,8 @@ def _note(
     if folder.bucket is not None:
         return
     outcomes = {
-        check.name: CheckOutcome(check.severity.value, finding.passed) for check, finding in found
+        check.name: CheckOutcome(check.severity.value, finding.passed)
+        for check, finding in findings
     }
     with suppress(StorageError):  # the folder may be read-only; the check needs no file
         note_outcomes(folder.result, manifest.fingerprint, outcomes)

@@ -95,20 +95,20 @@ ErrorRate: TypeAlias = float | ErrorRateCheck | None
 ErrorRates: TypeAlias = ErrorRate | Mapping[str, ErrorRate]
 
 
-def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRateCheck | None]:
+def error_rates_of(graph: OperatorGraph, rates: ErrorRates) -> dict[str, ErrorRateCheck | None]:
     """Map every node to its check, or to ``None``.
 
     Operators that take whole inputs have no check: their records do not fail one by one.
 
     Args:
         graph: The graph of the pipeline.
-        given: The rate for all nodes, or rates by node; other nodes have the default check.
+        rates: The rate for all nodes, or rates by node; other nodes have the default check.
 
     Raises:
         PipelineDefinitionError: A name is not a node.
         ConfigurationError: A share is not in [0, 1].
     """
-    by_node = given if isinstance(given, Mapping) else dict.fromkeys(graph.nodes, given)
+    by_node = rates if isinstance(rates, Mapping) else dict.fromkeys(graph.nodes, rates)
     check_nodes(graph, by_node, "max_error_rate")
     return {
         name: _check_of(node.operator, by_node.get(name, ErrorRateCheck()))
@@ -116,14 +116,14 @@ def error_rates_of(graph: OperatorGraph, given: ErrorRates) -> dict[str, ErrorRa
     }
 
 
-def check_nodes(graph: OperatorGraph, given: Collection[str], argument: str, *others: str) -> None:
-    """Check that every name in ``given`` is a node or one of ``others``.
+def check_nodes(graph: OperatorGraph, names: Collection[str], argument: str, *others: str) -> None:
+    """Check that every name in ``names`` is a node or one of ``others``.
 
     Raises:
         PipelineDefinitionError: A name is neither of these.
     """
     known = list(dict.fromkeys([*graph.nodes, *others]))
-    for name in given:
+    for name in names:
         if name not in known:
             reason = f"{argument} names {name!r}; its nodes are {', '.join(known)}"
             raise PipelineDefinitionError(graph.name, reason)
@@ -159,7 +159,9 @@ def error_rate_results(
     text = "No record failed."
     if failed:
         text = f"{failed:,} of {counted(records, 'records')} failed, {percentage(share)}."
-    text += partitions_text("failed records", partitions, [one.failed > 0 for one, _ in results])
+    text += partitions_text(
+        "failed records", partitions, [rates.failed > 0 for rates, _ in results]
+    )
     severity = severity_in(spec, rate.severity_at(share))
     if share > rate.max_error_rate and spec.blocking and severity is dg.AssetCheckSeverity.ERROR:
         text += _HELD_UP

@@ -12,12 +12,12 @@ Severity: TypeAlias = Literal["WARN", "ERROR"] | dg.AssetCheckSeverity
 
 
 def severity_of(
-    given: Severity | None, *, blocking: bool, default: Literal["WARN", "ERROR"]
+    level: Severity | None, *, blocking: bool, default: Literal["WARN", "ERROR"]
 ) -> dg.AssetCheckSeverity:
     """Return the severity of a check.
 
     Args:
-        given: The severity that the user gave.
+        level: The severity that the user gave.
         blocking: Whether a failed check stops the assets downstream. Dagster stops them only for
             ``ERROR``.
         default: The severity of a check that does not block, if the user gave none.
@@ -25,12 +25,12 @@ def severity_of(
     Raises:
         ConfigurationError: The severity is invalid, or it is ``WARN`` for a blocking check.
     """
-    if given is None:
+    if level is None:
         return dg.AssetCheckSeverity("ERROR" if blocking else default)
     try:
-        severity = dg.AssetCheckSeverity(given)
+        severity = dg.AssetCheckSeverity(level)
     except ValueError:
-        raise ConfigurationError("severity", given, "WARN or ERROR") from None
+        raise ConfigurationError("severity", level, "WARN or ERROR") from None
     if blocking and severity is dg.AssetCheckSeverity.WARN:
         raise ConfigurationError("severity", "WARN", "ERROR for a check that blocks")
     return severity
@@ -38,5 +38,5 @@ def severity_of(
 
 def severity_in(spec: dg.AssetCheckSpec, default: dg.AssetCheckSeverity) -> dg.AssetCheckSeverity:
     """Return the severity that the metadata of a spec names, else ``default``."""
-    given = spec.metadata.get(SEVERITY)
-    return default if given is None else dg.AssetCheckSeverity(given)
+    value = spec.metadata.get(SEVERITY)
+    return default if value is None else dg.AssetCheckSeverity(value)

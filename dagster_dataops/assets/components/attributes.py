@@ -119,55 +119,60 @@ class PipelineAttributes(dg.Resolvable):
 
     def keywords(self) -> "PipelineOptions":
         """Return the options that the component sets, for `build_definitions`."""
-        given = {name: getattr(self, name) for name in YAML_FIELDS}
-        given |= {
+        fields = {name: getattr(self, name) for name in YAML_FIELDS}
+        fields |= {
             "unpartitioned": [node.name for node in self.operators if node.unpartitioned],
             "checks": self._checks(),
-            "pools": self._pools(given["pools"]),
-            "op_tags": self._op_tags(given["op_tags"] or {}),
-            "columns": self._columns(given["columns"] or {}),
+            "pools": self._pools(fields["pools"]),
+            "op_tags": self._op_tags(fields["op_tags"] or {}),
+            "columns": self._columns(fields["columns"] or {}),
         }
-        rates = self._error_rates(given.pop("max_error_rate"))  # rates of None mean: no check
-        found: Any = {name: value for name, value in given.items() if value not in (None, [], {})}
-        options: PipelineOptions = found | rates
+        rates = self._error_rates(fields.pop("max_error_rate"))  # rates of None mean: no check
+        set_fields: Any = {
+            name: value for name, value in fields.items() if value not in (None, [], {})
+        }
+        options: PipelineOptions = set_fields | rates
         return options
 
     def _pools(self, common: str | None) -> Mapping[str, str] | str | None:
         """Return one pool for all nodes, or a pool by node."""
-        own = {node.name: node.pool for node in self.operators if node.pool is not None}
-        if not own or common is None:
-            return own or common
-        return dict.fromkeys([node.name for node in self.operators], common) | own
+        pools = {node.name: node.pool for node in self.operators if node.pool is not None}
+        if not pools or common is None:
+            return pools or common
+        return dict.fromkeys([node.name for node in self.operators], common) | pools
 
-    def _op_tags(self, given: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    def _op_tags(self, common: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
         """Return the tags by node: those of the pipeline's field, and over them the node's own."""
-        own = {node.name: node.op_tags for node in self.operators if node.op_tags}
-        return {**given, **{name: {**given.get(name, {}), **tags} for name, tags in own.items()}}
+        by_node = {node.name: node.op_tags for node in self.operators if node.op_tags}
+        return {
+            **common,
+            **{name: {**common.get(name, {}), **tags} for name, tags in by_node.items()},
+        }
 
-    def _columns(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _columns(self, common: Mapping[str, Any]) -> dict[str, Any]:
         """Return the texts of columns: those of the pipeline's field, and the nodes' own."""
-        own = {node.name: node.columns for node in self.operators if node.columns}
-        before = {name: texts for name, texts in given.items() if isinstance(texts, Mapping)}
-        return {**given, **{name: {**before.get(name, {}), **own[name]} for name in own}}
+        by_node = {node.name: node.columns for node in self.operators if node.columns}
+        before = {name: texts for name, texts in common.items() if isinstance(texts, Mapping)}
+        return {**common, **{name: {**before.get(name, {}), **by_node[name]} for name in by_node}}
 
     def _checks(self) -> dict[str, list[DeclaredCheck]]:
         """Return the checks, by node, or by result for those of one output."""
-        given = [(SOURCE, SOURCE, self.source_checks)]
-        given += [(node.name, node.subject, node.checks) for node in self.operators]
-        found: dict[str, list[DeclaredCheck]] = {}
-        for name, subject, checks in given:
-            for one in checks:
-                output = one.output if isinstance(one, CheckDeclaration) else ""
+        declared = [(SOURCE, SOURCE, self.source_checks)]
+        declared += [(node.name, node.subject, node.checks) for node in self.operators]
+        by_result: dict[str, list[DeclaredCheck]] = {}
+        for name, subject, checks in declared:
+            for check in checks:
+                output = check.output if isinstance(check, CheckDeclaration) else ""
                 result = f"{name}.{output}" if output else name
-                found.setdefault(result, []).append(constructed(one, subject))
-        return found
+                by_result.setdefault(result, []).append(constructed(check, subject))
+        return by_result
 
-    def _error_rates(self, given: Any) -> dict[str, ErrorRates]:
+    def _error_rates(self, rates: Any) -> dict[str, ErrorRates]:
         """Return one rate for all nodes, or rates by node; empty without any."""
         nodes = [node for node in self.operators if node.max_error_rate is not None]
-        own = {node.name: constructed(node.max_error_rate, node.subject) for node in nodes}
-        if given is None:
-            return {"max_error_rate": own} if own else {}
-        common = constructed(given, "max_error_rate")
-        by_node = dict.fromkeys([node.name for node in self.operators], common) | own
-        return {"max_error_rate": by_node if own else common}
+        by_name = {node.name: constructed(node.max_error_rate, node.subject) for node in nodes}
+        if rates is None:
+            return {"max_error_rate": by_name} if by_name else {}
+        common = constructed(rates, "max_error_rate")
+        by_node = dict.fromkeys([node.name for node in self.operators], common) | by_name
+        return {"max_error_rate": by_node if by_name else common}

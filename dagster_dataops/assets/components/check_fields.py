@@ -91,13 +91,13 @@ def _model_field(title: str, schema: Mapping[str, Any]) -> Any:
         parts = {name: _model_field(name, part) for name, part in schema["properties"].items()}
         text = schema["description"]
         return create_model(title, __base__=dg.Model, __doc__=text, **parts), field
-    given = schema["type"]
+    kind = schema["type"]
     limits = {key: value for key, value in schema.items() if key not in {*described, "type"}}
-    if isinstance(given, str) and given in _TEMPLATED:
-        return Annotated[_PYTHON_TYPES[given] | str | None, or_template(given, **limits)], field
-    names = [given] if isinstance(given, str) else given
+    if isinstance(kind, str) and kind in _TEMPLATED:
+        return Annotated[_PYTHON_TYPES[kind] | str | None, or_template(kind, **limits)], field
+    names = [kind] if isinstance(kind, str) else kind
     kinds: Any = reduce(operator.or_, (_PYTHON_TYPES[name] for name in names))
-    return Annotated[kinds | None, WithJsonSchema({"type": given, **limits})], field
+    return Annotated[kinds | None, WithJsonSchema({"type": kind, **limits})], field
 
 
 if TYPE_CHECKING:
@@ -177,13 +177,13 @@ YamlChecks: TypeAlias = "Sequence[DeclaredCheck | CheckDeclaration]"
 YamlErrorRate: TypeAlias = "ErrorRate | CheckDeclaration"
 
 
-def constructed(given: Any, subject: str) -> Any:
+def constructed(value: Any, subject: str) -> Any:
     """Return a check or an error rate; values of Python are returned as they are.
 
     Raises:
         DefsYamlError: A declaration is invalid; with file and line.
     """
-    return given.construct(subject) if isinstance(given, CheckDeclaration) else given
+    return value.construct(subject) if isinstance(value, CheckDeclaration) else value
 
 
 def resolve_checks(context: dg.ResolutionContext, models: Sequence[CheckModel]) -> YamlChecks:
@@ -192,12 +192,12 @@ def resolve_checks(context: dg.ResolutionContext, models: Sequence[CheckModel]) 
 
 
 def _declared(context: dg.ResolutionContext, model: CheckModel) -> CheckDeclaration:
-    given = written(context, model)
-    kind = next(kind for kind in _YAML if given.get(kind) is not None)
-    value = given[kind]
-    options = {name: value for name, value in given.items() if name in _OPTIONS}
+    fields = written(context, model)
+    kind = next(kind for kind in _YAML if fields.get(kind) is not None)
+    value = fields[kind]
+    options = {name: value for name, value in fields.items() if name in _OPTIONS}
     make = partial(_check_of, kind, value, options, partial(beside, context))
-    return CheckDeclaration(make, YamlPlace(context), kind, given.get("output") or "")
+    return CheckDeclaration(make, YamlPlace(context), kind, fields.get("output") or "")
 
 
 def _check_of(
@@ -220,13 +220,13 @@ def resolve_error_rate(
     """Return the declared error rate, with templates filled in; ``None`` if there is none."""
     if model is None:
         return None
-    given = written(context, model) if isinstance(model, dg.Model) else rendered(context, model)
-    kind = "max_error_rate" if isinstance(given, Mapping) else ""
-    return CheckDeclaration(partial(_rate_of, given), YamlPlace(context), kind)
+    values = written(context, model) if isinstance(model, dg.Model) else rendered(context, model)
+    kind = "max_error_rate" if isinstance(values, Mapping) else ""
+    return CheckDeclaration(partial(_rate_of, values), YamlPlace(context), kind)
 
 
-def _rate_of(given: Any) -> ErrorRate:
+def _rate_of(rate: Any) -> ErrorRate:
     """Return the largest share, or the check; ``None`` for no check."""
-    if isinstance(given, Mapping):
-        return ErrorRateCheck(**given)
-    return None if given == UNCHECKED else ErrorRateCheck(given).max_error_rate
+    if isinstance(rate, Mapping):
+        return ErrorRateCheck(**rate)
+    return None if rate == UNCHECKED else ErrorRateCheck(rate).max_error_rate

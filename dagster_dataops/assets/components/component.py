@@ -125,8 +125,8 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
         option, _, part = setting.partition(".")
         name, _, inner = part.partition(".")
         for node in self.operators:
-            own = getattr(node, option, None) if node.name == name else None
-            if own and (not inner or inner in own):  # a field of the operator
+            value = getattr(node, option, None) if node.name == name else None
+            if value and (not inner or inner in value):  # a field of the operator
                 return node.place.at(option)
         return self._place.at(option, *filter(None, [name]))
 

@@ -74,9 +74,9 @@ class ListedPipelineComponent(OperatorPipelineComponent, dg.StateBackedComponent
             DefsYamlError: The source has no files, cannot be listed, or is no pattern.
         """
         pattern = self._pattern()
-        given: Any = self
+        component: Any = self
         try:
-            keys = listed_partitions(pattern, given.resource or DataOpsResource())
+            keys = listed_partitions(pattern, component.resource or DataOpsResource())
         except DataOpsError as error:
             raise self._place.at("source").error("source", error) from error
         state = {"version": _VERSION, "source": pattern, "partitions": keys}
@@ -99,17 +99,17 @@ class ListedPipelineComponent(OperatorPipelineComponent, dg.StateBackedComponent
 
     def _pattern(self) -> str:
         """Return the pattern of the source."""
-        source, given = self.source, self.__dict__
+        source, fields = self.source, self.__dict__
         if not isinstance(source, (str, Path)) or not is_pattern(str(source)):
             allowed = "a path or URL with {partition}, such as s3://bucket/inbox/{partition}.jsonl"
             raise self._wrong("source", source, allowed)
         for name in ("partitions_def", "new_files"):
-            if given.get(name) is not None:
-                raise self._wrong(name, given[name], "left out: the files are the partitions")
+            if fields.get(name) is not None:
+                raise self._wrong(name, fields[name], "left out: the files are the partitions")
         return str(source)
 
-    def _wrong(self, name: str, found: object, allowed: str) -> Exception:
-        error = ConfigurationError(name, str(found), allowed)
+    def _wrong(self, name: str, value: object, allowed: str) -> Exception:
+        error = ConfigurationError(name, str(value), allowed)
         return self._place.at(name).error(name, error)
 
     def _listed(self, state_path: Path | None) -> list[str]:

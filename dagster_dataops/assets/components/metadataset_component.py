@@ -71,14 +71,14 @@ class MetadatasetComponent(dg.Component, dg.Resolvable):
         if self.take is not None:
             stream = stream.take(self.take)
         options: Any = {} if self.name is None else {"stream_name": self.name}
-        made = source_asset(stream, "", options)
-        assets = [one for one in (made.definition, *made.files) if one is not None]
+        source = source_asset(stream, "", options)
+        assets = [spec for spec in (source.definition, *source.files) if spec is not None]
         return dg.Definitions(assets=assets, resources=dataops_resources())
 
     def _found_in(self, modules: Sequence[ModuleType]) -> Any:
         """Return the cookers."""
         for module in modules:
-            found = getattr(module, self.cookers, None)
-            if found is not None:
-                return found
+            listed = getattr(module, self.cookers, None)
+            if listed is not None:
+                return listed
         raise ConfigurationError("cookers", self.cookers, "a list in one of `modules`")

@@ -191,7 +191,7 @@ _NUMBERS: Final[Mapping[str, tuple[Any, Mapping[str, Any]]]] = {
     "integer": (int | str, {"minimum": 0}),
     "number": (float | str, {"minimum": 0}),
 }
-_SETTINGS: Final = {name: one for name, one in execution_settings().items() if one.yaml}
+_SETTINGS: Final = {name: setting for name, setting in execution_settings().items() if setting.yaml}
 _RESOLVED: Final = {"checks", "max_error_rate"}  # resolved separately
 _ARTEFACT: Final = "artefact"  # the only key of an option that names a node
 OperatorNodeModel: Final[Any] = create_model(
@@ -280,8 +280,10 @@ class OperatorDeclaration:
         settings: Mapping[str, Any],
     ) -> Operator:
         try:
-            given = {option: _option(value) for option, value in options.items()}
-            operator: Operator = _registered(name)(**self._present(place, name, given), **settings)
+            written_options = {option: _option(value) for option, value in options.items()}
+            operator: Operator = _registered(name)(
+                **self._present(place, name, written_options), **settings
+            )
         except OperatorOptionError as error:
             said = _said_of_settings(error, options)
             raise self._refused(_option_place(place, error.option), said) from None
@@ -291,34 +293,34 @@ class OperatorDeclaration:
             raise self._refused(place.at("options"), error) from error
         return operator
 
-    def _present(self, place: YamlPlace, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _present(self, place: YamlPlace, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return options by their present names; warn of each former name."""
         spec = _registered(name).__dataops_spec__
         return by_present_names(
             spec.qualified_name,
             spec.options,
-            given,
+            options,
             shipped=spec.shipped,
             place=lambda option: place.at("options", option).text,
         )
 
     def _refused(self, place: YamlPlace, error: Exception) -> Exception:
         """Return the error for this operator; the excerpt of the file hides its secrets."""
-        found = place.error(self.subject, error)
-        if not isinstance(found, DefsYamlError):
-            return found
+        fault = place.error(self.subject, error)
+        if not isinstance(fault, DefsYamlError):
+            return fault
         options = [self.options, *(part.get("options", {}) for part in self.chain)]
-        texts = list(map(str, found.args))
-        for one in options:
-            texts = [without_secrets(text, one) for text in texts]
+        texts = list(map(str, fault.args))
+        for hidden in options:
+            texts = [without_secrets(text, hidden) for text in texts]
         return DefsYamlError(*texts)
 
 
 def _registered(name: str) -> Any:
     """Return the operator class of a group and name."""
-    group, _, own = name.removeprefix("data.").partition(".")
-    if own in data_register.operators(group):
-        return data_register.operator(group, own)
+    group, _, operator = name.removeprefix("data.").partition(".")
+    if operator in data_register.operators(group):
+        return data_register.operator(group, operator)
     groups = data_register.groups()
     known = [f"{each}.{operator}" for each in groups for operator in data_register.operators(each)]
     unknown = unknown_operator(name, known)
@@ -361,15 +363,15 @@ def resolve_nodes(
 
 
 def _declared(context: dg.ResolutionContext, model: _OperatorModel) -> OperatorDeclaration:
-    given = {
+    fields = {
         name: rendered(context.at_path(name), value)
         for name, value in model.model_dump(exclude_none=True, exclude=_RESOLVED).items()
     }
-    settings = {name: given.pop(name) for name in sorted(_SETTINGS.keys() & given.keys())}
-    if "output" in given:
-        given["output"] = in_project(context, given["output"])
+    settings = {name: fields.pop(name) for name in sorted(_SETTINGS.keys() & fields.keys())}
+    if "output" in fields:
+        fields["output"] = in_project(context, fields["output"])
     return OperatorDeclaration(
-        **given,
+        **fields,
         settings=settings,
         max_error_rate=resolve_error_rate(context.at_path("max_error_rate"), model.max_error_rate),
         checks=resolve_checks(context.at_path("checks"), model.checks),

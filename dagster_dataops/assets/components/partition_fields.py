@@ -43,25 +43,31 @@ def resolve_partitions(
     context: dg.ResolutionContext, model: PartitionsModel
 ) -> dg.PartitionsDefinition:
     """Return the partitions."""
-    given = written(context, model)
-    kind = given.pop("type")
+    values = written(context, model)
+    kind = values.pop("type")
     if kind == "time_window":
-        given = {{"start_date": "start", "end_date": "end"}.get(k, k): v for k, v in given.items()}
-    return _PARTITIONS[kind](**given)
+        values = {
+            {"start_date": "start", "end_date": "end"}.get(k, k): v for k, v in values.items()
+        }
+    return _PARTITIONS[kind](**values)
 
 
 def _new_files_model() -> type[dg.Model]:
     """Return a model with the fields of `NewFiles` and their descriptions from its docstring."""
     texts = described_parameters(inspect.cleandoc(NewFiles.__doc__ or ""))
     limits: dict[str, dict[str, Any]] = {"settle_seconds": {"ge": 0}, "runs_per_tick": {"ge": 1}}
-    made: dict[str, Any] = {
-        one.name: (
-            type(one.default),
-            Field(default=one.default, description=texts[one.name], **limits.get(one.name, {})),
+    model_fields: dict[str, Any] = {
+        entry.name: (
+            type(entry.default),
+            Field(
+                default=entry.default, description=texts[entry.name], **limits.get(entry.name, {})
+            ),
         )
-        for one in fields(NewFiles)
+        for entry in fields(NewFiles)
     }
-    return create_model("NewFilesModel", __base__=dg.Model, __doc__=NewFiles.__doc__, **made)
+    return create_model(
+        "NewFilesModel", __base__=dg.Model, __doc__=NewFiles.__doc__, **model_fields
+    )
 
 
 NewFilesModel = _new_files_model()

@@ -96,9 +96,9 @@ class SourceFunction:
             ConfigurationError: None of the modules has it.
         """
         for module in modules:
-            found: Any = getattr(module, self.name, None)
-            if found is not None:
-                return found  # type: ignore[no-any-return]
+            function: Any = getattr(module, self.name, None)
+            if function is not None:
+                return function  # type: ignore[no-any-return]
         error = ConfigurationError("source", self.name, "a function in one of `modules`")
         raise self.place.error("source", error)
 
@@ -195,15 +195,15 @@ ClientModel: Any = _resource_model(LLMResource, api_key=EnvironmentVariable)
 
 def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsResource:
     """Return the resource; its root is taken from the folder of the project."""
-    given = written(context, model)
-    if given.get("root"):
-        options = written_values(given.get("storage_options") or {})
-        root_setting("root", given["root"], options)  # another URL is refused
-        if not is_url(given["root"]):
-            given["root"] = str(in_project(context, given["root"]))
-    if given.get("cluster"):
-        given["cluster"] = RayCluster(**given["cluster"])
-    return DataOpsResource(**given)
+    fields = written(context, model)
+    if fields.get("root"):
+        options = written_values(fields.get("storage_options") or {})
+        root_setting("root", fields["root"], options)  # another URL is refused
+        if not is_url(fields["root"]):
+            fields["root"] = str(in_project(context, fields["root"]))
+    if fields.get("cluster"):
+        fields["cluster"] = RayCluster(**fields["cluster"])
+    return DataOpsResource(**fields)
 
 
 def resolve_clients(
@@ -213,10 +213,10 @@ def resolve_clients(
     return {name: _client(written(context, model)) for name, model in models.items()}
 
 
-def _client(given: dict[str, Any]) -> LLMResource:
-    if "api_key" in given:
-        given["api_key"] = dg.EnvVar(given["api_key"]["env"])
-    return LLMResource(**given)
+def _client(fields: dict[str, Any]) -> LLMResource:
+    if "api_key" in fields:
+        fields["api_key"] = dg.EnvVar(fields["api_key"]["env"])
+    return LLMResource(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,19 +271,19 @@ _PLAIN: Final = (bool, int, float, str)
 
 def _yaml_fields() -> dict[str, YamlField]:
     """Return the pipeline options that are fields of a defs.yaml."""
-    found = {}
+    fields = {}
     for name, option in option_fields(PipelineOptions).items():
         plain = _plain_type(option.annotation)
         field = _WRITTEN.get(name) or (plain and YamlField(plain))
         if field:
-            found[name] = field
-    return found
+            fields[name] = field
+    return fields
 
 
 def _plain_type(annotation: Any) -> Any:
     """Return the only plain type or choice of texts in a type, ``None`` if there is none."""
     members = get_args(annotation) if get_origin(annotation) in UNIONS else [annotation]
-    plain = [one for one in members if one in _PLAIN or get_origin(one) is Literal]
+    plain = [member for member in members if member in _PLAIN or get_origin(member) is Literal]
     return plain[0] if len(plain) == 1 else None
 
 

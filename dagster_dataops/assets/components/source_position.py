@@ -46,10 +46,10 @@ class YamlPlace:
         tree = self.context and self.context.source_position_tree
         if not tree or not self.context:
             return "defs.yaml"
-        found = tree.source_error(
+        position = tree.source_error(
             yaml_path=self.context.path, inline_error_message="here", value_error=False
         )
-        return f"{found.file_name}:{found.start_line_no}"
+        return f"{position.file_name}:{position.start_line_no}"
 
     def error(self, subject: str, error: Exception) -> Exception:
         """Return the error to raise for ``error``, with file, line and excerpt if known.
@@ -61,13 +61,13 @@ class YamlPlace:
         tree = self.context and self.context.source_position_tree
         if not tree or not self.context or isinstance(error, DefsYamlError):
             return error
-        found = tree.source_error(
+        position = tree.source_error(
             yaml_path=self.context.path, inline_error_message="here", value_error=False
         )
         ours = isinstance(error, DataOpsError)
         reason = str(error) if ours else f"{type(error).__name__}: {error}"
-        place = f"{found.file_name}:{found.start_line_no}"
-        return DefsYamlError(place, subject, reason, without_named(found.snippet))
+        place = f"{position.file_name}:{position.start_line_no}"
+        return DefsYamlError(place, subject, reason, without_named(position.snippet))
 
 
 NOWHERE: Final = YamlPlace()
@@ -91,8 +91,8 @@ def rendered(context: dg.ResolutionContext, value: Any) -> Any:
 
 def written(context: dg.ResolutionContext, model: dg.Model) -> dict[str, Any]:
     """Return the fields that a defs.yaml sets, with templates filled in."""
-    found: dict[str, Any] = rendered(context, model.model_dump(exclude_unset=True))
-    return found
+    values: dict[str, Any] = rendered(context, model.model_dump(exclude_unset=True))
+    return values
 
 
 def beside(context: dg.ResolutionContext, path: str) -> Path | str:

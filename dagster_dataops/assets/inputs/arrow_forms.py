@@ -27,7 +27,7 @@ def table_of(datasets: Sequence[JsonlDataset]) -> pa.Table:
             write_batches(
                 ExportRecords(dataset),
                 {},
-                lambda schema, made: pa.Table.from_batches(list(made), schema),
+                lambda schema, record_batches: pa.Table.from_batches(list(record_batches), schema),
             )
             for dataset in datasets
         ]
@@ -52,8 +52,10 @@ def reader_of(datasets: Sequence[JsonlDataset]) -> pa.RecordBatchReader:
         arrow.infer(chain.from_iterable(datasets))
     except UnfitValueError as error:
         raise _refused(datasets, error) from None
-    made = (arrow.batch(start, batch) for start, batch in batches(chain.from_iterable(datasets)))
-    return pa.RecordBatchReader.from_batches(arrow.schema, made)
+    record_batches = (
+        arrow.batch(start, batch) for start, batch in batches(chain.from_iterable(datasets))
+    )
+    return pa.RecordBatchReader.from_batches(arrow.schema, record_batches)
 
 
 def _refused(datasets: Sequence[JsonlDataset], error: UnfitValueError) -> InputError:

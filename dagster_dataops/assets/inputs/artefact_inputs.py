@@ -29,8 +29,8 @@ def with_loaded(name: str, operator: Operator, folders: Mapping[str, NodeFolder]
         ResultMissingError: An artefact was not published, or was changed since.
         Failure: The operator refuses its options; Dagster does not retry.
     """
-    found = {node: load_artefact(folder).path for node, folder in folders.items()}
+    paths = {node: load_artefact(folder).path for node, folder in folders.items()}
     try:
-        return with_artefacts(operator, found)
+        return with_artefacts(operator, paths)
     except DefinitionError as error:
         raise dg.Failure(f"{name}: {error}", allow_retries=False) from error

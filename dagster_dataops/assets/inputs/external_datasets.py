@@ -38,15 +38,15 @@ def dataset_key(leaf: "MetadatasetLeaf") -> dg.AssetKey:
 
 def dataset_keys(leaves: Iterable["MetadatasetLeaf"]) -> list[dg.AssetKey]:
     """Return the keys of datasets, each once."""
-    return list(dict.fromkeys(dataset_key(one) for leaf in leaves for one in leaf.datasets))
+    return list(dict.fromkeys(dataset_key(dataset) for leaf in leaves for dataset in leaf.datasets))
 
 
 def dataset_specs(leaves: Iterable["MetadatasetLeaf"], group: str) -> tuple[dg.AssetSpec, ...]:
     """Return an external asset for each dataset, except for assets of this package."""
     from dagster_dataops.streams.files.remote import is_url
 
-    datasets = [one for leaf in leaves for one in leaf.datasets]
-    found = {dataset_key(one): one for one in datasets if not one.is_asset}
+    datasets = [dataset for leaf in leaves for dataset in leaf.datasets]
+    unlisted = {dataset_key(dataset): dataset for dataset in datasets if not dataset.is_asset}
     return tuple(
         dg.AssetSpec(
             key,
@@ -58,7 +58,7 @@ def dataset_specs(leaves: Iterable["MetadatasetLeaf"], group: str) -> tuple[dg.A
                 NAMED_IN: f"{leaf.file}, line {leaf.line}",
             },
         )
-        for key, leaf in found.items()
+        for key, leaf in unlisted.items()
     )
 
 
@@ -76,7 +76,7 @@ def report_datasets(context: StepContext, operator: Operator) -> dict[str, str]:
         return {}
     tags = {}
     stages = operator.stream().stage.ordered()
-    for about, source in [one for stage in stages for one in stage.dataset_sources()]:
+    for about, source in [source for stage in stages for source in stage.dataset_sources()]:
         key = dataset_key(about)
         try:
             version = digest(source.identity())[:16]

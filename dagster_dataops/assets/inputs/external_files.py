@@ -135,6 +135,6 @@ def _last_version(
 def reported_tags(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, str]:
     """Return the tags of the last report of an external asset; none without a report."""
     # A third of the time of `get_latest_materialization_event`, which also reads the asset's row.
-    found = instance.fetch_materializations(key, limit=1).records
-    reported = found[0].asset_materialization if found else None
+    records = instance.fetch_materializations(key, limit=1).records
+    reported = records[0].asset_materialization if records else None
     return (reported.tags or {}) if reported is not None else {}

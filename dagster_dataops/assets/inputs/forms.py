@@ -79,8 +79,8 @@ def register_form(
     Raises:
         ConfigurationError: ``kind`` is neither, or there is no function.
     """
-    given: object = kind
-    if not (isinstance(given, type) or (isinstance(given, str) and given.count(".") == 1)):
+    form: object = kind
+    if not (isinstance(form, type) or (isinstance(form, str) and form.count(".") == 1)):
         raise ConfigurationError("kind", kind, "a class or a name such as 'duckdb.Relation'")
     functions = {"load": load, "store": store}
     for name, function in functions.items():
@@ -281,7 +281,7 @@ _FORMS: Final[dict[type | str, DataForm]] = {
     "collections.Sequence": DataForm(lambda datasets: list(records_in(datasets))),
     "collections.Iterator": DataForm(records_in),
     "collections.Iterable": DataForm(records_in),
-    "collections.Generator": DataForm(lambda datasets: (one for one in records_in(datasets))),
+    "collections.Generator": DataForm(lambda datasets: (record for record in records_in(datasets))),
     "pathlib.Path": DataForm(_path),
     "pandas.DataFrame": DataForm(_pandas_frame, _pandas_records),
     "polars.DataFrame": DataForm(_polars_frame, lambda frame: frame.iter_rows(named=True)),

@@ -61,8 +61,8 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_fields(cls, given: Any) -> Any:
-        return refuse_unknown(cls, given)
+    def _known_fields(cls, fields: Any) -> Any:
+        return refuse_unknown(cls, fields)
 
     @override
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
@@ -170,7 +170,7 @@ def _skips_missing(context: dg.InputContext) -> bool:
 def _known(wanted: Any) -> Any:
     """Return an annotation without its ``| None``."""
     if typing.get_origin(wanted) in {typing.Union, types.UnionType}:
-        return next(one for one in typing.get_args(wanted) if one is not type(None))
+        return next(arg for arg in typing.get_args(wanted) if arg is not type(None))
     return wanted
 
 

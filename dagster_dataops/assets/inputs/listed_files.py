@@ -25,10 +25,10 @@ def listed_partitions(pattern: str, dataops: DataOpsResource) -> list[str]:
             no object store.
         InputError: The object store cannot be read, or nothing matches.
     """
-    found = _objects(pattern, dataops) if is_url(pattern) else _files(pattern)
-    if not found:
+    keys = _objects(pattern, dataops) if is_url(pattern) else _files(pattern)
+    if not keys:
         raise InputError(pattern, "has no files: no partition could be made of it")
-    return sorted(found)
+    return sorted(keys)
 
 
 def _files(pattern: str) -> list[str]:

@@ -56,16 +56,16 @@ def materialize_all(
     partitions = partitions_of(context, specs[0])
     failed: dict[str | None, Exception] = {}
     if len(partitions) == 1:
-        made = {partitions[0]: make(partitions[0])}
+        results = {partitions[0]: make(partitions[0])}
     else:
-        made, failed = _make_each(context, partitions, make)
-    by_asset = [{key: each[at] for key, each in made.items()} for at in range(len(specs))]
+        results, failed = _make_each(context, partitions, make)
+    by_asset = [{key: each[at] for key, each in results.items()} for at in range(len(specs))]
     assets = list(zip(specs, by_asset, strict=True))
     for spec, parts in assets:
         if failed or not selects(context, spec.key):
             _record(context, spec, parts)
     if failed:
-        raise _failure(specs[0], failed, len(made)) from next(iter(failed.values()))
+        raise _failure(specs[0], failed, len(results)) from next(iter(failed.values()))
     for spec, parts in assets:
         if selects(context, spec.key):
             yield _result_of(context, spec, parts)
@@ -77,68 +77,72 @@ def _make_each(
     make: Callable[[str | None], Sequence[PartitionResult]],
 ) -> tuple[dict[str | None, Sequence[PartitionResult]], dict[str | None, Exception]]:
     """Return the results of the partitions that were made, and the errors of the others."""
-    made: dict[str | None, Sequence[PartitionResult]] = {}
+    results: dict[str | None, Sequence[PartitionResult]] = {}
     failed: dict[str | None, Exception] = {}
     for number, key in enumerate(partitions, 1):
         text = f"partition {key} ({number:,} of {len(partitions):,})"
         context.log.info(text)
         try:
-            made[key] = make(key)
+            results[key] = make(key)
         except RunStoppedError:
             raise
         except Exception as error:  # noqa: BLE001 - user code may raise anything; raised below
             text = f"partition {key} failed: {error}"
             context.log.warning(text)
             failed[key] = error
-    return made, failed
+    return results, failed
 
 
 def _result_of(
-    context: StepContext, spec: dg.AssetSpec, made: Mapping[Any, PartitionResult]
+    context: StepContext, spec: dg.AssetSpec, results: Mapping[Any, PartitionResult]
 ) -> dg.MaterializeResult[Any]:
-    if len(made) == 1:
-        (one,) = made.values()
+    if len(results) == 1:
+        (result,) = results.values()
         return dg.MaterializeResult(
             asset_key=spec.key,
-            value=one.dataset,
-            metadata=one.metadata,
-            data_version=dg.DataVersion(one.dataset.fingerprint or ""),
-            tags=one.tags,
+            value=result.dataset,
+            metadata=result.metadata,
+            data_version=dg.DataVersion(result.dataset.fingerprint or ""),
+            tags=result.tags,
         )
     if isinstance(context, dg.AssetExecutionContext) and not is_direct(context):
-        for key, one in made.items():
-            context.add_asset_metadata(one.metadata, asset_key=spec.key, partition_key=key)
+        for key, result in results.items():
+            context.add_asset_metadata(result.metadata, asset_key=spec.key, partition_key=key)
     return dg.MaterializeResult(
         asset_key=spec.key,
-        value=ResultsByPartition({key: one.dataset for key, one in made.items()}),
-        data_version=dg.DataVersion(_digest(made)),
+        value=ResultsByPartition({key: result.dataset for key, result in results.items()}),
+        data_version=dg.DataVersion(_digest(results)),
     )
 
 
-def _record(context: StepContext, spec: dg.AssetSpec, made: Mapping[Any, PartitionResult]) -> None:
+def _record(
+    context: StepContext, spec: dg.AssetSpec, results: Mapping[Any, PartitionResult]
+) -> None:
     """Record partitions of an asset that the step yields no result for.
 
     The step failed on other partitions, or the run did not select the asset.
     """
-    for key, one in made.items():
-        tags = {**one.tags, "dagster/data_version": one.dataset.fingerprint or ""}
+    for key, result in results.items():
+        tags = {**result.tags, "dagster/data_version": result.dataset.fingerprint or ""}
         if spec.code_version is not None:
             tags["dagster/code_version"] = spec.code_version
         context.log_event(
             dg.AssetMaterialization(
-                asset_key=spec.key, partition=key, metadata=one.metadata, tags=tags
+                asset_key=spec.key, partition=key, metadata=result.metadata, tags=tags
             )
         )
 
 
 def _failure(
-    spec: dg.AssetSpec, failed: Mapping[Any, Exception], made: int
+    spec: dg.AssetSpec, failed: Mapping[Any, Exception], count: int
 ) -> PartitionsFailedError:
     reasons = [f"{key} ({type(error).__name__}: {error})" for key, error in failed.items()]
-    total = made + len(failed)
+    total = count + len(failed)
     return PartitionsFailedError(spec.key.to_user_string(), len(failed), total, named(reasons))
 
 
-def _digest(made: Mapping[Any, PartitionResult]) -> str:
-    text = "\n".join(f"{key}={one.dataset.fingerprint}" for key, one in sorted(made.items()))
+def _digest(results: Mapping[Any, PartitionResult]) -> str:
+    text = "\n".join(
+        f"{key}={result.dataset.fingerprint}" for key, result in sorted(results.items())
+    )
     return f"xxh3:{xxhash.xxh3_128_hexdigest(text.encode(errors='surrogatepass'))}"

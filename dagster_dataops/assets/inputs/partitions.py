@@ -62,8 +62,8 @@ def _ordered_by_dimension(
     by_dimension = {key: dimensions_of(key, definition) for key in keys}
     ranks: dict[str, Mapping[str, int]] = {}
     for dimension in definition.partitions_defs:
-        found = {values[dimension.name] for values in by_dimension.values()}
-        places = enumerate(ordered(found, dimension.partitions_def))
+        names = {values[dimension.name] for values in by_dimension.values()}
+        places = enumerate(ordered(names, dimension.partitions_def))
         ranks[dimension.name] = {key: place for place, key in places}
 
     def rank(key: str) -> list[int]:
@@ -136,7 +136,7 @@ def _partitions_of_input(
 
 def _mapped(
     context: StepContext,
-    own: dg.PartitionsDefinition | None,
+    partitions: dg.PartitionsDefinition | None,
     argument: str,
     partition: str,
     upstream: dg.PartitionsDefinition,
@@ -145,14 +145,16 @@ def _mapped(
     key = context.asset_key_for_input(argument)
     mapping = context.assets_def.get_partition_mapping(key)
     windows = isinstance(upstream, dg.TimeWindowPartitionsDefinition)
-    if mapping is None and windows and own != upstream:
+    if mapping is None and windows and partitions != upstream:
         mapping = dg.TimeWindowPartitionMapping()
-    if mapping is None or own is None:
+    if mapping is None or partitions is None:
         return [partition]
     with dg.partition_loading_context(dynamic_partitions_store=context.instance):
-        subset = own.empty_subset().with_partition_keys([partition])
-        found = mapping.get_upstream_mapped_partitions_result_for_partitions(subset, own, upstream)
-        return ordered(found.partitions_subset.get_partition_keys(), upstream)
+        subset = partitions.empty_subset().with_partition_keys([partition])
+        mapped = mapping.get_upstream_mapped_partitions_result_for_partitions(
+            subset, partitions, upstream
+        )
+        return ordered(mapped.partitions_subset.get_partition_keys(), upstream)
 
 
 def pattern_paths(

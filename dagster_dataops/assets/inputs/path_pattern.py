@@ -122,10 +122,10 @@ def matching(pattern: str) -> Iterator[tuple[str, Path]]:
         glob.escape(literal) + ("" if name is None else "*")
         for literal, name, _, _ in string.Formatter().parse(text)
     )
-    for found in glob.iglob(wildcards):  # noqa: PTH207 - Path.glob would show hidden files
-        key = fits(found)
+    for path in glob.iglob(wildcards):  # noqa: PTH207 - Path.glob would show hidden files
+        key = fits(path)
         if key is not None:
-            yield key, Path(found)
+            yield key, Path(path)
 
 
 def key_finder(pattern: str) -> Callable[[str], str | None]:
@@ -156,7 +156,7 @@ def key_of_name(name: str) -> str:
 
     Different names have different keys; `name_of_key` is the inverse.
     """
-    return _UNSAFE.sub(lambda found: _escaped(found[0]), name)
+    return _UNSAFE.sub(lambda match: _escaped(match[0]), name)
 
 
 def _escaped(text: str) -> str:
@@ -193,7 +193,7 @@ class _Window(str):
 
 def _values(key: str, partitions: dg.PartitionsDefinition) -> dict[str, str]:
     parts, dimensions = _parts(key, partitions), _dimensions(partitions)
-    return {name: _value(parts[name], one) for name, one in dimensions.items()}
+    return {name: _value(parts[name], definition) for name, definition in dimensions.items()}
 
 
 def _parts(key: str, partitions: dg.PartitionsDefinition) -> Mapping[str, str]:
@@ -211,9 +211,9 @@ def _windows_in(
     for _, name, spec, _ in string.Formatter().parse(text):
         if name is not None:
             formats.setdefault(name, []).append(spec or "")
-    for name, one in _dimensions(partitions).items():
-        if isinstance(one, dg.TimeWindowPartitionsDefinition) and all(formats[name]):
-            yield name, (one, WindowFormats(one, formats[name]))
+    for name, definition in _dimensions(partitions).items():
+        if isinstance(definition, dg.TimeWindowPartitionsDefinition) and all(formats[name]):
+            yield name, (definition, WindowFormats(definition, formats[name]))
 
 
 def _value(key: str, partitions: dg.PartitionsDefinition) -> str:
@@ -238,7 +238,9 @@ def dimensions_of(key: str, definition: dg.MultiPartitionsDefinition) -> Mapping
 def _dimensions(partitions: dg.PartitionsDefinition) -> dict[str, dg.PartitionsDefinition]:
     """Return the dimensions of partitions by the names of their placeholders."""
     if isinstance(partitions, dg.MultiPartitionsDefinition):
-        return {one.name: one.partitions_def for one in partitions.partitions_defs}
+        return {
+            dimension.name: dimension.partitions_def for dimension in partitions.partitions_defs
+        }
     return {PLACEHOLDER: partitions}
 
 

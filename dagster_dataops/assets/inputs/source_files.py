@@ -8,18 +8,18 @@ from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.object_file import object_exists
 
 
-def source_file(given: SourceFile, partition: str | None, dataops: DataOpsResource) -> Location:
+def source_file(file: SourceFile, partition: str | None, dataops: DataOpsResource) -> Location:
     """Return where the file of a source is.
 
     Args:
-        given: The file, or the pattern of one file for each partition.
+        file: The file, or the pattern of one file for each partition.
         partition: The partition of a pattern.
         dataops: The resource; its ``storage_options`` are those of the object store.
 
     Raises:
         InputError: The key of the partition leads to another folder.
     """
-    path = given.path(partition or "") if isinstance(given, PathPattern) else given
+    path = file.path(partition or "") if isinstance(file, PathPattern) else file
     return dataops.location(path)
 
 

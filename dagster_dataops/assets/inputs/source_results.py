@@ -98,10 +98,10 @@ def _earlier_result(
     It is reused in a retry of the function's step, in a re-execution of a run that did not
     succeed, and in a run of the refresh job, if the code is the same and the result was not edited.
     """
-    found = published(folder, whole=False)
-    if found is None or found[1].made_from != made_from:
+    result = published(folder, whole=False)
+    if result is None or result[1].made_from != made_from:
         return None
-    dataset, manifest = found
+    dataset, manifest = result
     if not refreshes(context) and manifest.run not in _repeated_runs(context):
         return None
     text = (

@@ -37,14 +37,14 @@ class WindowFormats:
         return self._other(key, self._text(window.start))
 
     def _text(self, start: datetime) -> str:
-        return "\n".join(start.strftime(one) for one in self._formats)
+        return "\n".join(start.strftime(form) for form in self._formats)
 
     def _reads_back(self, start: datetime) -> bool:
         try:
-            found = datetime.strptime(self._text(start), "\n".join(self._formats))  # noqa: DTZ007
+            moment = datetime.strptime(self._text(start), "\n".join(self._formats))  # noqa: DTZ007
         except (ValueError, re.error):  # a directive that is only written, or is there twice
             return False
-        return found.replace(tzinfo=None) == start.replace(tzinfo=None)
+        return moment.replace(tzinfo=None) == start.replace(tzinfo=None)
 
     def _other(self, key: str, text: str) -> str | None:
         if key not in self._keys.get(text, ()):
@@ -52,4 +52,4 @@ class WindowFormats:
             for each in self._windows.get_partition_keys():
                 start = self._windows.time_window_for_partition_key(each).start
                 self._keys.setdefault(self._text(start), []).append(each)
-        return next((one for one in self._keys.get(text, ()) if one != key), None)
+        return next((known for known in self._keys.get(text, ()) if known != key), None)

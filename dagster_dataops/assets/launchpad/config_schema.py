@@ -50,10 +50,10 @@ class LazyField(dg.Field):
 
     def __getattr__(self, name: str) -> Any:
         """Make the field and return its attribute."""
-        own = vars(self)
-        make = None if name.startswith("__") else own.pop("_make", None)
+        attributes = vars(self)
+        make = None if name.startswith("__") else attributes.pop("_make", None)
         if make is not None:
-            own.update(vars(make()))
+            attributes.update(vars(make()))
             return getattr(self, name)
         msg = f"{type(self).__name__!r} object has no attribute {name!r}"
         raise AttributeError(msg)
@@ -109,8 +109,8 @@ COMMON_FIELDS: Final[Mapping[str, dg.Field]] = {
     ),
     **{
         name: _setting_field(name)
-        for name, one in _SETTINGS.items()
-        if one.launchpad and one.kind is not MODE
+        for name, setting in _SETTINGS.items()
+        if setting.launchpad and setting.kind is not MODE
     },
 }
 

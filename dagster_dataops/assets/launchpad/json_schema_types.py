@@ -73,7 +73,7 @@ def _list(schema: Schema, depth: int) -> Any:
     members = schema.get("prefixItems") or [schema.get("items") or {}]
     inner = [config_type(_with_defs(member, schema), depth + 1) for member in members]
     # Dagster's list of any values accepts no null.
-    alike = len({one.key for one in inner}) == 1 and inner[0] is not ANY
+    alike = len({member.key for member in inner}) == 1 and inner[0] is not ANY
     return dg.Array(inner[0]) if alike else ANY
 
 
@@ -95,12 +95,12 @@ def _union(schema: Schema, depth: int) -> Any:
 
 
 def _choice(values: list[Any]) -> Any:
-    given = [value for value in values if value is not None]
-    kinds = {type(value) for value in given}
+    choices = [value for value in values if value is not None]
+    kinds = {type(value) for value in choices}
     if kinds not in ({int}, {str}):
         return ANY
-    config: Any = dg.IntSource if kinds == {int} else choice(given)
-    return config if len(given) == len(values) else nullable(config)
+    config: Any = dg.IntSource if kinds == {int} else choice(choices)
+    return config if len(choices) == len(values) else nullable(config)
 
 
 def choice(texts: Sequence[str]) -> dg.Enum:
@@ -136,7 +136,7 @@ def shape(fields: Mapping[str, dg.Field]) -> dg.Shape:
 
 def is_choice(config: Any) -> bool:
     """Return whether a config type lists its values, or those of its items."""
-    return any(isinstance(one, dg.Enum) for one in (config, getattr(config, "inner_type", None)))
+    return any(isinstance(part, dg.Enum) for part in (config, getattr(config, "inner_type", None)))
 
 
 def resolved(schema: Schema) -> Schema:
@@ -162,20 +162,20 @@ def properties(schema: Schema) -> dict[str, Schema]:
 def phrase(schema: Schema) -> str:
     """Return the limits of a schema that Dagster's config cannot express, in words."""
     schema = resolved(schema)
-    found = [_FORMATS[schema["format"]]] if schema.get("format") in _FORMATS else []
-    found += [text.format(schema[key]) for key, text in _BOUNDS.items() if key in schema]
+    limits = [_FORMATS[schema["format"]]] if schema.get("format") in _FORMATS else []
+    limits += [text.format(schema[key]) for key, text in _BOUNDS.items() if key in schema]
     if schema.get("minItems") == schema.get("maxItems") and "minItems" in schema:
-        found = [f"exactly {counted(schema['minItems'], 'items')}"]
+        limits = [f"exactly {counted(schema['minItems'], 'items')}"]
     if schema.get("uniqueItems"):
-        found.append("a list in which nothing counts twice")
+        limits.append("a list in which nothing counts twice")
     values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
-    if schema.get("type") == "array" and config_type(schema) is ANY and not found:
-        found.append("a list")
+    if schema.get("type") == "array" and config_type(schema) is ANY and not limits:
+        limits.append("a list")
     if values:
-        found.append(f"one of {', '.join(map(_shown, values))}")
+        limits.append(f"one of {', '.join(map(_shown, values))}")
     if "anyOf" in schema:
-        found += _alternatives([_with_defs(member, schema) for member in schema["anyOf"]])
-    return ", ".join(found)
+        limits += _alternatives([_with_defs(member, schema) for member in schema["anyOf"]])
+    return ", ".join(limits)
 
 
 def _alternatives(members: list[Schema]) -> list[str]:

@@ -44,7 +44,7 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
         Failure: The configuration is invalid; Dagster does not retry.
     """
     try:
-        made = configured(operator, config)
+        changed = configured(operator, config)
         limit_of(config.get("limit"))
     except DataOpsError as error:
         raise dg.Failure(f"{name}: {error}", allow_retries=False) from error
@@ -52,7 +52,7 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
         refused = f"{type(error).__name__}: {error}"
         text = f"{name}: {operator!r} refuses the options of this launch: {refused}"
         raise dg.Failure(text, allow_retries=False) from error
-    return made
+    return changed
 
 
 def limit_of(limit: int | None) -> int:

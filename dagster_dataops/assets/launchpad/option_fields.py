@@ -65,11 +65,11 @@ def shown_options(annotations: PartOptions, options: Mapping[str, Any]) -> Shown
         options: Values of the pipeline, by name.
     """
     texts = option_descriptions(annotations.target, data_methods())
-    found = {
+    by_name = {
         name: option_field(name, annotations.get(name, Any), value, texts.get(name, ""))
         for name, value in options.items()
     }
-    shown = {name: one for name, one in found.items() if not isinstance(one, str)}
+    shown = {name: field for name, field in by_name.items() if not isinstance(field, str)}
     if not shown:
         return None
     fields = {name: field for name, (field, _) in shown.items()}
@@ -78,7 +78,9 @@ def shown_options(annotations: PartOptions, options: Mapping[str, Any]) -> Shown
         for old, new in annotations.present.items()
         if new in fields
     }
-    missing = ", ".join(f"`{name}` ({why})" for name, why in found.items() if isinstance(why, str))
+    missing = ", ".join(
+        f"`{name}` ({why})" for name, why in by_name.items() if isinstance(why, str)
+    )
     return ShownOptions(
         config=shape(fields | former),
         values={name: value for name, (_, value) in shown.items()},

@@ -50,14 +50,14 @@ class OptionType:
             warnings.simplefilter("ignore")  # of types that pydantic knows in part
             return self._adapter.dump_python(value, mode="json", warnings="error", by_alias=True)
 
-    def load(self, given: Any) -> Any:
-        """Return the value whose JSON form is ``given``.
+    def load(self, value: Any) -> Any:
+        """Return the value whose JSON form is ``value``.
 
         Raises:
             ValueError: There is none; the message has the reason.
         """
         try:
-            return self._adapter.validate_python(given, by_alias=True)
+            return self._adapter.validate_python(value, by_alias=True)
         except pydantic.ValidationError as error:
             raise ValueError(_in_words(error)) from None
 
@@ -111,13 +111,13 @@ def _composed(annotation: Any, origin: Any, members: tuple[Any, ...]) -> Any:
 def _by_name(kind: type[Enum]) -> Any:
     names = list(kind.__members__)
 
-    def load(given: Any) -> Enum:
-        if isinstance(given, kind):
-            return given
-        if given not in names:
+    def load(value: Any) -> Enum:
+        if isinstance(value, kind):
+            return value
+        if value not in names:
             msg = f"must be one of {', '.join(names)}"
             raise ValueError(msg)
-        return kind[given]
+        return kind[value]
 
     def dump(member: Enum) -> str:
         return kind(member).name
@@ -131,19 +131,19 @@ def _by_name(kind: type[Enum]) -> Any:
 
 
 def _description_in(annotation: Any) -> str:
-    for given in getattr(annotation, "__metadata__", ()):
-        if isinstance(given, str):
-            return given
-        text = getattr(given, "documentation", None) or getattr(given, "description", None)
+    for item in getattr(annotation, "__metadata__", ()):
+        if isinstance(item, str):
+            return item
+        text = getattr(item, "documentation", None) or getattr(item, "description", None)
         if isinstance(text, str):  # typing_extensions.Doc, pydantic.Field
             return text
     return ""
 
 
 def _in_words(error: pydantic.ValidationError) -> str:
-    found: dict[str, None] = {}
+    messages: dict[str, None] = {}
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
         message = fault["msg"].removeprefix("Value error, ")
         at = ".".join(str(part) for part in fault["loc"])
-        found[f"{at}: {message}" if at else message] = None
-    return "; ".join(found)
+        messages[f"{at}: {message}" if at else message] = None
+    return "; ".join(messages)

@@ -22,32 +22,32 @@ def shown_params(operator: Operator) -> ShownOptions | None:
     return shown_options(annotations_of(use.spec), use.options)
 
 
-def changed_options(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
+def changed_options(operator: Operator, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were changed in the launchpad, with their new values.
 
     Args:
         operator: The operator of the pipeline.
-        given: The options of the launch, by name.
+        values: The options of the launch, by name.
 
     Raises:
         OperatorOptionError: An option cannot have its new value.
     """
-    shown = shown_params(operator) if given else None
+    shown = shown_params(operator) if values else None
     if shown is None:
         return {}
     spec = operator.__dataops__.spec
-    return _changed(spec.qualified_name, "", annotations_of(spec), given, shown.values)
+    return _changed(spec.qualified_name, "", annotations_of(spec), values, shown.values)
 
 
 def _changed(
     operator: str,
     part: str,
     annotations: PartOptions,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     shown: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the options whose given value is not the shown one, with their values."""
-    given = _by_present_names(operator, part, annotations, given, shown)
+    values = _by_present_names(operator, part, annotations, values, shown)
     return {
         name: _loaded(
             operator,
@@ -56,7 +56,7 @@ def _changed(
             in_order_of(value, shown[name]),
             shown[name],
         )
-        for name, value in given.items()
+        for name, value in values.items()
         if not is_unchanged(value, shown[name])
     }
 
@@ -65,7 +65,7 @@ def _by_present_names(
     operator: str,
     part: str,
     annotations: PartOptions,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     shown: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the given options by their present names; warn of each former name.
@@ -73,19 +73,19 @@ def _by_present_names(
     A launchpad gives every option with its shown value, so that two names of an option are given
     only if neither has that value.
     """
-    found = {name: value for name, value in given.items() if name not in annotations.present}
+    renamed = {name: value for name, value in values.items() if name not in annotations.present}
     former: dict[str, str] = {}
-    for old in (name for name in given if name in annotations.present):
+    for old in (name for name in values if name in annotations.present):
         new = annotations.present[old]
         warn_of_former(
             operator, f"{part}{old}", new, shipped=annotations.shipped, place="Run configuration"
         )
-        if is_unchanged(given[old], shown[new]):
+        if is_unchanged(values[old], shown[new]):
             continue
-        if not is_unchanged(found.get(new, shown[new]), shown[new]):
+        if not is_unchanged(renamed.get(new, shown[new]), shown[new]):
             raise given_twice(operator, former.get(new, f"{part}{new}"), f"{part}{old}")
-        found[new], former[new] = given[old], f"{part}{old}"
-    return found
+        renamed[new], former[new] = values[old], f"{part}{old}"
+    return renamed
 
 
 def _loaded(operator: str, name: str, annotation: Any, value: Any, shown: Any) -> Any:

@@ -36,16 +36,18 @@ def _is_text(value: object) -> bool:
     return type(value) is str and all(c.isprintable() or c in "\n\t" for c in value)
 
 
-def same_value(one: Any, other: Any) -> bool:
+def same_value(first: Any, other: Any) -> bool:
     """Return whether JSON values are equal. The launchpad writes 1.0 as 1; true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same_value, one, other))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same_value(one[key], other[key]) for key in one)
-    numbers = isinstance(one, (int, float)) and isinstance(other, (int, float))
-    return (numbers or type(one) is type(other)) and bool(one == other)
+    if isinstance(first, bool) or isinstance(other, bool):
+        return first is other
+    if isinstance(first, list) and isinstance(other, list):
+        return len(first) == len(other) and all(map(same_value, first, other))
+    if isinstance(first, Mapping) and isinstance(other, Mapping):
+        return first.keys() == other.keys() and all(
+            same_value(first[key], other[key]) for key in first
+        )
+    numbers = isinstance(first, (int, float)) and isinstance(other, (int, float))
+    return (numbers or type(first) is type(other)) and bool(first == other)
 
 
 def as_filled_in(value: Any) -> Any:
@@ -56,27 +58,27 @@ def as_filled_in(value: Any) -> Any:
     return {key: item for key, item in inner.items() if item is not None and item != {}}
 
 
-def is_unchanged(given: Any, shown: Any) -> bool:
-    """Return whether the launchpad showed ``shown`` and gave it back, as ``given``, unedited."""
-    return same_value(given, shown) or same_value(given, as_filled_in(shown))
+def is_unchanged(value: Any, shown: Any) -> bool:
+    """Return whether the launchpad showed ``shown`` and gave it back, as ``value``, unedited."""
+    return same_value(value, shown) or same_value(value, as_filled_in(shown))
 
 
-def in_order_of(given: Any, shown: Any) -> Any:
+def in_order_of(value: Any, shown: Any) -> Any:
     """Return a value with the entries of its mappings in the order of the shown value.
 
     Dagster stores the configuration of a run with sorted keys, so the order in which a launch gave
     them is lost when another process runs it. New keys are sorted and follow those that are shown.
 
     Args:
-        given: The value of the launch.
+        value: The value of the launch.
         shown: The value that the launchpad showed.
     """
-    if isinstance(given, Mapping):
+    if isinstance(value, Mapping):
         known = shown if isinstance(shown, Mapping) else {}
-        names = [*(key for key in known if key in given), *sorted(given.keys() - known.keys())]
-        return {key: in_order_of(given[key], known.get(key)) for key in names}
-    if isinstance(given, list):
+        names = [*(key for key in known if key in value), *sorted(value.keys() - known.keys())]
+        return {key: in_order_of(value[key], known.get(key)) for key in names}
+    if isinstance(value, list):
         items = [*shown] if isinstance(shown, list) else []
-        items += [None] * (len(given) - len(items))
-        return [in_order_of(*pair) for pair in zip(given, items, strict=False)]
-    return given
+        items += [None] * (len(value) - len(items))
+        return [in_order_of(*pair) for pair in zip(value, items, strict=False)]
+    return value

@@ -78,8 +78,8 @@ def failure_groups(paths: Iterable[Path]) -> list[FailureGroup]:
 
 def _example_of(row: dict[str, Any]) -> FailureExample:
     part = f"{row['part']}: " if row.get("part") else ""  # of a chain
-    message, given = plain(f"{part}{row['message']}"), plain(row["input"])
-    return FailureExample(row["line"], message[:_MESSAGE], given[:_INPUT])
+    message, record = plain(f"{part}{row['message']}"), plain(row["input"])
+    return FailureExample(row["line"], message[:_MESSAGE], record[:_INPUT])
 
 
 def failures(path: Path) -> str:

@@ -38,10 +38,10 @@ def histogram_metadata(dataset: JsonlDataset, operator: str) -> dict[str, Any]:
         columns = [row.get("columns") for row in dataset.head(1)]
     except InputError:  # the preview shows what is wrong
         return {}
-    found = columns[0] if columns and isinstance(columns[0], dict) else {}
+    data = columns[0] if columns and isinstance(columns[0], dict) else {}
     drawn = [
         f"{cell(name, _NAME)}\n\n{text}"
-        for name, column in found.items()
+        for name, column in data.items()
         if isinstance(column, dict) and (text := histogram(column))
     ]
     return {
@@ -67,8 +67,8 @@ def histogram(column: Mapping[str, Any]) -> str:
         f"{name} {_number(value)}" for name, value in numbers.items() if value is not None
     )
     encoded = b64encode(_svg(counts).encode()).decode()
-    made = f"![histogram](data:image/svg+xml;base64,{encoded})\n\n{text}"
-    return made if len(made) + _ROOM < INLINE_CHARACTERS else text
+    picture = f"![histogram](data:image/svg+xml;base64,{encoded})\n\n{text}"
+    return picture if len(picture) + _ROOM < INLINE_CHARACTERS else text
 
 
 def _number(value: Any) -> str:

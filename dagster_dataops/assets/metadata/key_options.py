@@ -24,7 +24,7 @@ def written_keys(options: Mapping[str, Any]) -> dict[str, list[str]]:
     such options.
     """
     if isinstance(options, ChainOptions):
-        return _written_by_parts([written_keys(one) for one in options.values()])
+        return _written_by_parts([written_keys(option) for option in options.values()])
     read = names_in(options.get("input_key"))
     written = names_in(options.get("output_key")) or read
     if len(read) == len(written):
@@ -37,18 +37,18 @@ def _written_by_parts(parts: list[dict[str, list[str]]]) -> dict[str, list[str]]
         return {}
     written: dict[str, list[str]] = {}
     for part in parts:
-        made = {
-            key: list(dict.fromkeys(first for one in read for first in written.get(one, [one])))
+        keys = {
+            key: list(dict.fromkeys(first for name in read for first in written.get(name, [name])))
             for key, read in part.items()
         }
-        written |= made
+        written |= keys
     return written
 
 
 def names_in(value: object) -> list[str]:
     """Return the keys in the value of an option: none, one or several."""
-    given = value if isinstance(value, (list, tuple)) else [value]
-    return [path for name in given if isinstance(name, str) for path in _paths(name)]
+    names = value if isinstance(value, (list, tuple)) else [value]
+    return [path for name in names if isinstance(name, str) for path in _paths(name)]
 
 
 def _paths(key: str) -> list[str]:

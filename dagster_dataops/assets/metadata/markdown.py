@@ -57,38 +57,38 @@ def prose(text: str) -> str:
 
     Links to other places than web pages and addresses of mail are text, too. Code stays as it is.
     """
-    made: list[str] = []
+    parts: list[str] = []
     block: list[str] = []
     fence = ""
     for line in text.splitlines():
         mark = _FENCE.match(line)
         ends = bool(fence) and line.rstrip().startswith(fence) and not line.strip("`~ ")
         if (fence and ends) or (not fence and mark is not None):
-            made += [*_paragraphs(block, code=bool(fence)), line]
+            parts += [*_paragraphs(block, code=bool(fence)), line]
             block, fence = [], "" if fence or mark is None else mark[1]
         else:
             block.append(line)
-    return "\n".join([*made, *_paragraphs(block, code=bool(fence))])
+    return "\n".join([*parts, *_paragraphs(block, code=bool(fence))])
 
 
 def _paragraphs(lines: Sequence[str], *, code: bool) -> list[str]:
     """Return lines outside of code with foreign elements as text."""
     if code or not lines:
         return [*lines]
-    found = re.split(r"(\n[ \t]*\n)", "\n".join(lines))
-    return ["".join(map(_without_foreign, found))]
+    parts = re.split(r"(\n[ \t]*\n)", "\n".join(lines))
+    return ["".join(map(_without_foreign, parts))]
 
 
 def _without_foreign(paragraph: str) -> str:
-    at, made = 0, ""
+    at, safe = 0, ""
     for span in _CODE.finditer(paragraph):
-        made += _FOREIGN.sub(_as_text, paragraph[at : span.start()]) + span[0]
+        safe += _FOREIGN.sub(_as_text, paragraph[at : span.start()]) + span[0]
         at = span.end()
-    return made + _FOREIGN.sub(_as_text, paragraph[at:])
+    return safe + _FOREIGN.sub(_as_text, paragraph[at:])
 
 
-def _as_text(found: re.Match[str]) -> str:
-    return f"{found[0][:-1]}\\{found[0][-1]}"
+def _as_text(match: re.Match[str]) -> str:
+    return f"{match[0][:-1]}\\{match[0][-1]}"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -132,9 +132,9 @@ def table(
 def _fitted(texts: _Rows, note: str, widths: tuple[int, ...]) -> str:
     for width in widths:
         cut = [[_cut(text, width) for text in row] for row in texts]
-        made = _table(cut, note, rule="---")
-        if len(made) < INLINE_CHARACTERS and _fits(cut):
-            return made
+        markdown = _table(cut, note, rule="---")
+        if len(markdown) < INLINE_CHARACTERS and _fits(cut):
+            return markdown
     return _wide(texts, note, widths[0])
 
 
@@ -148,8 +148,8 @@ def _table(rows: _Rows, note: str, rule: str) -> str:
     """Return a Markdown table of texts; the first row is the header."""
     lines = [[_escaped(text) for text in row] for row in rows]
     lines.insert(1, [rule, *["---"] * (len(rows[0]) - 1)])
-    made = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    return f"{made}\n\n_{cell(note, len(note))}_" if note else made
+    markdown = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"{markdown}\n\n_{cell(note, len(note))}_" if note else markdown
 
 
 def _fits(rows: _Rows) -> bool:

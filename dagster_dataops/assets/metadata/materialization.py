@@ -174,23 +174,28 @@ def thumbnail_metadata(
         key: The key of the metadata.
     """
     use_roots_above(result)
-    found = thumbnails(rows[:_PREVIEW_ROWS], _THUMBNAILS)
-    return {key: dg.MetadataValue.md(_pictures(found))} if found else {}
+    pictures = thumbnails(rows[:_PREVIEW_ROWS], _THUMBNAILS)
+    return {key: dg.MetadataValue.md(_pictures(pictures))} if pictures else {}
 
 
-def _pictures(found: list[Thumbnail]) -> str:
+def _pictures(pictures: list[Thumbnail]) -> str:
     """Return a Markdown table of pictures, with a column for each record: five fit in a window."""
-    records = list(dict.fromkeys(one.row for one in found))
-    columns = dict.fromkeys(one.column for one in found)
+    records = list(dict.fromkeys(picture.row for picture in pictures))
+    columns = dict.fromkeys(picture.column for picture in pictures)
     rows = [
-        [cell(column), *(_pictures_of(found, row, column) for row in records)] for column in columns
+        [cell(column), *(_pictures_of(pictures, row, column) for row in records)]
+        for column in columns
     ]
     lines = [["record", *(str(row + 1) for row in records)], ["---"] * (len(records) + 1), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _pictures_of(found: list[Thumbnail], row: int, column: str) -> str:
-    return " ".join(f"![]({one.url})" for one in found if (one.row, one.column) == (row, column))
+def _pictures_of(pictures: list[Thumbnail], row: int, column: str) -> str:
+    return " ".join(
+        f"![]({picture.url})"
+        for picture in pictures
+        if (picture.row, picture.column) == (row, column)
+    )
 
 
 def preview(rows: list[dict[str, Any]]) -> str:

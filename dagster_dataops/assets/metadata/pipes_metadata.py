@@ -26,23 +26,23 @@ def pipes_metadata(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, A
 
     A value of a type that Pipes does not have becomes a text.
     """
-    return {name: _value(one) for name, one in metadata.items()}
+    return {name: _value(value) for name, value in metadata.items()}
 
 
-def _value(one: dg.MetadataValue[Any]) -> dict[str, Any]:
-    raw: object = str(one.value)
+def _value(value: dg.MetadataValue[Any]) -> dict[str, Any]:
+    raw: object = str(value.value)
     kind = "text"
-    if type(one) in _KINDS:
-        kind, raw = _KINDS[type(one)], one.value
-    elif isinstance(one, dg.DagsterAssetMetadataValue):
-        kind, raw = "asset", one.asset_key.to_user_string()
-    elif isinstance(one, dg.TableSchemaMetadataValue):
-        kind, raw = "table_schema", {"columns": _columns(one.schema)}
-    elif isinstance(one, dg.TableMetadataValue):
-        records = [dict(record.data) for record in one.records]
-        kind, raw = "table", {"records": records, "schema": _columns(one.schema)}
-    elif isinstance(one, dg.TableColumnLineageMetadataValue):
-        lineage = {name: _deps(deps) for name, deps in one.column_lineage.deps_by_column.items()}
+    if type(value) in _KINDS:
+        kind, raw = _KINDS[type(value)], value.value
+    elif isinstance(value, dg.DagsterAssetMetadataValue):
+        kind, raw = "asset", value.asset_key.to_user_string()
+    elif isinstance(value, dg.TableSchemaMetadataValue):
+        kind, raw = "table_schema", {"columns": _columns(value.schema)}
+    elif isinstance(value, dg.TableMetadataValue):
+        records = [dict(record.data) for record in value.records]
+        kind, raw = "table", {"records": records, "schema": _columns(value.schema)}
+    elif isinstance(value, dg.TableColumnLineageMetadataValue):
+        lineage = {name: _deps(deps) for name, deps in value.column_lineage.deps_by_column.items()}
         kind, raw = "table_column_lineage", {"deps_by_column": lineage}
     return {"type": kind, "raw_value": raw}
 

@@ -31,10 +31,12 @@ def prompt_metadata(
         messages = operator.messages(records[0]) if records else ""
     except Exception:  # noqa: BLE001 - user code; the error file has the error of the record
         return {}
-    given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-    if not any(one.get("content") for one in given):
+    turns = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+    if not any(message.get("content") for message in turns):
         return {}
-    text = "\n\n".join(f"**{cell(one.get('role'))}**\n\n{_content_of(one)}" for one in given)
+    text = "\n\n".join(
+        f"**{cell(message.get('role'))}**\n\n{_content_of(message)}" for message in turns
+    )
     return {key: dg.MetadataValue.md(in_window(text))}
 
 

@@ -88,8 +88,8 @@ def _drops(manifest: Manifest) -> str:
 def _examples(manifest: Manifest) -> str:
     """Return the first dropped records of every reason, by the line of the input."""
     rows = [
-        [reason, one["line"], one["input"]]
+        [reason, example["line"], example["input"]]
         for reason in manifest.drops
-        for one in manifest.drop_examples.get(reason, [])
+        for example in manifest.drop_examples.get(reason, [])
     ]
     return table(["reason", "line", "input"], rows, window=True)

@@ -140,8 +140,8 @@ def resource_key_of(options: AssetOptions) -> str:
         ConfigurationError: It cannot be the key of a resource.
     """
     key = options.get("resource_key", DATAOPS)
-    taken = key in _TAKEN or key.startswith("input_")
-    if not (key.isascii() and key.isidentifier()) or iskeyword(key) or taken:
+    is_taken = key in _TAKEN or key.startswith("input_")
+    if not (key.isascii() and key.isidentifier()) or iskeyword(key) or is_taken:
         allowed = (
             "a name of ASCII letters, digits and underscores that starts neither with a digit nor "
             f"with input_, which inputs of steps have, and is none of {', '.join(_TAKEN)}"
@@ -156,8 +156,8 @@ def step_tags_of(options: AssetOptions, node: str) -> dict[str, Any] | None:
     Raises:
         ConfigurationError: They are no tags of Dagster.
     """
-    given: Any = cast("Mapping[str, Any]", options).get("op_tags") or {}
-    return None if node not in given else step_tags(f"op_tags.{node}", given[node])
+    tags: Any = cast("Mapping[str, Any]", options).get("op_tags") or {}
+    return None if node not in tags else step_tags(f"op_tags.{node}", tags[node])
 
 
 def automation_condition_of(options: AssetOptions, node: str) -> Condition | None:

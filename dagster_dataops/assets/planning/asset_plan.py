@@ -112,8 +112,8 @@ class AssetPlan:
         places = {
             name: dataops.folder(spec.key.path, partition) for name, spec in self.outputs.items()
         }
-        own = dataops.folder(self.node_key, partition)
-        return replace(own, outputs=places)
+        folder = dataops.folder(self.node_key, partition)
+        return replace(folder, outputs=places)
 
     @property
     def node_key(self) -> list[str]:
@@ -134,7 +134,7 @@ class AssetPlan:
     @property
     def deps(self) -> list[dg.AssetDep]:
         """The dependencies that are not loaded: files, and those added by a translator."""
-        loaded = {given.key for given in self.ins.values()}
+        loaded = {source.key for source in self.ins.values()}
         return [dep for dep in self.spec.deps if dep.asset_key not in loaded]
 
     @property
@@ -182,29 +182,32 @@ class AssetPlan:
     ) -> dict[dg.AssetKey, dg.AssetCheckSpec]:
         outputs = {spec.key: name for name, spec in self.outputs.items()}
         return {
-            one.key: self.check_translation.spec(
-                spec_of(one.key),
+            spec.key: self.check_translation.spec(
+                spec_of(spec.key),
                 self.check_partitions,
                 self.node,
-                output=outputs.get(one.key, ""),
+                output=outputs.get(spec.key, ""),
                 severity=severity,
             )
-            for one in self.specs
+            for spec in self.specs
         }
 
     @cached_property
     def check_specs(self) -> list[dg.AssetCheckSpec]:
         """The specs of the checks that the operator's own step runs."""
-        found: list[dg.AssetCheckSpec] = []
+        specs: list[dg.AssetCheckSpec] = []
         for asset in self.checked_assets:
-            own = (self.error_rate_specs.get(asset.key), self.missing_columns_specs.get(asset.key))
-            found += [spec for spec in own if spec is not None]
-            found += [
+            spec_options = (
+                self.error_rate_specs.get(asset.key),
+                self.missing_columns_specs.get(asset.key),
+            )
+            specs += [spec for spec in spec_options if spec is not None]
+            specs += [
                 with_partitions(check.spec(asset.key), self.check_partitions)
                 for check in asset.checks
             ]
-        self.check_translation.check_names(found)
-        return found
+        self.check_translation.check_names(specs)
+        return specs
 
 
 @dataclass(frozen=True)
@@ -300,7 +303,7 @@ def plan_assets(
             manager=manager,
         )
         plans.append(plan)
-        keys |= {name: one.key for name, one in plan.results.items()}
+        keys |= {name: result.key for name, result in plan.results.items()}
         specs[node.name] = spec
     return plans
 

@@ -33,9 +33,9 @@ class CheckTranslation:
     @classmethod
     def of(cls, pipeline: str, translator: DataOpsTranslator | None) -> "CheckTranslation":
         """Return the translation by a translator; the default one changes nothing."""
-        own = getattr(translator, "get_asset_check_spec", None)
-        same = getattr(own, "__func__", None) is DataOpsTranslator.get_asset_check_spec
-        return cls(pipeline, None if own is None or same else translator)
+        hook = getattr(translator, "get_asset_check_spec", None)
+        same = getattr(hook, "__func__", None) is DataOpsTranslator.get_asset_check_spec
+        return cls(pipeline, None if hook is None or same else translator)
 
     def spec(
         self,
@@ -66,34 +66,34 @@ class CheckTranslation:
         if severity is not None:
             default = default.with_metadata({**default.metadata, SEVERITY: severity.value})
         data = DataOpsCheckData(self.pipeline, default, node, output, declared)
-        found: object = self.translator.get_asset_check_spec(data)
-        if not isinstance(found, dg.AssetCheckSpec):
+        spec: object = self.translator.get_asset_check_spec(data)
+        if not isinstance(spec, dg.AssetCheckSpec):
             wanted = "return the spec of the check, such as super().get_asset_check_spec(data)"
-            raise self._error(default, f"returned {found!r}; {wanted}")
-        if found.asset_key != default.asset_key:
-            text = f"returned a check of {found.asset_key.to_user_string()}; give it asset="
+            raise self._error(default, f"returned {spec!r}; {wanted}")
+        if spec.asset_key != default.asset_key:
+            text = f"returned a check of {spec.asset_key.to_user_string()}; give it asset="
             raise self._error(default, f"{text}data.spec.asset_key")
-        if not is_name(found.name):
-            raise self._error(default, f"returned the name {found.name!r}; a name is {NAMES}")
-        return with_partitions(self._with_severity(found, default, severity), partitions_def)
+        if not is_name(spec.name):
+            raise self._error(default, f"returned the name {spec.name!r}; a name is {NAMES}")
+        return with_partitions(self._with_severity(spec, default, severity), partitions_def)
 
     def _with_severity(
         self,
-        found: dg.AssetCheckSpec,
+        spec: dg.AssetCheckSpec,
         default: dg.AssetCheckSpec,
         severity: dg.AssetCheckSeverity | None,
     ) -> dg.AssetCheckSpec:
         """Return a spec whose severity, if it has one, is a valid text."""
-        given: Any = found.metadata.get(SEVERITY, severity if found.blocking else None)
-        if given is None:
-            return found
-        value: Any = given.value if isinstance(given, dg.TextMetadataValue) else given
+        level: Any = spec.metadata.get(SEVERITY, severity if spec.blocking else None)
+        if level is None:
+            return spec
+        value: Any = level.value if isinstance(level, dg.TextMetadataValue) else level
         try:
-            checked = severity_of(value, blocking=found.blocking, default="WARN")
+            checked = severity_of(value, blocking=spec.blocking, default="WARN")
         except ConfigurationError as error:
             text = f"returned a check with the severity {error.found}; give {SEVERITY!r} in its "
             raise self._error(default, f"{text}metadata, {error.allowed}") from None
-        return found.with_metadata({**found.metadata, SEVERITY: checked.value})
+        return spec.with_metadata({**spec.metadata, SEVERITY: checked.value})
 
     def declared(
         self,

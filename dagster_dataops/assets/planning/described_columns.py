@@ -39,7 +39,7 @@ class DescribedColumns:
     def of(
         cls,
         graph: OperatorGraph,
-        given: ColumnOption | None,
+        columns: ColumnOption | None,
         keys: Mapping[str, dg.AssetKey],
         source: SourceFile | None = None,
     ) -> "DescribedColumns":
@@ -47,7 +47,7 @@ class DescribedColumns:
 
         Args:
             graph: The nodes.
-            given: The option.
+            columns: The option.
             keys: As the attribute; it may be completed later.
             source: As the attribute.
 
@@ -55,11 +55,11 @@ class DescribedColumns:
             ConfigurationError: A column has no text.
             PipelineDefinitionError: A node is unknown.
         """
-        common, by_node = divided(given)
+        common, by_node = divided(columns)
         check_nodes(graph, by_node, "columns", SOURCE, *graph.results)
         return cls(graph, common, by_node, keys, source)
 
-    def own(self, result: str) -> dict[str, str]:
+    def of_result(self, result: str) -> dict[str, str]:
         """Return the texts that are given for a result by its name or that of its node."""
         node = result.partition(".")[0]
         return {**self.by_node.get(node, {}), **self.by_node.get(result, {})}
@@ -78,37 +78,37 @@ class DescribedColumns:
         inherited: dict[str, str] = dict(self.by_node.get(SOURCE, {}))
         for node in self._before(result.partition(".")[0]):
             _add(documented, node.operator)
-            for one in node.results:
-                inherited |= self.own(one)
+            for output in node.results:
+                inherited |= self.of_result(output)
         if operator is not None:
             _add(documented, operator)
-        return {**documented, **inherited, **self.common, **self.own(result)}
+        return {**documented, **inherited, **self.common, **self.of_result(result)}
 
     def is_last(self, name: str) -> bool:
         """Whether no other node takes a result of a node."""
         nodes = {} if self.graph is None else self.graph.nodes
-        taken = {one.partition(".")[0] for node in nodes.values() for one in node.inputs}
-        return name in nodes and name not in taken
+        inputs = {source.partition(".")[0] for node in nodes.values() for source in node.inputs}
+        return name in nodes and name not in inputs
 
     def keys_before(self, name: str) -> list[dg.AssetKey]:
         """Return the keys of the results that a node's results are made of."""
         names = [result for node in self._before(name) for result in node.results]
-        return [self.keys[one] for one in names]
+        return [self.keys[name] for name in names]
 
     def _before(self, name: str) -> Sequence[OperatorNode]:
         """Return the nodes that a node's results are made of, in order."""
         if self.graph is None or name not in self.graph.nodes:
             return []
-        wanted, found = {name}, []
+        wanted, nodes = {name}, []
         for node in reversed(self.graph.ordered()):
             if node.name in wanted:
-                wanted |= {one.partition(".")[0] for one in node.inputs}
-                found.append(node)
-        return found[:0:-1]
+                wanted |= {source.partition(".")[0] for source in node.inputs}
+                nodes.append(node)
+        return nodes[:0:-1]
 
 
 def divided(
-    given: ColumnOption | None,
+    columns: ColumnOption | None,
 ) -> tuple[dict[str, str], dict[str, Mapping[str, str]]]:
     """Return the texts of the option that are for all nodes, and those by node.
 
@@ -117,10 +117,10 @@ def divided(
     """
     common: dict[str, str] = {}
     by_node: dict[str, Mapping[str, str]] = {}
-    for name, value in (given or {}).items():
+    for name, value in (columns or {}).items():
         if isinstance(value, Mapping):
             by_node[name] = {
-                column: _text(f"{name}.{column}", one) for column, one in value.items()
+                column: _text(f"{name}.{column}", text) for column, text in value.items()
             }
         else:
             common[name] = _text(name, value)
@@ -135,6 +135,6 @@ def _text(place: str, value: Any) -> str:
 
 
 def _add(texts: dict[str, str], operator: Operator) -> None:
-    for one in texts_of(operator):
-        if one.written or one.column not in texts:
-            texts[one.column] = one.text
+    for entry in texts_of(operator):
+        if entry.written or entry.column not in texts:
+            texts[entry.column] = entry.text

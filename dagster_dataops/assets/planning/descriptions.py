@@ -41,7 +41,7 @@ def _rendered(lines: Sequence[str]) -> Iterator[str]:
         line, following = lines[at], lines[at + 1 : at + 2]
         title = _TITLE.fullmatch(line)
         if title and following and following[0].startswith(" "):
-            block = list(takewhile(lambda one: not one or one[0] == " ", lines[at + 1 :]))
+            block = list(takewhile(lambda row: not row or row[0] == " ", lines[at + 1 :]))
             yield from _section(title[1], _dedented(block), _GOOGLE_ITEM)
             at += 1 + len(block)
         elif line and following and _RULE.fullmatch(following[0]):
@@ -76,10 +76,10 @@ def _section(title: str, block: Sequence[str], item: re.Pattern[str]) -> Iterato
 
 
 def _item(line: str, item: re.Pattern[str]) -> str:
-    found = item.fullmatch(line)
-    if not line or line[0] == " " or not found:
+    match = item.fullmatch(line)
+    if not line or line[0] == " " or not match:
         return f"  {line.strip()}".rstrip()  # goes on with the item above
-    name, kind, *text = found.groups()
+    name, kind, *text = match.groups()
     return _entry(name, kind, text[0] if text else "")
 
 
@@ -90,10 +90,10 @@ def _entry(name: str, kind: str | None, text: str | None) -> str:
 
 def _field(line: str) -> str:
     """Return a field of reST style as a list item; other lines unchanged."""
-    found = _FIELD.fullmatch(line)
-    if not found:
+    match = _FIELD.fullmatch(line)
+    if not match:
         return line
-    word, name, text = found.groups()
+    word, name, text = match.groups()
     if not name:
         return f"- {word}: {text or ''}"
     *kind, plain = name.split()

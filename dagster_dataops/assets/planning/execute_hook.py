@@ -58,10 +58,12 @@ def execute_hook(options: AssetOptions, pipeline: str) -> ExecuteHook | None:
     signature = inspect.signature(call)
     first, others = _divided(list(signature.parameters.values()))
     keys = tuple(
-        one.name for one in others if one.kind in _NAMED and one.default is Parameter.empty
+        parameter.name
+        for parameter in others
+        if parameter.kind in _NAMED and parameter.default is Parameter.empty
     )
     wrong = [key for key in keys if key in {resource_key_of(options), "config", "context"}]
-    if not first or wrong or len(keys) < sum(_is_required(one) for one in others):
+    if not first or wrong or len(keys) < sum(_is_required(parameter) for parameter in others):
         raise PipelineDefinitionError(pipeline, f"{name} takes {signature}; {_TAKES}")
     return ExecuteHook(call, keys)
 
@@ -69,9 +71,11 @@ def execute_hook(options: AssetOptions, pipeline: str) -> ExecuteHook | None:
 def _divided(parameters: list[Parameter]) -> tuple[bool, list[Parameter]]:
     """Return whether a method takes context and resource by position, and its other parameters."""
     leading = parameters[:_ARGUMENTS]
-    if any(one.kind is Parameter.VAR_POSITIONAL for one in leading):
-        return True, [one for one in parameters if one.kind not in _POSITIONAL]
-    fits = len(leading) == _ARGUMENTS and all(one.kind in _POSITIONAL for one in leading)
+    if any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in leading):
+        return True, [parameter for parameter in parameters if parameter.kind not in _POSITIONAL]
+    fits = len(leading) == _ARGUMENTS and all(
+        parameter.kind in _POSITIONAL for parameter in leading
+    )
     return fits, parameters[_ARGUMENTS:]
 
 

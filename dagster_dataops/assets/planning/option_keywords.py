@@ -53,15 +53,15 @@ class OptionField(NamedTuple):
 @cache
 def option_fields(options: type) -> dict[str, OptionField]:
     """Return the options that a TypedDict declares, by name, in order."""
-    found: dict[str, OptionField] = {}
+    fields: dict[str, OptionField] = {}
     for name, annotation in type_hints(options, include_extras=True).items():
         if get_origin(annotation) is not Annotated:
             msg = f"option {name!r} of {options.__name__} needs Annotated[..., Doc(...)]"
             raise TypeError(msg)
         kind, *extras = get_args(annotation)
         (text,) = (extra.documentation for extra in extras if isinstance(extra, Doc))
-        found[name] = OptionField(kind, text)
-    return found
+        fields[name] = OptionField(kind, text)
+    return fields
 
 
 def takes_options(options: type) -> Callable[[_Function], _Function]:
@@ -80,14 +80,14 @@ def takes_options(options: type) -> Callable[[_Function], _Function]:
         signature = _signature(function, fields)
 
         @wraps(function)
-        def checked(*args: Any, **given: Any) -> Any:
-            for name, value in given.items():
+        def checked(*args: Any, **keywords: Any) -> Any:
+            for name, value in keywords.items():
                 if name not in signature.parameters:
                     raise TypeError(_unknown(function.__name__, name, list(signature.parameters)))
                 check_written(name, value)
                 if name in fields:
                     _check_type(name, value, fields[name].annotation)
-            return function(*args, **given)
+            return function(*args, **keywords)
 
         checked.__signature__ = signature  # type: ignore[attr-defined]
         checked.__doc__ = _documented(function.__doc__ or "", fields)
@@ -98,13 +98,17 @@ def takes_options(options: type) -> Callable[[_Function], _Function]:
 
 def _signature(function: Callable[..., Any], fields: dict[str, OptionField]) -> inspect.Signature:
     signature = inspect.signature(function)
-    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    plain = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
     kind = inspect.Parameter.KEYWORD_ONLY
     spelled = [
         inspect.Parameter(name, kind, annotation=field.annotation, default=_DEFAULT)
         for name, field in fields.items()
     ]
-    return signature.replace(parameters=[*own, *spelled])
+    return signature.replace(parameters=[*plain, *spelled])
 
 
 def _check_type(name: str, value: Any, annotation: Any) -> None:
@@ -114,11 +118,11 @@ def _check_type(name: str, value: Any, annotation: Any) -> None:
     """
     _check_kinds(name, value, _kinds(annotation))
     if isinstance(value, Mapping) and (of_values := _kinds_of_values(annotation)):
-        for key, one in value.items():
+        for key, item in value.items():
             if not isinstance(key, str):
                 raise ConfigurationError(name, value, "a mapping whose keys are texts")
             if not any(issubclass(kind, (str, Collection)) for kind in of_values):
-                _check_kinds(f"{name}.{key}", one, of_values)
+                _check_kinds(f"{name}.{key}", item, of_values)
 
 
 def _check_kinds(name: str, value: Any, kinds: list[Any]) -> None:
@@ -129,14 +133,16 @@ def _check_kinds(name: str, value: Any, kinds: list[Any]) -> None:
 def _kinds_of_values(annotation: Any) -> list[Any]:
     """Return the classes that the values of a mapping may have; none if it allows no mapping."""
     members = get_args(annotation) if get_origin(annotation) in UNIONS else [annotation]
-    mappings = [one for one in members if get_origin(one) is Mapping]
-    return [kind for one in mappings for kind in _kinds(get_args(one)[1])]
+    mappings = [member for member in members if get_origin(member) is Mapping]
+    return [kind for mapping in mappings for kind in _kinds(get_args(mapping)[1])]
 
 
 def _kinds(annotation: Any) -> list[Any]:
     """Return the classes and literal types that an annotation allows."""
     members = get_args(annotation) if get_origin(annotation) in UNIONS else [annotation]
-    return [one if get_origin(one) is Literal else _origin(one) or one for one in members]
+    return [
+        member if get_origin(member) is Literal else _origin(member) or member for member in members
+    ]
 
 
 def _origin(kind: Any) -> Any:

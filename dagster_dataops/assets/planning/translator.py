@@ -226,8 +226,8 @@ def options_table(invocation: Invocation) -> str:
     Options without a default are always chosen. The table is empty if everything is the default.
     """
     rows: list[tuple[object, ...]] = [
-        (name, _quoted(one.value), "" if one.required else _quoted(one.default))
-        for name, one in chosen_options(invocation).items()
+        (name, _quoted(option.value), "" if option.required else _quoted(option.default))
+        for name, option in chosen_options(invocation).items()
     ]
     settings = {f"_{name}": value for name, value in _chosen(invocation)}
     rows += [(name, _quoted(shown_value(name, value)), "") for name, value in settings.items()]
@@ -242,11 +242,11 @@ def _chosen(invocation: Invocation) -> list[tuple[str, object]]:
     Defaults that an operator of the library comes with are left out.
     """
     spec = invocation.spec
-    known = spec.settings.given() if _in_library(spec) else {}
-    given = invocation.settings.given()
-    if not given.get("max_workers"):  # 0 is the default, too
-        given.pop("max_workers", None)
-    return [(name, value) for name, value in given.items() if known.get(name) != value]
+    known = spec.settings.set_values() if _in_library(spec) else {}
+    settings = invocation.settings.set_values()
+    if not settings.get("max_workers"):  # 0 is the default, too
+        settings.pop("max_workers", None)
+    return [(name, value) for name, value in settings.items() if known.get(name) != value]
 
 
 def _quoted(value: object) -> object:

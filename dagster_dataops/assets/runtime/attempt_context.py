@@ -64,7 +64,7 @@ def attempt_context(
     )
 
 
-def _cluster_of(given: Any) -> Any:
+def _cluster_of(resource: Any) -> Any:
     from dagster_dataops.execution.cluster.ray_cluster import RayCluster  # few runs need it
 
-    return RayCluster.of(given)
+    return RayCluster.of(resource)

@@ -32,9 +32,9 @@ def from_environment(name: str, value: Any) -> Any:
             allowed = f"set: the environment variable {variable}, which it names, is not"
             raise ConfigurationError(name, f"EnvVar({variable!r})", allowed) from None
     if isinstance(value, Mapping):
-        return {key: from_environment(f"{name}.{key}", one) for key, one in value.items()}
+        return {key: from_environment(f"{name}.{key}", item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [from_environment(name, one) for one in value]
+        return [from_environment(name, item) for item in value]
     return value
 
 
@@ -46,9 +46,9 @@ def as_run_config(value: Any) -> Any:
     if isinstance(value, _NAMES):
         return {"env": value.env_var_name}
     if isinstance(value, Mapping):
-        return {key: as_run_config(one) for key, one in value.items()}
+        return {key: as_run_config(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [as_run_config(one) for one in value]
+        return [as_run_config(item) for item in value]
     return value
 
 
@@ -70,16 +70,16 @@ def check_written(name: str, value: Any) -> None:
         )
         raise ConfigurationError(name, f"EnvVar({variable!r})", allowed)
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            check_written(f"{name}.{key}", one)
+        for key, item in value.items():
+            check_written(f"{name}.{key}", item)
     elif type(value) in {list, tuple, set, frozenset}:  # records of Dagster are tuples, too
-        for one in value:
-            check_written(name, one)
+        for item in value:
+            check_written(name, item)
 
 
 def written_values(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the items of a mapping that name no environment variable."""
-    return {key: one for key, one in value.items() if _variable_of(one) is None}
+    return {key: item for key, item in value.items() if _variable_of(item) is None}
 
 
 def _variable_of(value: Any) -> str | None:

@@ -75,17 +75,21 @@ class DataOpsEventIterator(Iterator[Event], Generic[Event]):
     def _fetched(self, event: dg.MaterializeResult[Any]) -> dict[str, Any]:
         value = event.value
         datasets = list(value.values()) if isinstance(value, Mapping) else [value]
-        found: dict[str, Any] = {}
+        metadata: dict[str, Any] = {}
         for fetch in self._fetches:
             try:
-                found |= fetch([one for one in datasets if isinstance(one, JsonlDataset)])
+                metadata |= fetch(
+                    [dataset for dataset in datasets if isinstance(dataset, JsonlDataset)]
+                )
             except Exception as error:  # noqa: BLE001 - the result is valid without the metadata
                 name = event.asset_key.to_user_string() if event.asset_key else "the result"
                 text = f"{name}: some metadata is left out ({type(error).__name__}: {error})"
                 self._context.log.warning(text)
-        if (schema := found.get(COLUMN_SCHEMA)) is not None:
-            found[COLUMN_SCHEMA] = with_texts(schema, column_texts(self._context, event.asset_key))
-        return found
+        if (schema := metadata.get(COLUMN_SCHEMA)) is not None:
+            metadata[COLUMN_SCHEMA] = with_texts(
+                schema, column_texts(self._context, event.asset_key)
+            )
+        return metadata
 
 
 def _row_count(datasets: list[JsonlDataset]) -> Mapping[str, Any]:

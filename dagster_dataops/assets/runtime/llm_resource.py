@@ -87,8 +87,8 @@ class LLMResource(dg.ConfigurableResource[None]):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_fields(cls, given: Any) -> Any:
-        return refuse_unknown(cls, given)
+    def _known_fields(cls, fields: Any) -> Any:
+        return refuse_unknown(cls, fields)
 
     @field_validator("prices", mode="before")
     @classmethod
@@ -98,8 +98,8 @@ class LLMResource(dg.ConfigurableResource[None]):
     @override
     def __hash__(self) -> int:
         """Return a hash: merged definitions look up equal resources."""
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        return hash((type(self), *(repr(value) for value in given.values())))
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return hash((type(self), *(repr(value) for value in fields.values())))
 
     @property
     def model_client(self) -> "ModelClient":
@@ -107,15 +107,15 @@ class LLMResource(dg.ConfigurableResource[None]):
         from dagster_dataops.models.calls.client import ModelClient
         from dagster_dataops.models.replies.prices import Price
 
-        given = {name: getattr(self, name) for name in type(self).model_fields}
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
         prices = {model: Price(**price) for model, price in self.prices.items()}
-        return ModelClient(**{**given, "prices": prices})
+        return ModelClient(**{**fields, "prices": prices})
 
 
 def _plain(price: Any) -> dict[str, float]:
     """Return a price as the fields that it has."""
-    given = price if isinstance(price, Mapping) else vars(price)
-    return {name: value for name, value in given.items() if value is not None}
+    prices = price if isinstance(price, Mapping) else vars(price)
+    return {name: value for name, value in prices.items() if value is not None}
 
 
 def with_clients(
@@ -132,13 +132,13 @@ def with_clients(
     """
     if not clients:
         return resource
-    taken = {*type(resource).model_fields, *dir(DataOpsResource)}  # also its methods
-    if not all(name.isidentifier() and name[0] != "_" and name not in taken for name in clients):
+    names = {*type(resource).model_fields, *dir(DataOpsResource)}  # also its methods
+    if not all(name.isidentifier() and name[0] != "_" and name not in names for name in clients):
         allowed = "a mapping whose keys are names of letters, digits and '_', and no attributes of "
         raise ConfigurationError("clients", dict(clients), f"{allowed}DataOpsResource")
     kinds = tuple((name, type(client)) for name, client in sorted(clients.items()))
-    given: dict[str, Any] = {name: getattr(resource, name) for name in type(resource).model_fields}
-    return _extended(type(resource), kinds)(**{**given, **clients})
+    fields: dict[str, Any] = {name: getattr(resource, name) for name in type(resource).model_fields}
+    return _extended(type(resource), kinds)(**{**fields, **clients})
 
 
 @functools.cache  # resources of different classes are not equal

@@ -38,18 +38,18 @@ class Observations:
         self._key = key
         self._partition = partition
         self._pace = LogPace(_FIRST_SECONDS, _GROWTH, longest_seconds=float("inf"))
-        self._made = 0
+        self._reports = 0
 
     def due(self) -> bool:
         """Return whether an observation is due now; if so, schedule the next one."""
-        due = self._made < _MOST - 1 and self._pace.due()
-        self._made += due
+        due = self._reports < _MOST - 1 and self._pace.due()
+        self._reports += due
         return due
 
     @property
     def begun(self) -> bool:
         """Whether an observation was due before."""
-        return self._made > 0
+        return self._reports > 0
 
     def log(self, state: ProgressState, seconds: float) -> None:
         """Log an observation.
@@ -87,10 +87,10 @@ def observations_of(context: StepContext, root: Root, folder: NodeFolder) -> Obs
         root: The folder of all results.
         folder: The folder of the operator; that of an op belongs to no asset.
     """
-    found = assets_in(context, root, folder)
-    if not found or not isinstance(context, dg.AssetExecutionContext):
+    assets = assets_in(context, root, folder)
+    if not assets or not isinstance(context, dg.AssetExecutionContext):
         return None
-    return Observations(context, *found[0])
+    return Observations(context, *assets[0])
 
 
 def observe_waiting(

@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 _CLIENTS: Final = 'give clients to build_definitions(clients={"default": LLMResource(...)})'
 
 
-def refuse_unknown(resource: type[BaseModel], given: Any) -> Any:
+def refuse_unknown(resource: type[BaseModel], fields: Any) -> Any:
     """Return the arguments of a resource; Dagster would drop unknown ones.
 
     Raises:
         TypeError: The resource has no field with such a name.
     """
     known = {name for key, field in resource.model_fields.items() for name in (key, field.alias)}
-    for name in given:
+    for name in fields:
         if name not in known:
             names = sorted(filter(None, known))
             near = nearest(name, names)
@@ -61,7 +61,7 @@ def refuse_unknown(resource: type[BaseModel], given: Any) -> Any:
                 hint = _CLIENTS
             msg = f"{resource.__name__}() got an unexpected keyword argument {name!r}; {hint}"
             raise TypeError(msg)
-    return given
+    return fields
 
 
 class DataOpsResource(dg.ConfigurableResource[None]):
@@ -131,30 +131,30 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_fields(cls, given: Any) -> Any:
-        return refuse_unknown(cls, given)
+    def _known_fields(cls, fields: Any) -> Any:
+        return refuse_unknown(cls, fields)
 
     @field_validator("storage_options", mode="before")
     @classmethod
-    def _options_of_stores(cls, given: Any) -> Any:
+    def _options_of_stores(cls, options: Any) -> Any:
         allowed = (
             "storage_options maps names of options to texts or dg.EnvVar(...), which may be "
             'written as {"env": "NAME"}'
         )
-        if not isinstance(given, Mapping):
-            msg = f"{allowed}; found {shape_of(given)}"
+        if not isinstance(options, Mapping):
+            msg = f"{allowed}; found {shape_of(options)}"
             raise ValueError(msg)  # noqa: TRY004 - pydantic reports it
-        for name, value in given.items():
+        for name, value in options.items():
             if not (name and isinstance(name, str) and is_text(value)):
                 msg = f"{allowed}; found {shape_of(value)} for {name!r}"
                 raise ValueError(msg)
-        return dict(given)
+        return dict(options)
 
     @override
     def __hash__(self) -> int:
         """Return a hash, as of other resources; that of the base class refuses dicts."""
         fields = (getattr(self, name) for name in type(self).model_fields)
-        return hash(tuple(one for one in fields if not isinstance(one, dict)))
+        return hash(tuple(field for field in fields if not isinstance(field, dict)))
 
     @property
     def root_path(self) -> Path:
@@ -172,9 +172,11 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     @property
     def _store_options(self) -> dict[str, str]:
-        given = self.storage_options.items()
-        found = {name: from_environment(f"storage_options.{name}", one) for name, one in given}
-        return {**config.storage_options, **found}
+        options = self.storage_options.items()
+        values = {
+            name: from_environment(f"storage_options.{name}", value) for name, value in options
+        }
+        return {**config.storage_options, **values}
 
     def location(self, file: Path | ObjectUrl) -> Location:
         """Return where a file is."""
@@ -196,10 +198,12 @@ class DataOpsResource(dg.ConfigurableResource[None]):
     def clients(self) -> dict[str, object]:
         """The clients of operators by name: the fields of a subclass over ``config.clients``."""
         added = type(self).model_fields.keys() - DataOpsResource.model_fields.keys()
-        found = {name: getattr(self, name) for name in added}
+        clients = {name: getattr(self, name) for name in added}
         # The client of an `LLMResource`: worker processes do not import Dagster.
-        found = {name: getattr(one, "model_client", one) for name, one in found.items()}
-        return {**config.clients, **found}
+        clients = {
+            name: getattr(client, "model_client", client) for name, client in clients.items()
+        }
+        return {**config.clients, **clients}
 
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
         """Return the folder of an asset, a partition or an op node."""
@@ -253,8 +257,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             return
         with ended_by_interrupts(context):
             call = ExternalCall.of(context, self.results_root, continued_runs(context))
-            given = {**arguments, "extras": {**arguments.get("extras", {}), **call.extras}}
-            yield from reported_results(context, client.run(context=context, **given))
+            keywords = {**arguments, "extras": {**arguments.get("extras", {}), **call.extras}}
+            yield from reported_results(context, client.run(context=context, **keywords))
 
     def run_operator(
         self,

@@ -28,8 +28,8 @@ def assets_in(
     step = _steps.get(context)
     if step is None or step.root != root:
         step = _steps[context] = _StepAssets(context, root)
-    found = map(step.asset_in, folder.outputs.values() or [folder])
-    return [one for one in found if one is not None]
+    assets = map(step.asset_in, folder.outputs.values() or [folder])
+    return [asset for asset in assets if asset is not None]
 
 
 class _StepAssets:

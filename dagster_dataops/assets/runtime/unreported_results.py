@@ -36,10 +36,10 @@ def unreported_in(context: StepContext, root: Root, folder: NodeFolder) -> Calla
     """
 
     def unreported(run: str) -> bool:
-        found = assets_in(context, root, folder)
-        if not found or _all_reported(context.instance, run):
+        assets = assets_in(context, root, folder)
+        if not assets or _all_reported(context.instance, run):
             return False
-        return any(not _is_reported(context.instance, run, *one) for one in found)
+        return any(not _is_reported(context.instance, run, *asset) for asset in assets)
 
     return unreported
 

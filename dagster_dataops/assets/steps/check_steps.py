@@ -101,7 +101,9 @@ def hold_within_step(planned: PlannedPipeline, checks: Checks) -> PlannedPipelin
 def _checks_of(plan: AssetPlan, result: str, checks: Checks) -> list[DeclaredCheck]:
     """Return the checks of a result: those of its node, and its own."""
     spec = plan.results[result]
-    output = next((name for name, one in plan.outputs.items() if one.key == spec.key), "")
+    output = next(
+        (name for name, result_spec in plan.outputs.items() if result_spec.key == spec.key), ""
+    )
     return [
         plan.check_translation.declared(
             check, spec.key, plan.node, output=output, partitions_def=plan.check_partitions
@@ -111,8 +113,8 @@ def _checks_of(plan: AssetPlan, result: str, checks: Checks) -> list[DeclaredChe
 
 
 def _declared_for(node: str, result: str, checks: Checks) -> list[DeclaredCheck]:
-    own = checks.get(result, ()) if result != node else ()
-    return [*checks.get(node, ()), *own]
+    of_result = checks.get(result, ()) if result != node else ()
+    return [*checks.get(node, ()), *of_result]
 
 
 def _check_declared(planned: PlannedPipeline, checks: Checks) -> None:
@@ -125,8 +127,8 @@ def _check_declared(planned: PlannedPipeline, checks: Checks) -> None:
             allowed = "a list of checks, such as [checks.no_nulls('text')]"
             raise ConfigurationError(f"checks.{name}", declared, allowed)
         node = planned.graph.results.get(name, name)
-        given = declared if name == SOURCE else _declared_for(node, name, checks)
-        _check_names(planned.graph.name, name, [check.name for check in given])
+        asked = declared if name == SOURCE else _declared_for(node, name, checks)
+        _check_names(planned.graph.name, name, [check.name for check in asked])
 
 
 def _check_names(pipeline: str, node: str, names: Sequence[str]) -> None:
@@ -144,14 +146,14 @@ def _checked_source(planned: PlannedPipeline, checks: Sequence[DeclaredCheck]) -
     partitions_def = planned.options.get("partitions_def")
     translator = planned.options.get("dagster_dataops_translator")
     translation = CheckTranslation.of(planned.graph.name, translator)
-    made = [
+    source_checks = [
         translation.declared(
             check, origin.key, None, partitions_def=None if origin.path else partitions_def
         )
         for check in checks
     ]
-    translation.check_names([check.spec(origin.key) for check in made])
-    return CheckedAsset(origin.key, made, partitions_def, origin.path)
+    translation.check_names([check.spec(origin.key) for check in source_checks])
+    return CheckedAsset(origin.key, source_checks, partitions_def, origin.path)
 
 
 def _check_step(asset: CheckedAsset, options: AssetOptions) -> dg.AssetChecksDefinition:

@@ -35,17 +35,17 @@ def warn_of_unknown(
         partition: The key of the partition.
     """
     columns = plan.columns
-    own = columns.own(name)
+    texts = columns.of_result(name)
     common = columns.common if columns.is_last(plan.node.name) else {}
-    if not (own or common) or plan.node.operator.__dataops__.spec.kind.holds_files:
+    if not (texts or common) or plan.node.operator.__dataops__.spec.kind.holds_files:
         return
     with suppress(DataOpsError, OSError):  # the result is valid without the warning
         schema = schema_of(result)
-        unknown = [one for one in own if one not in schema.columns]
-        others = [one for one in common if one not in {*schema.columns, *own}]
+        unknown = [column for column in texts if column not in schema.columns]
+        others = [column for column in common if column not in {*schema.columns, *texts}]
         if others:
             before = _columns_before(dataops, plan, partition)
-            unknown += [one for one in others if one not in before]
+            unknown += [column for column in others if column not in before]
         if unknown and schema.records:
             context.log.warning(_text(plan.results[name].key.to_user_string(), unknown, schema))
 
@@ -58,17 +58,17 @@ def _columns_before(dataops: DataOpsResource, plan: AssetPlan, partition: str | 
         datasets.append(JsonlDataset.at(source_file(columns.source, partition, dataops)))
     for key in columns.keys_before(plan.node.name):
         for part in dict.fromkeys((partition, None)):
-            found = published(dataops.folder(key.path, part), whole=False)
-            datasets += [] if found is None else [found[0]]
-    return {name for one in datasets for name in schema_of(one).columns}
+            result = published(dataops.folder(key.path, part), whole=False)
+            datasets += [] if result is None else [result[0]]
+    return {name for dataset in datasets for name in schema_of(dataset).columns}
 
 
 def _text(asset: str, unknown: Iterable[str], schema: ColumnSchema) -> str:
-    found = list(schema.columns)
+    columns = list(schema.columns)
     said = []
-    for one in unknown:
-        like = nearest(one, found)
-        said.append(f"{one!r} (did you mean {like!r}?)" if like else repr(one))
-    there = ", ".join(map(repr, found)) or "no columns"
+    for column in unknown:
+        like = nearest(column, columns)
+        said.append(f"{column!r} (did you mean {like!r}?)" if like else repr(column))
+    there = ", ".join(map(repr, columns)) or "no columns"
     seen = f"which no record has ({schema.coverage}); it has {there}"
     return f"{asset}: columns= describes {', '.join(said)}, {seen}"

@@ -133,8 +133,8 @@ def _op_of(
     loaded = _loaded(plan)
     ins = {name: _in_of(plan.ins[name]) for name in loaded}
     outs = {
-        name: _out_of(one, plan.io_manager_key)
-        for name, one in zip(assets["keys_by_output_name"], assets["specs"], strict=True)
+        name: _out_of(spec, plan.io_manager_key)
+        for name, spec in zip(assets["keys_by_output_name"], assets["specs"], strict=True)
     }
     return dg.op(
         name=_name_of(plan),
@@ -154,7 +154,7 @@ def _asset_options(plan: AssetPlan, options: StepOptions) -> dict[str, Any]:
     checks, outs = _checks(plan), _results(plan)
     return {
         "keys_by_input_name": {**_loaded(plan), **_waited(plan)},
-        "keys_by_output_name": {name: one.key for name, one in outs.items()},
+        "keys_by_output_name": {name: out.key for name, out in outs.items()},
         "specs": list(map(_without_manager, plan.specs)),
         "check_specs_by_output_name": checks,
         # A run may select only an asset or only its check. All results of a node are made together.
@@ -198,8 +198,8 @@ def _without_manager(spec: dg.AssetSpec) -> dg.AssetSpec:
     return spec.replace_attributes(metadata=metadata)
 
 
-def _in_of(given: dg.AssetIn) -> dg.In:
-    return dg.In(OPERATOR_INPUT, metadata=given.metadata) if given.metadata else _LOADED
+def _in_of(wanted: dg.AssetIn) -> dg.In:
+    return dg.In(OPERATOR_INPUT, metadata=wanted.metadata) if wanted.metadata else _LOADED
 
 
 def _out_of(spec: dg.AssetSpec, io_manager_key: str) -> dg.Out:

@@ -22,7 +22,7 @@ def pipeline_steps(
     kind. An operator with metadata on an input has its own step, because Dagster supports that
     metadata only for single assets.
     """
-    alone = [plan for plan in planned.plans if any(given.metadata for given in plan.ins.values())]
+    alone = [plan for plan in planned.plans if any(wanted.metadata for wanted in plan.ins.values())]
     together = [
         [plan for plan in group if plan not in alone] for group in _by_partitions(planned.plans)
     ]
@@ -83,12 +83,12 @@ def pipeline_step(
         return StepWork(plans, config, loaded)
 
     specs = [spec for plan in plans for spec in plan.stored_specs]
-    own = {spec.key for spec in specs}
+    keys = {spec.key for spec in specs}
     ins = {
-        argument: dg.AssetIn(given.key)  # the deps of the specs hold its partition mapping
+        argument: dg.AssetIn(wanted.key)  # the deps of the specs hold its partition mapping
         for plan in plans
-        for argument, given in plan.ins.items()
-        if given.key not in own
+        for argument, wanted in plan.ins.items()
+        if wanted.key not in keys
     }
     return dg.multi_asset(
         name=name,

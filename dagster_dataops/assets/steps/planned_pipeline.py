@@ -112,8 +112,8 @@ def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> Pl
         ConfigurationError: ``ppl`` is no pipeline.
         MissingExtraError: The root or the source needs a package that is not installed.
     """
-    given: object = ppl
-    if not isinstance(given, Pipeline):
+    known: object = ppl
+    if not isinstance(known, Pipeline):
         wanted = 'a pipeline, such as with pipeline("docs") as ppl: ppl.upper = upper()'
         raise ConfigurationError("ppl", ppl, wanted)
     check_extras(options.get("resource"), source)

@@ -83,9 +83,9 @@ def earlier_preview(
     A preview of the partition comes before one of the whole asset.
     """
     for each in dict.fromkeys((partition, None)):
-        found = published(preview_folder(dataops.folder(key.path, each)))
-        if found is not None and found[1].run == run_of(context).run_id:
-            return found[0]
+        published_preview = published(preview_folder(dataops.folder(key.path, each)))
+        if published_preview is not None and published_preview[1].run == run_of(context).run_id:
+            return published_preview[0]
     return None
 
 
@@ -150,10 +150,10 @@ def _estimate_of(
     if not calls_models(graph):
         return ""
     try:
-        found = estimates_of(graph, whole, _ESTIMATED_BY, dataops.clients, lambda _: folder)
+        estimates = estimates_of(graph, whole, _ESTIMATED_BY, dataops.clients, lambda _: folder)
     except DataOpsError as error:
         return f"no estimate: {error}"
-    estimate = found.get("node")
+    estimate = estimates.get("node")
     if estimate is None:
         return ""
     cost = estimate.cost

@@ -46,8 +46,8 @@ def report_step(planned: PlannedPipeline) -> dg.AssetsDefinition:
         dataops = resource_of(context, planned.resource_key)
         folder = dataops.folder(key.path).path
         places = _places(planned, dataops)
-        made = write_report(planned.title, folder.parent, places, folder / FILE_NAME)
-        return dg.MaterializeResult(metadata=_metadata(made))
+        report = write_report(planned.title, folder.parent, places, folder / FILE_NAME)
+        return dg.MaterializeResult(metadata=_metadata(report))
 
     return report
 
@@ -60,19 +60,19 @@ def _places(planned: PlannedPipeline, dataops: DataOpsResource) -> list[Root]:
     return folders
 
 
-def _metadata(made: WrittenReport) -> dict[str, Any]:
+def _metadata(report: WrittenReport) -> dict[str, Any]:
     return {
-        PATH: dg.MetadataValue.path(made.path),
-        REPORT: dg.MetadataValue.md(_summary(made)),
-        SIZE_BYTES: made.path.stat().st_size,
+        PATH: dg.MetadataValue.path(report.path),
+        REPORT: dg.MetadataValue.md(_summary(report)),
+        SIZE_BYTES: report.path.stat().st_size,
     }
 
 
-def _summary(made: WrittenReport) -> str:
+def _summary(report: WrittenReport) -> str:
     """Return a row for every node: the records in, out, dropped and failed."""
     fields = ("name", "rows_in", "out", "dropped", "failed")
-    shown = made.nodes[:_MOST_ROWS]
-    rows = [["" if node.get(one) is None else node[one] for one in fields] for node in shown]
-    more = len(made.nodes) - len(rows)
+    shown = report.nodes[:_MOST_ROWS]
+    rows = [["" if node.get(field) is None else node[field] for field in fields] for node in shown]
+    more = len(report.nodes) - len(rows)
     note = f"and {more} more" if more else ""
     return table(["node", "in", "out", "dropped", "failed"], rows, note)

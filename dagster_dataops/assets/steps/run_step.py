@@ -116,14 +116,14 @@ class _OperatorRun:
     def _inputs(self, folder: NodeFolder) -> StepInputs:
         return StepInputs(folder, len(self.plan.inputs), run_of(self.context).run_id)
 
-    def _parts(self, given: str | SourceFile, partition: str | None) -> Sequence[object]:
+    def _parts(self, source: str | SourceFile, partition: str | None) -> Sequence[object]:
         """Return the parts of an input for one partition, as `StepInputs.add` takes them."""
-        if isinstance(given, PathPattern) and partition is None:
-            return pattern_paths(self.context, given, self.dataops)
-        if not isinstance(given, str):
-            return [source_file(given, partition, self.dataops)]
+        if isinstance(source, PathPattern) and partition is None:
+            return pattern_paths(self.context, source, self.dataops)
+        if not isinstance(source, str):
+            return [source_file(source, partition, self.dataops)]
         spec = self.plan.spec
-        return loaded_parts(self.context, spec, given, self.loaded[given], partition)
+        return loaded_parts(self.context, spec, source, self.loaded[source], partition)
 
     def preview(self, partitions: Sequence[str | None], limit: int) -> None:
         """Preview the operator over the first records of its inputs."""
@@ -131,16 +131,16 @@ class _OperatorRun:
         for partition in partitions:
             folder = self._folder(partition)
             with self._inputs(preview_folder(folder)) as upstream:
-                for key, given in plan.inputs:
+                for key, source in plan.inputs:
                     earlier = earlier_preview(context, dataops, key, partition)
                     upstream.add(
-                        key, [earlier] if earlier is not None else self._parts(given, partition)
+                        key, [earlier] if earlier is not None else self._parts(source, partition)
                     )
                 operator = of_partition(self._previewing(partition), partition)
                 asked = model_preview(dataops, operator, upstream.datasets, folder)
                 report = run_preview(context, dataops, operator, upstream.datasets, folder, limit)
-            for spec, one in zip(plan.specs, report.results.values(), strict=True):
-                observe_preview(context, spec.key, one, limit, partition, asked)
+            for spec, dataset in zip(plan.specs, report.results.values(), strict=True):
+                observe_preview(context, spec.key, dataset, limit, partition, asked)
 
     def _previewing(self, partition: str | None) -> Operator:
         """Return the operator with artefacts that this run previewed, or else published ones."""
@@ -157,8 +157,8 @@ class _OperatorRun:
     def make(self, partition: str | None) -> list[PartitionResult]:
         """Make the results of one partition, or of an operator without partitions."""
         with self._inputs(self._folder(partition)) as upstream:
-            for key, given in self.plan.inputs:
-                upstream.add(key, self._parts(given, partition))
+            for key, source in self.plan.inputs:
+                upstream.add(key, self._parts(source, partition))
             return self._made_of(upstream, partition)
 
     def _made_of(self, upstream: StepInputs, partition: str | None) -> list[PartitionResult]:
@@ -181,8 +181,8 @@ class _OperatorRun:
         tags |= report_datasets(self.context, operator)
         results = zip(self.plan.results, report.results.values(), strict=True)
         return [
-            PartitionResult(one.dataset, self._metadata(name, one, upstream, partition), tags)
-            for name, one in results
+            PartitionResult(result.dataset, self._metadata(name, result, upstream, partition), tags)
+            for name, result in results
         ]
 
     def _metadata(

@@ -97,10 +97,10 @@ def source_asset(source: Source, pipeline: str, options: AssetOptions | None = N
         PipelineDefinitionError: An input of a combined source is not a source.
     """
     options = options or {}
-    made = _asset_of(source, pipeline, options)
-    if options.get("workers") and made.plan is None:
+    asset = _asset_of(source, pipeline, options)
+    if options.get("workers") and asset.plan is None:
         raise ConfigurationError("workers", options["workers"], "for a source that is a stream")
-    return made
+    return asset
 
 
 def _asset_of(source: Source, pipeline: str, options: AssetOptions) -> SourceAsset:
@@ -300,8 +300,8 @@ def _streamed(
 
 def _contents(stream: "PositionedStream | None") -> str:
     """Return sentences about the data that a stream reads, for at most a few sources."""
-    found = [] if stream is None else [one.contents for one in stream.stage.ordered()]
-    said = list(dict.fromkeys(filter(None, found)))
+    texts = [] if stream is None else [stage.contents for stage in stream.stage.ordered()]
+    said = list(dict.fromkeys(filter(None, texts)))
     more = [f"And {len(said) - _MAX_DESCRIBED:,} more."] if len(said) > _MAX_DESCRIBED else []
     return " ".join([*said[:_MAX_DESCRIBED], *more])
 
@@ -348,40 +348,40 @@ def _planned(
     manager = io_manager_key(resource_key_of(options))
     plan = replace(plan, spec=spec, check_translation=translation, columns=columns, manager=manager)
     step = StepOptions.of(options, execute_hook(options, pipeline))
-    made = operator_step(plan, replace(step, op_tags=step_tags_of(options, SOURCE)))
-    return SourceAsset(spec.key, made, function=function, plan=plan, files=files)
+    definition = operator_step(plan, replace(step, op_tags=step_tags_of(options, SOURCE)))
+    return SourceAsset(spec.key, definition, function=function, plan=plan, files=files)
 
 
 def _combined(source: Combined, pipeline: str, options: AssetOptions) -> SourceAsset:
-    taken = [_taken(one, pipeline, options) for one in source.inputs]
+    sources = [_source_of(value, pipeline, options) for value in source.inputs]
     ins: dict[str, dg.AssetIn] = {}
     inputs: list[tuple[dg.AssetKey, str | SourceFile]] = []
-    for number, origin in enumerate(taken, 1):
+    for number, origin in enumerate(sources, 1):
         if origin.path is None:
             ins[f"input_{number}"] = dg.AssetIn(key=origin.key)
         inputs.append((origin.key, origin.path or f"input_{number}"))
-    node = OperatorNode(SOURCE, source.operator, tuple(map(str, range(1, len(taken) + 1))))
+    node = OperatorNode(SOURCE, source.operator, tuple(map(str, range(1, len(sources) + 1))))
     invocation = source.operator.__dataops__
     name = options.get("stream_name") or invocation.spec.name.lower()
     spec = _spec(name, pipeline, options).replace_attributes(
         description=description_of(invocation.spec),
-        deps=list(dict.fromkeys(origin.key for origin in taken)),
+        deps=list(dict.fromkeys(origin.key for origin in sources)),
         code_version=code_version(invocation),
         metadata=definition_metadata(node),
         tags=operator_tag(invocation.spec.reference),
     )
-    known = [origin.definition for origin in taken]
-    files = tuple({one.key: one for one in known if isinstance(one, dg.AssetSpec)}.values())
+    known = [origin.definition for origin in sources]
+    files = tuple({file.key: file for file in known if isinstance(file, dg.AssetSpec)}.values())
     return _planned(AssetPlan(node, spec, ins, inputs), options, files=files)
 
 
-def _taken(one: object, pipeline: str, options: AssetOptions) -> SourceAsset:
+def _source_of(source: object, pipeline: str, options: AssetOptions) -> SourceAsset:
     kinds = (str, os.PathLike, dg.AssetKey, dg.AssetSpec, dg.AssetsDefinition)
-    compressed = isinstance(one, (str, os.PathLike)) and _is_streamed(os.fspath(one))
-    if not isinstance(one, kinds) or compressed:
+    compressed = isinstance(source, (str, os.PathLike)) and _is_streamed(os.fspath(source))
+    if not isinstance(source, kinds) or compressed:
         reason = (
             f"a source combines assets, keys of assets and paths of plain jsonl files, not "
-            f"{one!r}; combine streams with functions of DataPipeline, such as sample"
+            f"{source!r}; combine streams with functions of DataPipeline, such as sample"
         )
         raise PipelineDefinitionError(pipeline, reason[:400])
-    return source_asset(one, pipeline, options)
+    return source_asset(source, pipeline, options)

@@ -55,10 +55,12 @@ def body_of(resource_key: str, hook: ExecuteHook | None, *, held: bool = False) 
         return dataops.run(context) if hook is None else hook(context, dataops, **resources)
 
     others = () if hook is None else hook.resource_keys
-    own = [] if held else [Parameter(resource_key, _NAMED, annotation=DataOpsResource)]
+    resource_parameter = (
+        [] if held else [Parameter(resource_key, _NAMED, annotation=DataOpsResource)]
+    )
     parameters = [
         Parameter("context", _NAMED),
-        *own,
+        *resource_parameter,
         *(Parameter(key, _NAMED, annotation=_RESOURCE) for key in others),
     ]
     body.__name__ = "run" if hook is None else "execute"
@@ -100,11 +102,11 @@ def step_function(
         annotation: Their type.
     """
 
-    def step(context: Any, **given: Any) -> Iterator[Any]:
-        loaded = {name: given.pop(name) for name in inputs if name in given}
+    def step(context: Any, **arguments: Any) -> Iterator[Any]:
+        loaded = {name: arguments.pop(name) for name in inputs if name in arguments}
         asset = isinstance(context, dg.AssetExecutionContext)
         config = (context.op_execution_context if asset else context).op_config
-        events = body_events(body, context, work_of(config, loaded), given)
+        events = body_events(body, context, work_of(config, loaded), arguments)
         yield from written_once(context, events, direct=is_direct(context))
 
     context, *resources = inspect.signature(body).parameters.values()
@@ -152,7 +154,7 @@ class _WatchedWork:
         begun: Whether the body asked for its events.
         ended: Whether the body took all of them.
         error: The error that ended them.
-        made: What identifies each of them, as `_facts` returns it.
+        events: What identifies each of them, as `_facts` returns it.
     """
 
     def __init__(self, work: Work) -> None:
@@ -160,7 +162,7 @@ class _WatchedWork:
         self.begun = False
         self.ended = False
         self.error: Exception | None = None
-        self.made: list[Any] = []
+        self.events: list[Any] = []
 
     def run(self, context: StepContext, dataops: Any) -> Iterator[StepEvent]:
         """Run the operators, as `Work.run`."""
@@ -170,7 +172,7 @@ class _WatchedWork:
     def _events(self, context: StepContext, dataops: Any) -> Iterator[StepEvent]:
         try:
             for event in self._work.run(context, dataops):
-                self.made.append(_facts(event))
+                self.events.append(_facts(event))
                 yield event
         except Exception as error:
             self.error = error
@@ -203,7 +205,9 @@ def _check_run(
         context.log.warning(text)
     if not isinstance(context, dg.AssetExecutionContext) or _UNNAMED in yielded:
         return  # an op has no results of assets
-    left_out = [_said(one) for one in watched.made if one is not None and one not in yielded]
+    left_out = [
+        _said(event) for event in watched.events if event is not None and event not in yielded
+    ]
     if left_out:
         text = f"ran the operators, but did not yield {', '.join(left_out)}; {_WRITE}"
         raise _failure(body, text)

@@ -30,12 +30,12 @@ class StepWork:
 
     Attributes:
         plans: The plans in order of their dependencies.
-        given: The launch config by node.
+        configs: The launch config by node.
         loaded: Inputs that IO managers loaded, by argument of the plans.
     """
 
     plans: Sequence[AssetPlan]
-    given: Mapping[str, Mapping[str, Any]]
+    configs: Mapping[str, Mapping[str, Any]]
     loaded: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, context: StepContext, dataops: DataOpsResource) -> Iterator[StepEvent]:
@@ -50,7 +50,7 @@ class StepWork:
                 error. Or the run is being terminated, and the step has a retry policy.
         """
         self._context, self._dataops = context, dataops
-        self._made = dict(self.loaded)  # inputs and results, by argument of the plans
+        self._values = dict(self.loaded)  # inputs and results, by argument of the plans
         self._held: dict[dg.AssetKey, str] = {}  # why operators downstream of an asset are skipped
         with ended_by_interrupts(context):
             for plan in self.plans:
@@ -73,7 +73,7 @@ class StepWork:
         """Return the reason to skip an operator because of an upstream one, or ``None``."""
         held = self._held
         reasons = {held[dep.asset_key] for dep in plan.spec.deps if dep.asset_key in held}
-        if self.given.get(plan.node.name, {}).get("limit"):
+        if self.configs.get(plan.node.name, {}).get("limit"):
             reasons.discard(_NO_RESULT)
         return max(reasons, key=(_NO_RESULT, _BLOCKED).index, default=None)
 
@@ -83,23 +83,23 @@ class StepWork:
             if _blocks(plan, event) and event.asset_key is not None:
                 self._held[event.asset_key] = _BLOCKED
             yield event
-        missing = {key for key, argument in plan.arguments.items() if argument not in self._made}
+        missing = {key for key, argument in plan.arguments.items() if argument not in self._values}
         self._held |= dict.fromkeys(missing, _NO_RESULT)
 
     def _results_of(self, plan: AssetPlan) -> Iterator[StepEvent]:
-        config = self.given.get(plan.node.name, {})
+        config = self.configs.get(plan.node.name, {})
         for key, source in plan.inputs:
-            if not isinstance(source, str) or source in self._made:
+            if not isinstance(source, str) or source in self._values:
                 continue
             if config.get("limit") and self._is_previewed(key):
                 continue  # the preview reads that preview
-            self._made[source] = self._published(key)
-        for event in run_step(self._context, plan, config, self._dataops, self._made):
+            self._values[source] = self._published(key)
+        for event in run_step(self._context, plan, config, self._dataops, self._values):
             if isinstance(event, dg.MaterializeResult) and event.asset_key is not None:
-                self._made[plan.arguments[event.asset_key]] = event.value
+                self._values[plan.arguments[event.asset_key]] = event.value
             yield event
         # Checks read published results only.
-        if not config.get("limit") and not self._made.keys().isdisjoint(plan.arguments.values()):
+        if not config.get("limit") and not self._values.keys().isdisjoint(plan.arguments.values()):
             yield from self._declared(plan)
 
     def _is_previewed(self, key: dg.AssetKey) -> bool:
@@ -113,7 +113,7 @@ class StepWork:
             return self._result(key, str(context.partition_key))
         if context.has_partition_key_range:
             return ResultsByPartition(
-                {one: self._result(key, one) for one in context.partition_keys}
+                {part: self._result(key, part) for part in context.partition_keys}
             )
         return self._result(key, None)
 

@@ -22,7 +22,7 @@ def check_together(inputs: Sequence[JsonlDataset]) -> None:
         InputError: Two of the inputs are of different runs.
     """
     known: dict[str, tuple[str, Manifest]] = {}
-    for location in (one.location for one in inputs) if len(inputs) > 1 else ():
+    for location in (dataset.location for dataset in inputs) if len(inputs) > 1 else ():
         if isinstance(location, BucketFile):
             continue
         manifest = Manifest.load(location.with_name(f"{location.name}.json"))

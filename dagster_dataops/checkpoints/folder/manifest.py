@@ -88,16 +88,16 @@ class NodeFolder:
         """
         root = path if isinstance(path, Root) else folder_at(path)
         refresh_below(root)
-        given = root.path
-        found = [given] if given.name.endswith(RESULT) else sorted(given.glob(f"*{RESULT}"))
-        if not found:
+        place = root.path
+        results = [place] if place.name.endswith(RESULT) else sorted(place.glob(f"*{RESULT}"))
+        if not results:
             reason = (
                 f"no *{RESULT} is there; for a partitioned node, give a partition's folder, for a "
                 "node with several results the folder of one of them"
             )
-            raise ResultMissingError(str(given), reason)
-        folder = Root(found[0].parent, root.bucket)
-        return cls.of(folder, found[0].name.removesuffix(RESULT))
+            raise ResultMissingError(str(place), reason)
+        folder = Root(results[0].parent, root.bucket)
+        return cls.of(folder, results[0].name.removesuffix(RESULT))
 
     @classmethod
     def of_result(cls, dataset: JsonlDataset) -> "NodeFolder":
@@ -346,17 +346,17 @@ class Manifest:
         """
         if not self.outputs:
             return {"": (folder, self)}
-        found = {}
+        parts = {}
         for name, facts in self.outputs.items():
             path = Path(os.path.normpath(folder.path / facts["folder"]))
             place = NodeFolder.of(folder.root.at(path), facts["name"])
-            own = {key: facts[key] for key in _OWN_FACTS}
+            common = {key: facts[key] for key in _OWN_FACTS}
             part_of = os.path.relpath(folder.manifest, place.path)
-            found[name] = (
+            parts[name] = (
                 place,
-                replace(self, outputs={}, part_of=part_of, mapped=False, outcomes=False, **own),
+                replace(self, outputs={}, part_of=part_of, mapped=False, outcomes=False, **common),
             )
-        return found
+        return parts
 
     def error_file(self, folder: NodeFolder) -> Path | None:
         """Return the file with the failed records; ``None`` if there are none.
@@ -379,21 +379,21 @@ class Manifest:
         """
         path = folder.result.absolute()
         location = folder.located(path)
-        made = JsonlDataset(location, self.size_bytes, self.rows_out, self.fingerprint)
+        dataset = JsonlDataset(location, self.size_bytes, self.rows_out, self.fingerprint)
         try:
             state = state_at(path)
             published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
         except OSError:  # a missing file is reported when it is read
-            return self._in_place(folder) or made
-        return replace(made, state=state) if state.changed_ns <= published_ns else made
+            return self._in_place(folder) or dataset
+        return replace(dataset, state=state) if state.changed_ns <= published_ns else dataset
 
     def _in_place(self, folder: NodeFolder) -> JsonlDataset | None:
         """Return the handle of a result of which this machine has no copy."""
-        found = folder.place.find(folder.result.absolute())
-        if found is None:
+        file = folder.place.find(folder.result.absolute())
+        if file is None:
             return None
-        state = state_at(found.location)
-        return JsonlDataset(found.location, found.size, self.rows_out, self.fingerprint, state)
+        state = state_at(file.location)
+        return JsonlDataset(file.location, file.size, self.rows_out, self.fingerprint, state)
 
     def tells_of(self, result: Path) -> bool:
         """Return whether ``result`` is the published file: neither replaced nor edited since."""
@@ -423,11 +423,11 @@ def _fits(value: object, kind: Any) -> bool:
     if type(value) is not (typing.get_origin(kind) or kind):
         return False
     if isinstance(value, dict):  # its keys are texts, as JSON has them
-        return all(_fits(one, inner[1]) for one in value.values())
-    return not isinstance(value, list) or all(_fits(one, inner[0]) for one in value)
+        return all(_fits(item, inner[1]) for item in value.values())
+    return not isinstance(value, list) or all(_fits(item, inner[0]) for item in value)
 
 
-_TYPES: Final[dict[str, Any]] = {one.name: one.type for one in fields(Manifest)}
+_TYPES: Final[dict[str, Any]] = {entry.name: entry.type for entry in fields(Manifest)}
 _OWN_FACTS: Final = ("rows_out", "size_bytes", "modified_ns", "fingerprint", "parted")
 _OUTPUT_KINDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("folder", "name"), str),
@@ -445,7 +445,9 @@ def _format_in(content: Mapping[str, Any]) -> str:
 def _outputs_in(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the known facts about the outputs in a manifest."""
     return {
-        name: {fact: one for fact, one in (_LATER_FACTS | facts).items() if fact in _OUTPUT_KINDS}
+        name: {
+            fact: value for fact, value in (_LATER_FACTS | facts).items() if fact in _OUTPUT_KINDS
+        }
         for name, facts in content.get("outputs", {}).items()
     }
 
@@ -460,11 +462,11 @@ def other_format(path: LocalFile) -> str:
         NewerVersionError: It has the format of a newer version.
     """
     try:
-        found = _format_in(orjson.loads(Path(path).read_bytes()))
+        written_format = _format_in(orjson.loads(Path(path).read_bytes()))
     except (OSError, AttributeError, orjson.JSONDecodeError):
         return ""
-    _check_not_newer(found, path)
-    return "" if is_read(found) else found  # empty for that of a source
+    _check_not_newer(written_format, path)
+    return "" if is_read(written_format) else written_format  # empty for that of a source
 
 
 def _check_not_newer(format_: str, path: LocalFile) -> None:
@@ -509,25 +511,25 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     if manifest is None:
         return None
     places = [(name, output_place(folder, place)) for name, place in folder.outputs.items()]
-    found = [
+    outputs = [
         (name, {"folder": facts["folder"], "name": facts["name"]})
         for name, facts in manifest.outputs.items()
     ]
-    if found != places:
+    if outputs != places:
         return None
     parts = manifest.parts(folder).values()
-    return manifest if all(_is_intact(place, own) for place, own in parts) else None
+    return manifest if all(_is_intact(place, part) for place, part in parts) else None
 
 
 def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether a result, its parts and the files of an artefact are unchanged."""
     from dagster_dataops.datasets.parted_result import is_intact  # of versions before
 
-    found = folder.place.find(folder.result)
-    facts = None if found is None else (found.size, found.modified_ns)
+    file = folder.place.find(folder.result)
+    facts = None if file is None else (file.size, file.modified_ns)
     if facts != (manifest.size_bytes, manifest.modified_ns):
         return False
-    if found and isinstance(found.location, BucketFile):  # one file, which nobody can edit
+    if file and isinstance(file.location, BucketFile):  # one file, which nobody can edit
         return True
     if not is_intact(folder.result, manifest.parted):
         return False
@@ -576,9 +578,9 @@ def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
     """
     if not isinstance(folder, NodeFolder):
         folder = NodeFolder.at(folder)
-    found = published(folder)
-    if found:
-        return found[0]
+    result = published(folder)
+    if result:
+        return result[0]
     if not folder.result.exists():
         place = folder.located(folder.result)
         raise ResultMissingError(str(place), "nothing was published there yet")
@@ -595,8 +597,8 @@ def result_by_range(folder: NodeFolder) -> JsonlDataset:
         ResultMissingError: Nothing was published.
     """
     with suppress(InputError):  # it was replaced in the meantime
-        if (found := _remote_result(folder)) is not None:
-            return found
+        if (dataset := _remote_result(folder)) is not None:
+            return dataset
     return load_result(folder)
 
 
@@ -629,10 +631,10 @@ def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:
             changed after it was published.
     """
     if not isinstance(folder, NodeFolder):
-        given = Path(folder).expanduser().absolute()
-        if is_version(given):
-            return Artefact.at(given)
-        folder = NodeFolder.at(given)
+        path = Path(folder).expanduser().absolute()
+        if is_version(path):
+            return Artefact.at(path)
+        folder = NodeFolder.at(path)
     version = _current_version(folder)
     while True:
         try:

@@ -95,8 +95,8 @@ class RunFingerprint:
     @property
     def unknown(self) -> str:
         """The reason why records of this run cannot be reused; empty if they can."""
-        found = [part for part in (self.options, self.code) if is_unknown(part)]
-        return "; ".join(part.split(" ", 2)[2] for part in found)
+        unknown_parts = [part for part in (self.options, self.code) if is_unknown(part)]
+        return "; ".join(part.split(" ", 2)[2] for part in unknown_parts)
 
     def to_json(self) -> dict[str, str]:
         """Return the parts by name."""
@@ -111,8 +111,8 @@ class RunFingerprint:
         """
         if not is_read(self.format):
             return ["format"]
-        found = [name for name in _PARTS if getattr(self, name) != getattr(other, name)]
-        return [name for name in found if not other.is_of_version_0_2(name, self)]
+        names = [name for name in _PARTS if getattr(self, name) != getattr(other, name)]
+        return [name for name in names if not other.is_of_version_0_2(name, self)]
 
     def is_of_version_0_2(self, name: str, stored: "RunFingerprint") -> bool:
         """Return whether version 0.2 has stored a part, and would have stored it for this run."""
@@ -125,12 +125,12 @@ class RunFingerprint:
     def compared_anew(self, other: "RunFingerprint") -> list[str]:
         """Return the parts that one version of the package compares by rules of its own."""
         pairs = [(part, getattr(self, part), getattr(other, part)) for part in CHANGEABLE]
-        return [part for part, one, two in pairs if one.endswith(RULES) != two.endswith(RULES)]
+        return [part for part, first, two in pairs if first.endswith(RULES) != two.endswith(RULES)]
 
     def files_changed(self, other: "RunFingerprint") -> list[str]:
         """Return the options whose file has another content in another run, in their order."""
         before, after = (
-            dict(map(_option_and_digest, one.files.splitlines())) for one in (self, other)
+            dict(map(_option_and_digest, part.files.splitlines())) for part in (self, other)
         )
         return [name for name in before if before[name] != after.get(name, before[name])]
 
@@ -175,12 +175,12 @@ def unknown_options(invocation: Invocation) -> str:
 
 def unknown_constants(invocation: Invocation) -> str:
     """Return that constants of the code cannot be compared, and what to do; empty if all can."""
-    found = invocation.spec.code.unknown
-    if not found:
+    unknown = invocation.spec.code.unknown
+    if not unknown:
         return ""
     return (
-        f"the constant {' and '.join(found)} cannot be compared; construct it in open() or when it "
-        "is first used, or annotate it as Annotated[Any, Operational] if no result depends on it"
+        f"the constant {' and '.join(unknown)} cannot be compared; construct it in open() or when "
+        "it is first used, or annotate it as Annotated[Any, Operational] if no result depends on it"
     )
 
 

@@ -80,18 +80,18 @@ def read_frames(data: bytes) -> Iterator[JournalFrame]:
     before: JournalFrame | None = None
     about: list[JournalFrame] = []
     reached = 0
-    for start, end, found in _whole_frames(data):
+    for start, end, content in _whole_frames(data):
         if start != reached:
             about = []
         reached = end
-        if found.kind in ABOUT_SPANS:
-            about.append(found)
-        elif found.kind != FrameKind.COPY:
-            before = found
-            yield from (*about, found)
+        if content.kind in ABOUT_SPANS:
+            about.append(content)
+        elif content.kind != FrameKind.COPY:
+            before = content
+            yield from (*about, content)
             about = []
-        elif found.payload:
-            copied = JournalFrame(found.payload[0], found.payload[1:])
+        elif content.payload:
+            copied = JournalFrame(content.payload[0], content.payload[1:])
             if copied != before:
                 yield copied
             before = None
@@ -117,8 +117,12 @@ def spans_frame(entry: SpansEntry) -> bytes:
     place = _PLACE.pack(segment, offset, len(columns[0]), notes is not None)
     frames = frame(FrameKind.SPANS, place + pack(columns))
     if notes is not None:
-        found = b"".join(_NONE if one is None else _SOME + one.pack() for one in notes)
-        packed = b"Z" + zlib.compress(found, 1) if len(found) >= _COMPRESS_FROM else b"R" + found
+        packed_notes = b"".join(_NONE if note is None else _SOME + note.pack() for note in notes)
+        packed = (
+            b"Z" + zlib.compress(packed_notes, 1)
+            if len(packed_notes) >= _COMPRESS_FROM
+            else b"R" + packed_notes
+        )
         frames = frame(FrameKind.NOTES, place + packed) + frames
     if digests is not None:
         frames = frame(FrameKind.DIGESTS, place + b"".join(digests)) + frames
@@ -160,15 +164,15 @@ def _notes(packed: bytes, count: int) -> list[SpanNotes | None]:
         ValueError: They are malformed.
         zlib.error: They are malformed.
     """
-    found = zlib.decompress(packed[1:]) if packed[:1] == b"Z" else packed[1:]
+    packed_notes = zlib.decompress(packed[1:]) if packed[:1] == b"Z" else packed[1:]
     notes: list[SpanNotes | None] = []
     at = 0
     for _ in range(count):
-        some, at = found[at : at + 1] == _SOME, at + 1
-        one, at = SpanNotes.unpack(found, at) if some else (None, at)
-        notes.append(one)
-    if at != len(found):
-        msg = f"{len(found)} bytes are not the notes of {count} spans"
+        some, at = packed_notes[at : at + 1] == _SOME, at + 1
+        note, at = SpanNotes.unpack(packed_notes, at) if some else (None, at)
+        notes.append(note)
+    if at != len(packed_notes):
+        msg = f"{len(packed_notes)} bytes are not the notes of {count} spans"
         raise ValueError(msg)
     return notes
 

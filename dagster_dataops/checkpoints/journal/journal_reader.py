@@ -56,15 +56,15 @@ def read_journal(path: Path) -> Iterator[Entry]:
     data = read_if_there(path, "read the journal")
     read = _reader_of(_first_format(data))
     before: _Before = {}
-    for found in read_frames(data):
-        if found.kind in ABOUT_SPANS:
-            before[found.kind] = found.payload
+    for frame in read_frames(data):
+        if frame.kind in ABOUT_SPANS:
+            before[frame.kind] = frame.payload
             continue
-        if found.kind == FrameKind.ATTEMPT:
-            content = _object(found.payload)
+        if frame.kind == FrameKind.ATTEMPT:
+            content = _object(frame.payload)
             read = _reader_of(format_in(content))
             yield AttemptEntry(content)
-        elif (entry := read(*found, before)) is not None:
+        elif (entry := read(*frame, before)) is not None:
             yield entry
         before = {}
 
@@ -103,17 +103,17 @@ def is_read(format_: str) -> bool:
 
 def is_newer(format_: str) -> bool:
     """Return whether a format is that of a later version of this package."""
-    found = _FORMAT.fullmatch(format_)
-    if found is None or is_read(format_):
+    match = _FORMAT.fullmatch(format_)
+    if match is None or is_read(format_):
         return False
-    number, parts = found.groups()
+    number, parts = match.groups()
     return number is None or parts is not None or int(number) > NUMBER
 
 
 def _first_format(data: bytes) -> str:
     """Return the format that the first attempt of a journal names; empty if none does."""
-    frames = (found for found in read_frames(data) if found.kind == FrameKind.ATTEMPT)
-    return next((noted for one in frames if (noted := format_in(_object(one.payload)))), "")
+    frames = (frame for frame in read_frames(data) if frame.kind == FrameKind.ATTEMPT)
+    return next((noted for frame in frames if (noted := format_in(_object(frame.payload)))), "")
 
 
 def format_of(path: Path) -> str:
@@ -129,8 +129,8 @@ def format_of(path: Path) -> str:
         if isinstance(error.__cause__, FileNotFoundError):
             return ""
         raise
-    for found in read_frames(head):
-        if found.kind == FrameKind.ATTEMPT and (noted := format_in(_object(found.payload))):
+    for frame in read_frames(head):
+        if frame.kind == FrameKind.ATTEMPT and (noted := format_in(_object(frame.payload))):
             return noted
     other = head.startswith(MAGIC[:3]) and not head.startswith(MAGIC)
     return head[: len(MAGIC)].decode("latin-1") if other else ""
@@ -139,8 +139,8 @@ def format_of(path: Path) -> str:
 def format_in(attempt: dict[str, Any] | None) -> str:
     """Return the format that an attempt has noted; empty if it has none."""
     fingerprint = (attempt or {}).get("fingerprint")
-    found = fingerprint.get("format") if isinstance(fingerprint, dict) else None
-    return found if isinstance(found, str) else ""
+    written_format = fingerprint.get("format") if isinstance(fingerprint, dict) else None
+    return written_format if isinstance(written_format, str) else ""
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:

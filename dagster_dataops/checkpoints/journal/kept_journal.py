@@ -199,7 +199,7 @@ class KeptJournal:
         """
         self._end_piece()
         self._write_spans()
-        others = {name: one - self._kept_counts.get(name, 0) for name, one in counts.items()}
+        others = {name: count - self._kept_counts.get(name, 0) for name, count in counts.items()}
         self._journal.attempt({**attempts, "counts": others})
         self._journal.sync()
         self._finished = True

@@ -84,13 +84,13 @@ def unpack_position(data: bytes) -> Position | None:
 
 def intact(positions: Iterable[Position], segment: Path, quarantine: Path) -> list[Position]:
     """Return the positions whose bytes both files still contain, the furthest position first."""
-    given = sorted(positions, key=lambda one: one.size)
-    items = confirmed(segment, {Extent(one.size, one.digest) for one in given})
-    failures = confirmed(quarantine, {one.quarantined for one in given})
+    by_size = sorted(positions, key=lambda position: position.size)
+    items = confirmed(segment, {Extent(position.size, position.digest) for position in by_size})
+    failures = confirmed(quarantine, {position.quarantined for position in by_size})
     return [
-        one
-        for one in reversed(given)
-        if Extent(one.size, one.digest) in items and one.quarantined in failures
+        position
+        for position in reversed(by_size)
+        if Extent(position.size, position.digest) in items and position.quarantined in failures
     ]
 
 
@@ -99,19 +99,19 @@ def confirmed(path: Path, extents: Iterable[Extent]) -> set[Extent]:
 
     The file is read once, up to the end of the longest extent.
     """
-    found: set[Extent] = set()
+    intact_extents: set[Extent] = set()
     digest, at = xxhash.xxh3_128(), 0
     with storage(path, "read back"), _opened(path) as file:
         for extent in sorted(extents):
             while at < extent.size:
                 block = file.read(min(COPY_BYTES, extent.size - at))
                 if not block:
-                    return found
+                    return intact_extents
                 digest.update(block)
                 at += len(block)
             if digest.digest() == extent.digest:
-                found.add(extent)
-    return found
+                intact_extents.add(extent)
+    return intact_extents
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -72,7 +72,7 @@ class Segments:
     def latest(self) -> int:
         """Return the highest number of a segment; 0 if there is none."""
         matches = map(_NAME.fullmatch, self.names())
-        return max((int(found[1]) for found in matches if found), default=0)
+        return max((int(match[1]) for match in matches if match), default=0)
 
     def fetch(self) -> None:
         """Make the folder hold all segments whole."""

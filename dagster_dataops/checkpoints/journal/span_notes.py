@@ -62,13 +62,18 @@ class SpanNotes(NamedTuple):
             unusual: Position in the span and disposition of every unusual record.
             counts: Sums of what the operator counted.
         """
-        found = {position: one for position, one in unusual if one != USUAL}
-        if not found and not counts:
+        dispositions = {
+            position: disposition for position, disposition in unusual if disposition != USUAL
+        }
+        if not dispositions and not counts:
             return None
-        numbers = {one: number for number, one in enumerate(dict.fromkeys(found.values()), 1)}
+        numbers = {
+            disposition: number
+            for number, disposition in enumerate(dict.fromkeys(dispositions.values()), 1)
+        }
         codes = _usual_codes(records, len(numbers))
-        for position, one in found.items():
-            codes[position] = numbers[one]
+        for position, disposition in dispositions.items():
+            codes[position] = numbers[disposition]
         return cls(records, dict(counts), tuple(numbers), codes)
 
     @classmethod
@@ -102,7 +107,7 @@ class SpanNotes(NamedTuple):
         Of an operator with named outputs: there, every record has an unusual disposition, except
         failed records, which have no line.
         """
-        known = [[], *(orjson.loads(one).get("outputs", []) for one in self.table)]
+        known = [[], *(orjson.loads(disposition).get("outputs", []) for disposition in self.table)]
         return list(chain.from_iterable(map(known.__getitem__, self.codes)))
 
     def part(self, first: int, last: int) -> "SpanNotes | None":
@@ -110,12 +115,14 @@ class SpanNotes(NamedTuple):
 
         The counts stay with the whole span.
         """
-        chosen = ((at - first, one) for at, one in self.unusual() if first <= at < last)
+        chosen = (
+            (at - first, disposition) for at, disposition in self.unusual() if first <= at < last
+        )
         return SpanNotes.of(last - first, chosen, {})
 
     def pack(self) -> bytes:
         """Return the notes as bytes, which know their own length."""
-        table = [orjson.Fragment(one) for one in self.table]
+        table = [orjson.Fragment(disposition) for disposition in self.table]
         text = orjson.dumps({"counts": self.counts, "table": table})
         codes = self.codes.tobytes()
         pays = len(codes) >= _COMPRESS_FROM
@@ -158,7 +165,9 @@ class SpanNotes(NamedTuple):
 def _content(text: bytes) -> tuple[Mapping[str, Number], tuple[Disposition, ...]]:
     """Return the counts and the table in the JSON of notes."""
     content = orjson.loads(text)
-    table = [orjson.dumps(one, option=orjson.OPT_SORT_KEYS) for one in content["table"]]
+    table = [
+        orjson.dumps(disposition, option=orjson.OPT_SORT_KEYS) for disposition in content["table"]
+    ]
     return content["counts"], tuple(map(_interned, table))
 
 
@@ -194,7 +203,9 @@ def joined(
     before = 0
     for records, notes in parts:
         if notes is not None:
-            unusual += [(before + position, one) for position, one in notes.unusual()]
+            unusual += [
+                (before + position, disposition) for position, disposition in notes.unusual()
+            ]
         before += records
     return SpanNotes.of(before, unusual, counts)
 

@@ -73,10 +73,10 @@ class SpanTable:
 
     def _add_notes(self, starts: Iterable[int], notes: Iterable[SpanNotes | None]) -> None:
         """Set the notes of spans; a span without notes may replace a damaged one with notes."""
-        for start, one in zip(starts, notes, strict=True):
-            if one is not None:
-                self.notes[start] = one
-                add_counts(self.counts, one.counts)
+        for start, note in zip(starts, notes, strict=True):
+            if note is not None:
+                self.notes[start] = note
+                add_counts(self.counts, note.counts)
             else:
                 self.notes.pop(start, None)
 
@@ -202,5 +202,5 @@ class SpanTable:
             return [content] if content.start < content.end else []
         between = zip(ends, islice(starts, 1, None), strict=False)
         open_ = compress(between, map(lt, ends, islice(starts, 1, None)))
-        found = [(content.start, starts[0]), *open_, (ends[-1], content.end)]
-        return [Interval(start, end) for start, end in found if start < end]
+        intervals = [(content.start, starts[0]), *open_, (ends[-1], content.end)]
+        return [Interval(start, end) for start, end in intervals if start < end]

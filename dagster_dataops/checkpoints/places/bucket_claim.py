@@ -208,8 +208,8 @@ class BucketClaim(FolderLock, Claim):
     def _unused(self, head: NodeHead) -> list[str]:
         """Return the keys of drafts that were not published: the result has these bytes already."""
         keys = {file["key"] for file in head.files.values()}
-        drafts = [one for one in self._drafts.values() if one.uploaded and one.parts is None]
-        return [one.key for one in drafts if one.key not in keys]
+        drafts = [draft for draft in self._drafts.values() if draft.uploaded and not draft.parts]
+        return [draft.key for draft in drafts if draft.key not in keys]
 
     @override
     @contextmanager

@@ -65,9 +65,9 @@ class BucketPlace(NodePlace):
 
     @override
     def find(self, path: Path) -> PublishedFile | None:
-        found = PublishedFile.of(path)
-        if found is not None:
-            return found._replace(location=CopiedFile(self._bucket, path))
+        published = PublishedFile.of(path)
+        if published is not None:
+            return published._replace(location=CopiedFile(self._bucket, path))
         file = self._objects.known_file(path)
         return None if file is None else self._stored(file)
 

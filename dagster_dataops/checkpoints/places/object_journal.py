@@ -153,7 +153,7 @@ class ObjectJournal:
             kept: The keys of outputs that are parts of the published result.
         """
         names = self._store.names(f"{self.key}/.journal")
-        self._store.remove(one for one in names if _is_void(one, number) and one not in kept)
+        self._store.remove(key for key in names if _is_void(key, number) and key not in kept)
 
     def _read(self, number: int) -> tuple[dict[str, Any], bytes] | None:
         found = self._store.read(self.entry_key(number))

@@ -75,8 +75,8 @@ class FolderTree(ResultTree):
     def folders(self, folder: Path) -> list[Path]:
         if not folder.is_dir():
             return []
-        found = [one for one in folder.iterdir() if one.is_dir() and not one.is_symlink()]
-        return sorted(one for one in found if not one.name.startswith("."))
+        inner = (path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+        return sorted(path for path in inner if not path.name.startswith("."))
 
     @override
     def exists(self, path: Path) -> bool:
@@ -92,7 +92,9 @@ class FolderTree(ResultTree):
 
     @override
     def size(self, folder: Path) -> int:
-        files = (one.lstat() for one in folder.rglob("*") if not one.is_dir() or one.is_symlink())
+        files = (
+            path.lstat() for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()
+        )
         return sum(status.st_blocks * 512 for status in files)
 
     @override
@@ -119,7 +121,7 @@ class BucketTree(ResultTree):
         self._bucket = bucket
         self._store = writing(bucket, bucket.key_of(root))
         listed = self._store.listed(bucket.key_of(root))
-        self._objects = {bucket.folder / key: one for key, one in listed.items()}
+        self._objects = {bucket.folder / key: stored for key, stored in listed.items()}
         self._inside: dict[Path, set[Path]] = {}
         for path in self._objects:
             for inner, outer in pairwise((path, *path.parents)):
@@ -130,8 +132,8 @@ class BucketTree(ResultTree):
 
     @override
     def folders(self, folder: Path) -> list[Path]:
-        inner = (one for one in self._inside.get(folder, ()) if one in self._inside)
-        return sorted(one for one in inner if not one.name.startswith("."))
+        inner = (path for path in self._inside.get(folder, ()) if path in self._inside)
+        return sorted(path for path in inner if not path.name.startswith("."))
 
     @override
     def exists(self, path: Path) -> bool:

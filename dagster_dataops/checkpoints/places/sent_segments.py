@@ -138,7 +138,7 @@ class SentSegments(Segments):
             The parts; ``None`` if some were not sent, or if they are so small that they would be
             read slowly.
         """
-        found, numbers = PartList.empty(), dict[str, int]()
+        parts, numbers = PartList.empty(), dict[str, int]()
         size = 0
         for segment, start, length in places:
             file = self._files.get(segment_path(self.folder, segment).name) if length else None
@@ -149,12 +149,12 @@ class SentSegments(Segments):
                     return None
                 key, place, rest = piece
                 rest = min(rest, end - at)
-                _add_part(found, numbers.setdefault(key, len(numbers)), place, rest)
+                _add_part(parts, numbers.setdefault(key, len(numbers)), place, rest)
                 at += rest
             size += length
-        found.names.extend(key.rpartition("/")[2] for key in numbers)
-        few = len(found.objects) * LEAST_PART_BYTES <= size and len(found.objects) <= _MOST_PARTS
-        return found if few and len(numbers) * LEAST_OBJECT_BYTES <= size else None
+        parts.names.extend(key.rpartition("/")[2] for key in numbers)
+        few = len(parts.objects) * LEAST_PART_BYTES <= size and len(parts.objects) <= _MOST_PARTS
+        return parts if few and len(numbers) * LEAST_OBJECT_BYTES <= size else None
 
     def sent_bytes(self) -> int:
         """Return how many bytes of files were sent."""

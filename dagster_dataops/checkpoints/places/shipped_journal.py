@@ -113,11 +113,11 @@ class ShippedJournal(JournalWriter):
 
     @override
     def sent(self, objects: Iterable[SentObject]) -> None:
-        for one in objects:
+        for sent in objects:
             with self._pending:
-                self._others.append(one)
-                self._elsewhere.update(piece.name for piece in one.pieces)
-            self._segments.add(one.pieces, self._objects.data_key(one.name), here=False)
+                self._others.append(sent)
+                self._elsewhere.update(piece.name for piece in sent.pieces)
+            self._segments.add(sent.pieces, self._objects.data_key(sent.name), here=False)
 
     def _add(self, piece: Piece) -> None:
         if piece.end <= piece.start or piece.name in self._elsewhere:
@@ -162,7 +162,7 @@ class ShippedJournal(JournalWriter):
             head |= {"data": name, "pieces": [list(piece) for piece in pieces]}
         if others:  # versions that do not know the last value of a piece refuse the entry
             objects = [*([SentObject(name, pieces)] if pieces else ()), *others]
-            named = [[*piece, one.name] for one in objects for piece in one.pieces]
+            named = [[*piece, sent.name] for sent in objects for piece in sent.pieces]
             head |= {"data": objects[0].name, "pieces": named}
         self._objects.append(head, frames)
         self._segments.add(pieces, key, here=True)
@@ -200,10 +200,10 @@ def restore(
             continue
         place = folder / str(number)
         make_folder(place)
-        for one in _objects_in(entry.head, objects.url(entry.number)):
-            key = objects.data_key(one.name)
+        for sent in _objects_in(entry.head, objects.url(entry.number)):
+            key = objects.data_key(sent.name)
             whole = whole and key in objects.listed
-            segments_of(place).add(one.pieces, key, here=False)
+            segments_of(place).add(sent.pieces, key, here=False)
         with storage(place, "write the journal"), (place / "journal").open("ab") as file:
             file.write(entry.frames)
     return whole

@@ -84,7 +84,9 @@ def _files_of(folder: Path) -> Iterator[Path]:
 
 
 def _is_node(folder: Path) -> bool:
-    return any(one.name == LOCK_FILE or one.name.endswith(LOCK_ENDING) for one in folder.iterdir())
+    return any(
+        entry.name == LOCK_FILE or entry.name.endswith(LOCK_ENDING) for entry in folder.iterdir()
+    )
 
 
 def _clean_inputs(folder: Path, names: list[str], before_ns: int, deleted: list[int]) -> None:
@@ -99,8 +101,8 @@ def _clean_inputs(folder: Path, names: list[str], before_ns: int, deleted: list[
 
 
 def _is_old(paths: list[Path], before_ns: int) -> bool:
-    found = [path.stat().st_mtime_ns for path in paths if path.exists()]
-    return max(found, default=0) < before_ns
+    times = [path.stat().st_mtime_ns for path in paths if path.exists()]
+    return max(times, default=0) < before_ns
 
 
 def _delete(path: Path, deleted: list[int]) -> None:

@@ -31,9 +31,9 @@ def funnel(
     rows = [{"name": name, "entered": 0, "emitted": 0, "dropped": 0, "failed": 0} for name in parts]
     tally = unusual.copy()
     tally[USUAL] += table.records - unusual.total()
-    found = [(orjson.loads(one), number) for one, number in tally.items()]
-    in_parts = sum(number for fields, number in found if "failed" in fields)
-    for fields, number in found:
+    by_fields = [(orjson.loads(disposition), number) for disposition, number in tally.items()]
+    in_parts = sum(number for fields, number in by_fields if "failed" in fields)
+    for fields, number in by_fields:
         usual = not fields
         _add(rows, fields, number - (table.failed - in_parts if usual else 0))
     return [
@@ -46,8 +46,8 @@ def _add(rows: list[dict[str, Any]], fields: dict[str, Any], records: int) -> No
     """Add records with one disposition."""
     entered: list[int] = fields.get("entered", [1] * len(rows))
     emitted = [*entered[1:], 0 if "failed" in fields else fields.get("emitted", 1)]
-    for row, one, other in zip(rows, entered, emitted, strict=False):
-        row["entered"] += one * records
+    for row, count, other in zip(rows, entered, emitted, strict=False):
+        row["entered"] += count * records
         row["emitted"] += other * records
     for reason, number in reasons_in(fields):
         name = part_of(reason)

@@ -118,8 +118,8 @@ class DropExamples:
                 self._add(notes.table[code - 1], start, line.rstrip())
 
     def _add(self, disposition: bytes, start: int, line: bytes) -> None:
-        reasons = [one for one in orjson.loads(disposition).get("dropped", ()) if one]
-        wanted = [one for one in reasons if len(self.found.get(one, ())) < _EXAMPLES]
+        reasons = [reason for reason in orjson.loads(disposition).get("dropped", ()) if reason]
+        wanted = [reason for reason in reasons if len(self.found.get(reason, ())) < _EXAMPLES]
         if not wanted:
             self._full.add(disposition)
         for reason in dict.fromkeys(wanted):

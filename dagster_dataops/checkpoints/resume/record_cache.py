@@ -47,7 +47,7 @@ class RecordCache:
 
     def __init__(self, path: Path, sources: Sequence[OutcomeSource]) -> None:
         self._path = path
-        self._readers = [SegmentReader(one.segments) for one in sources]
+        self._readers = [SegmentReader(source.segments) for source in sources]
         with self._storage("create the index of outcomes"):
             path.unlink(missing_ok=True)
             self._database = sqlite3.connect(path, isolation_level=None)
@@ -64,7 +64,7 @@ class RecordCache:
             execute(f"PRAGMA {name} = {value}")
         execute(f"CREATE TABLE outcome (digest BLOB PRIMARY KEY, {_COLUMNS}) WITHOUT ROWID")
         for source, journal in enumerate(journals):
-            rows = ((one.digest, source, *one[1:]) for one in outcomes_in(journal))
+            rows = ((outcome.digest, source, *outcome[1:]) for outcome in outcomes_in(journal))
             execute("BEGIN")
             insert = "INSERT OR IGNORE INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             self._database.executemany(insert, rows)
@@ -124,7 +124,7 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
         differing = [*before.differences(fingerprint), *fingerprint.differs_from(content.kept_from)]
         return set(differing) <= accepted
 
-    for content in request.found:
+    for content in request.contents:
         if content.folder != continued.folder and usable(content):
             yield OutcomeSource(content, content.folder / "journal", content.segments)
     manifest = published_manifest(folder)
@@ -133,8 +133,8 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
     content = CheckpointContent.read(folder.path, folder.kept.name)
     if not usable(content):
         return
-    found = folder.place.find(folder.result)
-    result = OnlySegment(folder.result.resolve() if found is None else found.location)
+    file = folder.place.find(folder.result)
+    result = OnlySegment(folder.result.resolve() if file is None else file.location)
     if manifest.outputs or manifest.parted:
         joined = continued.folder / "outcomes.jsonl"  # it is deleted with the checkpoint
         put_result(folder, joined)
@@ -168,7 +168,7 @@ def journal_known(
         gaps = checkpoint.table.gaps(interval)
         for lines in _batches(iterate_lines(source, gaps)):
             records += len(lines)
-            known = [(line, *one) for line in lines if (one := cache.find(line.text))]
+            known = [(line, *outcome) for line in lines if (outcome := cache.find(line.text))]
             if not known:
                 continue
             if not used.issuperset(source for _, source, _, _ in known):
@@ -176,9 +176,12 @@ def journal_known(
                 made_by = [sources[number].content for number in sorted(used, reverse=True)]
                 checkpoint.use_outcomes_of(made_by)
             offset = segment.append(b"".join(output for *_, output in known))
-            spans = [_span(line, one, check_input=check_input) for line, _, one, _ in known]
-            digests = [one.digest for _, _, one, _ in known]
-            notes = [SpanNotes.unpack(one.notes)[0] if one.notes else None for *_, one, _ in known]
+            spans = [_span(line, outcome, check_input=check_input) for line, _, outcome, _ in known]
+            digests = [outcome.digest for _, _, outcome, _ in known]
+            notes = [
+                SpanNotes.unpack(outcome.notes)[0] if outcome.notes else None
+                for *_, outcome, _ in known
+            ]
             checkpoint.journal(SpansEntry.of(segment.number, offset, spans, digests, notes))
     if not used:
         return ""

@@ -45,10 +45,10 @@ def reopen(
         descriptor = source if dataset.fingerprint is None else None
         for span, output in outputs(checkpoint.segments, checkpoint.table.with_failed(), []):
             records = failed_records(output[span.output_bytes :])
-            again = [one for one in records if failed is None or one.offset in failed]
+            again = [record for record in records if failed is None or record.offset in failed]
             if again:
                 starts.append(span.start)
-                stay = [one for one in records if one not in again]
+                stay = [record for record in records if record not in again]
                 notes = checkpoint.table.notes.get(span.start)
                 for part in _parts(span, output, again, stay, descriptor, notes):
                     segment.append(part.output, part.errors)

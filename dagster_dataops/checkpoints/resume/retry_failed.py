@@ -63,7 +63,7 @@ def retry_failed(request: StartRequest, dataset: JsonlDataset) -> StartDecision 
     """
     usable = [
         content
-        for content in request.found
+        for content in request.contents
         if content.table.records
         and changeable(differing_parts(content, request.fingerprint, dataset))
     ]
@@ -105,12 +105,12 @@ def _published(
     """Return the records of the published result that did not fail; ``None`` without a result."""
     folder, fingerprint = request.folder, request.fingerprint
     place = str(folder.path if folder.outputs else folder.result)
-    if not any(one.place.find(one.result) for one in (folder, *folder.outputs.values())):
+    if not any(node.place.find(node.result) for node in (folder, *folder.outputs.values())):
         return None
     refuse_whole(folder, request.kind)
-    if found := other_format(folder.located(folder.manifest)):
+    if written_format := other_format(folder.located(folder.manifest)):
         what = "the kept journal" if folder.kept.exists() else "the manifest"
-        raise RetryRefusedError(place, _of_format(what, found))
+        raise RetryRefusedError(place, _of_format(what, written_format))
     manifest = published_manifest(folder)
     if manifest is None:
         reason = "it was edited or replaced since it was published"
@@ -134,10 +134,10 @@ def _published(
     return kept, manifest
 
 
-def _of_format(what: str, found: str) -> str:
+def _of_format(what: str, written_format: str) -> str:
     return (
-        f"{what} has format {found}; this version reads {FORMAT}. Retry with the version that "
-        "published it, or run all records again"
+        f"{what} has format {written_format}; this version reads {FORMAT}. Retry with the version "
+        "that published it, or run all records again"
     )
 
 

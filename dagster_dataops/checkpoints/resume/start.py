@@ -61,24 +61,26 @@ def _unfinished(request: StartRequest) -> StartDecision:
 
 def _resume_records(request: StartRequest, dataset: JsonlDataset) -> StartDecision:
     """Return the decision to resume a checkpoint of records, or to start afresh."""
-    found = [content for content in request.found if content.table.records]
+    contents = [content for content in request.contents if content.table.records]
     policy, fingerprint = request.policy, request.fingerprint
-    for content in found if policy is not ResumePolicy.NEVER else ():
+    for content in contents if policy is not ResumePolicy.NEVER else ():
         differing = differing_anywhere(content, fingerprint, dataset)
         if differing == [] or (differing == ["code"] and policy is ResumePolicy.ACROSS_CODE):
             whole = without_torn(content, dataset)
             return StartDecision(StartKind.RESUME, whole, resuming(whole, request))
     unknown = fingerprint.unknown
-    if not found:
+    if not contents:
         return start_afresh(request, f"this run cannot be resumed: {unknown}" if unknown else "")
     if policy is ResumePolicy.NEVER:
         reason = SWITCHED_OFF
     elif unknown:
         reason = unknown
     else:
-        differing = differing_anywhere(found[0], fingerprint, dataset)
-        reason = UNKNOWN if differing is None else why_other(found[0], fingerprint, differing)
-    return start_afresh(request, not_used(settled_by(found[0], found[0].table.records), reason))
+        differing = differing_anywhere(contents[0], fingerprint, dataset)
+        reason = UNKNOWN if differing is None else why_other(contents[0], fingerprint, differing)
+    return start_afresh(
+        request, not_used(settled_by(contents[0], contents[0].table.records), reason)
+    )
 
 
 def _retry_failed(request: StartRequest) -> StartDecision | None:

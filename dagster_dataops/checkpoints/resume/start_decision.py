@@ -69,7 +69,7 @@ class StartRequest:
         kind: Of the operator.
         fingerprint: Of this run.
         policy: Which finished records may be used.
-        found: The checkpoints of the node, newest first.
+        contents: The checkpoints of the node, newest first.
         records: The input whose records are settled one by one; ``None`` for other kinds.
         stream: The stream that is to be written; ``None`` for other kinds.
         reuse_finished: Whether a finished result of the same fingerprint is the result at once.
@@ -84,7 +84,7 @@ class StartRequest:
     kind: OperatorKind
     fingerprint: RunFingerprint
     policy: ResumePolicy
-    found: list[CheckpointContent]
+    contents: list[CheckpointContent]
     records: JsonlDataset | None = None
     stream: ResumableStream | None = None
     reuse_finished: bool

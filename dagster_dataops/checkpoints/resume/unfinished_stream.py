@@ -32,7 +32,7 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
         NewerVersionError: A newer version has written the positions of one.
     """
     note = ""
-    for content in request.found:
+    for content in request.contents:
         known = read_positions(content.folder / "journal")
         if not known.positions:
             continue

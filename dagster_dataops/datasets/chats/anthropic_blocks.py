@@ -81,20 +81,20 @@ def _user(role: str, blocks: list[Part], place: str, losses: Losses) -> Iterator
 def _result(block: Part, place: str, losses: Losses) -> Message:
     _check_keys(block, ("tool_use_id", "content", "is_error"), place, losses)
     content = block.get("content")
-    made: Message = {"role": TOOL, "tool_call_id": text_entry(block, "tool_use_id", place)}
+    result: Message = {"role": TOOL, "tool_call_id": text_entry(block, "tool_use_id", place)}
     if isinstance(content, list):
         listed = list_of_dicts(f"{place}.content", content)
         parts = (
             part
-            for number, one in enumerate(listed)
-            for part in _parts(one, f"{place}.content[{number}]", losses)
+            for number, entry in enumerate(listed)
+            for part in _parts(entry, f"{place}.content[{number}]", losses)
         )
-        made["content"] = list(parts) or ""
+        result["content"] = list(parts) or ""
     else:
-        made["content"] = "" if content is None else text_entry(block, "content", place)
+        result["content"] = "" if content is None else text_entry(block, "content", place)
     if block.get("is_error") is not None:
-        made["is_error"] = block["is_error"]
-    return made
+        result["is_error"] = block["is_error"]
+    return result
 
 
 def _assistant(role: str, blocks: list[Part], place: str, losses: Losses) -> Iterator[Message]:
@@ -117,12 +117,12 @@ def _assistant(role: str, blocks: list[Part], place: str, losses: Losses) -> Ite
             calls.append(_call(block, at, losses))
         else:
             parts += _parts(block, at, losses)
-    made: Message = {"role": role, "content": parts or None}
+    message: Message = {"role": role, "content": parts or None}
     if any(thoughts):
-        made[REASONING] = BETWEEN_THOUGHTS.join(thoughts)
+        message[REASONING] = BETWEEN_THOUGHTS.join(thoughts)
     if calls:
-        made["tool_calls"] = calls
-    yield made
+        message["tool_calls"] = calls
+    yield message
 
 
 def _call(block: Part, place: str, losses: Losses) -> Call:
@@ -203,7 +203,7 @@ def system_messages(system: object, losses: Losses) -> list[Message]:
     if isinstance(system, str):
         return [{"role": SYSTEM, "content": system}]
     blocks = list_of_dicts("system", system)
-    parts = [p for i, one in enumerate(blocks) for p in _parts(one, f"system[{i}]", losses)]
+    parts = [p for i, block in enumerate(blocks) for p in _parts(block, f"system[{i}]", losses)]
     return [{"role": SYSTEM, "content": parts}]
 
 
@@ -213,11 +213,11 @@ def tools_of(tools: object, losses: Losses) -> list[Tool]:
     Raises:
         UnfitRecordError: They are malformed, or run on the server.
     """
-    made: list[Tool] = []
+    written: list[Tool] = []
     for number, tool in enumerate(list_of_dicts(TOOLS, tools)):
         place = f"{TOOLS}[{number}]"
         if FUNCTION in tool:
-            made.append(tool)
+            written.append(tool)
         elif tool.get("type") not in (None, "custom"):
             losses.lose(place, "server_tool")
         else:
@@ -225,5 +225,5 @@ def tools_of(tools: object, losses: Losses) -> list[Tool]:
             function = {"name": text_entry(tool, "name", place)}
             function |= {key: tool[key] for key in ("description", "strict") if key in tool}
             schema = dict_entry(tool, "input_schema", place)
-            made.append({"type": FUNCTION, FUNCTION: {**function, "parameters": schema}})
-    return made
+            written.append({"type": FUNCTION, FUNCTION: {**function, "parameters": schema}})
+    return written

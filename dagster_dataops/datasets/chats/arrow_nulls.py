@@ -15,10 +15,10 @@ def without_arrow_nulls(
     In a schema ``default`` and ``const`` may be null, and values in ``enum`` and ``examples``.
     """
     cleaned = [
-        {**one, "tool_calls": [_call(call) for call in one["tool_calls"]]}
-        if "tool_calls" in one
-        else one
-        for one in messages
+        {**message, "tool_calls": [_call(call) for call in message["tool_calls"]]}
+        if "tool_calls" in message
+        else message
+        for message in messages
     ]
     if rest.get("tools"):
         rest = {**rest, "tools": [_tool(tool) for tool in rest["tools"]]}
@@ -34,40 +34,40 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
 
 def _pruned(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _pruned(one) for key, one in value.items() if one is not None}
-    return [_pruned(one) for one in value] if isinstance(value, list) else value
+        return {key: _pruned(item) for key, item in value.items() if item is not None}
+    return [_pruned(item) for item in value] if isinstance(value, list) else value
 
 
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
     function = tool.get("function")
     if not isinstance(function, dict):
         return tool
-    function = {key: one for key, one in function.items() if one is not None}
+    function = {key: item for key, item in function.items() if item is not None}
     if isinstance(function.get("parameters"), dict):
         function["parameters"] = _schema(function["parameters"])
-    return {**{key: one for key, one in tool.items() if one is not None}, "function": function}
+    return {**{key: item for key, item in tool.items() if item is not None}, "function": function}
 
 
 def _schema(value: Any) -> Any:
     """Return a schema, or a list of schemas, without keys of null."""
     if isinstance(value, list):
-        return [_schema(one) for one in value]
+        return [_schema(item) for item in value]
     if not isinstance(value, dict):
         return value
-    made: dict[str, Any] = {}
-    for key, one in value.items():
-        if one is None:
+    pruned: dict[str, Any] = {}
+    for key, item in value.items():
+        if item is None:
             if key in _NULL_IS_DATA:
-                made[key] = one
+                pruned[key] = item
         elif key in _DATA:
-            made[key] = one
+            pruned[key] = item
         else:
-            made[key] = _map(one) if key in _MAPS else _schema(one)
-    return made
+            pruned[key] = _map(item) if key in _MAPS else _schema(item)
+    return pruned
 
 
 def _map(value: Any) -> Any:
     """Return a map of names to schemas without names of null."""
     if not isinstance(value, dict):
         return value
-    return {name: _schema(one) for name, one in value.items() if one is not None}
+    return {name: _schema(item) for name, item in value.items() if item is not None}

@@ -22,7 +22,7 @@ def link_answers(
         UnfitRecordError: Two calls have one id, a result answers no call that is open, or a call
             is not answered before the next turn.
     """
-    if not any("tool_calls" in one or "tool_call_id" in one for one in messages):
+    if not any("tool_calls" in message or "tool_call_id" in message for message in messages):
         return
     _check_ids(messages, place)
     if makes_ids:

@@ -109,20 +109,20 @@ def chat_record(record: Record, rules: ChatRules = USUAL) -> Record:
     Raises:
         UnfitRecordError: The record breaks a rule.
     """
-    made: dict[str, Any] = dict(record)
+    chat: dict[str, Any] = dict(record)
     messages = chat_messages(json_list(record.get(MESSAGES), MESSAGES), rules)
-    tools = json_list(made.get(TOOLS), TOOLS)
+    tools = json_list(chat.get(TOOLS), TOOLS)
     if tools is not None:
-        made[TOOLS] = checked_tools(tools, TOOLS, rules.arguments)
-    elif TOOLS in made:
-        del made[TOOLS]
-    if made.get("documents") is not None:
-        list_of_dicts("documents", made["documents"])
-    if made.get("chat_template_kwargs") is not None:
-        dict_entry(made, "chat_template_kwargs", "")
+        chat[TOOLS] = checked_tools(tools, TOOLS, rules.arguments)
+    elif TOOLS in chat:
+        del chat[TOOLS]
+    if chat.get("documents") is not None:
+        list_of_dicts("documents", chat["documents"])
+    if chat.get("chat_template_kwargs") is not None:
+        dict_entry(chat, "chat_template_kwargs", "")
     if rules.nulls == "arrow":
-        messages, made = without_arrow_nulls(messages, made)
-    return {**made, MESSAGES: messages}
+        messages, chat = without_arrow_nulls(messages, chat)
+    return {**chat, MESSAGES: messages}
 
 
 def chat_messages(
@@ -141,16 +141,16 @@ def chat_messages(
     listed = list_of_dicts(place, messages)
     if not listed:
         raise UnfitRecordError(f"{place} has no turns")
-    made = [_message(one, f"{place}[{number}]", rules) for number, one in enumerate(listed)]
-    if rules.order == "turns" and (fault := order_fault(made)):
+    chat = [_message(entry, f"{place}[{number}]", rules) for number, entry in enumerate(listed)]
+    if rules.order == "turns" and (fault := order_fault(chat)):
         raise UnfitRecordError(f"{place}{fault}")
     link_answers(
-        made,
+        chat,
         place,
         makes_ids=rules.arguments != "keep",
         keeps_unanswered=rules.unanswered == "keep",
     )
-    return made
+    return chat
 
 
 def order_fault(messages: Sequence[Mapping[str, Any]]) -> str | None:
@@ -175,24 +175,24 @@ def _message(message: Message, place: str, rules: ChatRules) -> Message:
     """Return a message in normal form, apart from the ids of calls."""
     if message.keys() == _PLAIN and type(message["content"]) is str and message["role"] in ROLES:
         return dict(message)  # as most are; the rest takes ten times as long
-    made = {key: one for key, one in message.items() if one is not None or key == "content"}
-    made["role"] = _role(message, place)
-    _move_old_call(made, place)
-    if made.get("tool_calls") == []:
-        del made["tool_calls"]
+    result = {key: value for key, value in message.items() if value is not None or key == "content"}
+    result["role"] = _role(message, place)
+    _move_old_call(result, place)
+    if result.get("tool_calls") == []:
+        del result["tool_calls"]
     if rules.arguments != "keep":
-        _move_reasoning(made)
-    _check_keys(made, place)
-    if "tool_calls" in made:
-        calls = checked_calls(made["tool_calls"], f"{place}.tool_calls", rules.arguments)
-        made["tool_calls"] = calls
-    made["content"] = checked_content(
-        _content(made, place),
+        _move_reasoning(result)
+    _check_keys(result, place)
+    if "tool_calls" in result:
+        calls = checked_calls(result["tool_calls"], f"{place}.tool_calls", rules.arguments)
+        result["tool_calls"] = calls
+    result["content"] = checked_content(
+        _content(result, place),
         f"{place}.content",
-        may_be_null=not made.keys().isdisjoint(_IN_PLACE_OF_CONTENT),
+        may_be_null=not result.keys().isdisjoint(_IN_PLACE_OF_CONTENT),
         flatten=rules.flatten_text,
     )
-    return made
+    return result
 
 
 def _role(message: Message, place: str) -> str:

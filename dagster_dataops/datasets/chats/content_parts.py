@@ -53,12 +53,12 @@ def checked_content(
     if content is None or content == []:
         if may_be_null:
             return None
-        found = "nothing" if content is None else "no parts"
-        msg = f"{place} holds {found}; only a message of the assistant with tool_calls or"
+        kind = "nothing" if content is None else "no parts"
+        msg = f"{place} holds {kind}; only a message of the assistant with tool_calls or"
         raise UnfitRecordError(f"{msg} reasoning_content may have no content")
     if not isinstance(content, list):
-        found = kind_of(content)
-        raise UnfitRecordError(f"{place} holds {found}; it must be a text or a list of parts")
+        kind = kind_of(content)
+        raise UnfitRecordError(f"{place} holds {kind}; it must be a text or a list of parts")
     parts = list_of_dicts(place, content)
     for number, part in enumerate(parts):
         _check_part(part, f"{place}[{number}]")

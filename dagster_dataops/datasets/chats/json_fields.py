@@ -37,9 +37,9 @@ def list_of_dicts(place: str, value: object) -> list[dict[str, Any]]:
     """
     if not isinstance(value, list):
         raise UnfitRecordError(f"{place!r} holds a {type(value).__name__}, no list of dicts")
-    for position, one in enumerate(value):
-        if not isinstance(one, dict):
-            raise UnfitRecordError(f"{place}[{position}] is a {type(one).__name__}, no dict")
+    for position, item in enumerate(value):
+        if not isinstance(item, dict):
+            raise UnfitRecordError(f"{place}[{position}] is a {type(item).__name__}, no dict")
     return value
 
 
@@ -64,9 +64,9 @@ def dict_entry(turn: dict[str, Any], key: str, place: str) -> dict[str, Any]:
 def _entry(turn: dict[str, Any], key: str, place: str, kind: type[_T]) -> _T:
     value = turn.get(key)
     if not isinstance(value, kind):
-        found = kind_of(value) if key in turn else "nothing"
+        value_kind = kind_of(value) if key in turn else "nothing"
         path = f"{place}.{key}" if place else key  # "" is the record
-        raise UnfitRecordError(f"{path} holds {found}; it must be {_KINDS[kind.__name__]}")
+        raise UnfitRecordError(f"{path} holds {value_kind}; it must be {_KINDS[kind.__name__]}")
     return value
 
 
@@ -114,13 +114,13 @@ def json_text_value(text: str, place: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    merged = dict(pairs)
+    if len(merged) < len(pairs):
         keys = [key for key, _ in pairs]
         double = next(key for key in keys if keys.count(key) > 1)
         msg = f"has the key {double!r} twice; remove one"
         raise ValueError(msg)
-    return made
+    return merged
 
 
 def _integer(digits: str) -> int:

@@ -58,6 +58,6 @@ class Losses:
 
     def lose_others(self, value: dict[str, object], known: set[str], place: str) -> None:
         """Refuse, or count, the keys of a dict that are not known and not null."""
-        for key, one in value.items():
-            if key not in known and one is not None:
+        for key, item in value.items():
+            if key not in known and item is not None:
                 self.lose(f"{place}.{key}", key)

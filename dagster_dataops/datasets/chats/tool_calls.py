@@ -45,7 +45,7 @@ def _checked_call(call: Call, place: str, form: str) -> Call:
         return call
     arguments = in_form(function.get("arguments"), form, f"{place}.{FUNCTION}.arguments")
     named = {"type": FUNCTION, FUNCTION: {**function, "arguments": arguments}}
-    return {**{key: one for key, one in call.items() if one is not None}, **named}
+    return {**{key: item for key, item in call.items() if item is not None}, **named}
 
 
 def in_form(arguments: object, form: str, place: str) -> dict[str, Any] | str:
@@ -60,8 +60,8 @@ def in_form(arguments: object, form: str, place: str) -> dict[str, Any] | str:
     elif arguments is None:
         arguments = {}
     if not isinstance(arguments, dict):
-        found = kind_of(arguments)
-        how = f"the JSON text of {found}" if text is not None else found
+        kind = kind_of(arguments)
+        how = f"the JSON text of {kind}" if text is not None else kind
         raise UnfitRecordError(f"{place} holds {how}; it must be an object")
     if form == "object":
         return arguments

@@ -68,36 +68,36 @@ def batches(
 
 
 def write_batches(
-    records: ExportRecords, given: Mapping[str, str], write: Callable[[Any, Iterator[Any]], T]
+    records: ExportRecords, declared: Mapping[str, str], write: Callable[[Any, Iterator[Any]], T]
 ) -> T:
     """Call ``write`` with the schema and the record batches of records; return its value.
 
     Args:
         records: The records.
-        given: As for `ArrowTable`.
+        declared: As for `ArrowTable`.
         write: Writes a file. It is called a second time, to begin anew, if a guess of the schema
             was wrong.
 
     Raises:
         UnfitValueError: A value fits no type of its column.
     """
-    table = ArrowTable(given, records.columns)
+    table = ArrowTable(declared, records.columns)
     with suppress(GuessError, UnfitValueError):
         table.infer(records.sample(BATCH_RECORDS))
         if table.reads_exactly and local_path(records.location):
             quick = quick_batches(records.path, table.schema, BATCH_RECORDS)
             return write(table.schema, _counted(records, quick))
-    table = ArrowTable(given, records.columns)
+    table = ArrowTable(declared, records.columns)
     table.infer(records)
     size = _FILES_AT_ONCE if table.has_files else BATCH_RECORDS
-    made = (table.batch(start, batch) for start, batch in batches(records, size))
-    return write(table.schema, made)
+    table_batches = (table.batch(start, batch) for start, batch in batches(records, size))
+    return write(table.schema, table_batches)
 
 
-def _counted(records: ExportRecords, made: Iterator[Any]) -> Iterator[Any]:
+def _counted(records: ExportRecords, table_batches: Iterator[Any]) -> Iterator[Any]:
     """Yield record batches, and count their records."""
     records.rows = 0
-    for batch in made:
+    for batch in table_batches:
         records.rows += batch.num_rows
         yield batch
 
@@ -106,7 +106,7 @@ class ArrowTable:
     """The Arrow schema of records, and their record batches.
 
     Args:
-        given: The names of the types of some columns, such as ``int64``, ``list<string>`` or
+        columns: The names of the types of some columns, such as ``int64``, ``list<string>`` or
             ``json``; ``file`` and ``list<file>`` for columns that name files.
         declared: The declared types of columns, for columns without a given type.
 
@@ -117,12 +117,12 @@ class ArrowTable:
         DefinitionError: A type is unknown.
     """
 
-    def __init__(self, given: Mapping[str, str], declared: Mapping[str, Any] = _NOTHING) -> None:
+    def __init__(self, columns: Mapping[str, str], declared: Mapping[str, Any] = _NOTHING) -> None:
         known = {name: declared_type(kind) for name, kind in declared.items()}
-        self._given = {name: kind for name, kind in known.items() if kind is not None}
-        self._given |= {name: parsed_type(name, text) for name, text in given.items()}
-        self._json = {name for name, text in given.items() if text == JSON}
-        self._files = {name for name, text in given.items() if text in _FILE_NAMES}
+        self._types = {name: kind for name, kind in known.items() if kind is not None}
+        self._types |= {name: parsed_type(name, text) for name, text in columns.items()}
+        self._json = {name for name, text in columns.items() if text == JSON}
+        self._files = {name for name, text in columns.items() if text in _FILE_NAMES}
         self.schema = pa.schema([])
         self._checks: dict[str, Callable[[Any], bool]] = {}
 
@@ -140,7 +140,7 @@ class ArrowTable:
             names = dict.fromkeys(name for record in batch for name in record)
             known = self._with(known, list(names), start, batch)
         self._json |= {field.name for field in known if _needs_json(field.type)}
-        missing = [(name, kind) for name, kind in self._given.items() if name not in known.names]
+        missing = [(name, kind) for name, kind in self._types.items() if name not in known.names]
         fields = [
             pa.field(field.name, pa.string() if field.name in self._json else field.type)
             for field in known
@@ -150,7 +150,7 @@ class ArrowTable:
             field.name: fitting(field.type)
             for field in self.schema
             if field.name not in self._json
-            and (field.name in self._given or _holds_floats(field.type))
+            and (field.name in self._types or _holds_floats(field.type))
         }
 
     @property
@@ -168,7 +168,7 @@ class ArrowTable:
         """Return the schema that also fits a batch."""
         for name in names:
             try:
-                kind = self._given.get(name) or _type_of(_values(name, batch))
+                kind = self._types.get(name) or _type_of(_values(name, batch))
                 known = _unified(known, name, kind)
             except _ERRORS:
                 raise self._unfit(name, known, start, batch) from None
@@ -197,9 +197,13 @@ class ArrowTable:
         for field in self.schema:
             values = _values(field.name, records)
             if field.name in self._json:
-                values = [None if one is None else orjson.dumps(one).decode() for one in values]
+                values = [
+                    None if value is None else orjson.dumps(value).decode() for value in values
+                ]
             if field.name in self._files:
-                values = [_contents(start + at, field.name, one) for at, one in enumerate(values)]
+                values = [
+                    _contents(start + at, field.name, value) for at, value in enumerate(values)
+                ]
             check = self._checks.get(field.name)
             try:
                 if check is not None and not all(map(check, values)):
@@ -221,13 +225,13 @@ def _contents(index: int, name: str, value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, list):
-        return [_contents(index, name, one) for one in value]
+        return [_contents(index, name, item) for item in value]
     try:
         return bytes_and_path(value, f"column {name!r}")
     except FileError as error:
-        found = f"the file {error.where} {error.found}"
+        problem = f"the file {error.where} {error.found}"
         remedy = f"{error.remedy[:1].upper()}{error.remedy[1:]}, or drop such records before."
-        raise UnfitValueError(index, name, found, remedy) from error
+        raise UnfitValueError(index, name, problem, remedy) from error
 
 
 def parsed_type(column: str, text: str) -> Any:
@@ -337,8 +341,8 @@ def _error(index: int, name: str, value: Any, there: str) -> UnfitValueError:
     if type(value) is int and value > _LARGEST_INT:
         other = "the type 'uint64' if no value is negative"
     remedy = f"Write the column as JSON texts by schema={{{name!r}: {JSON!r}}}, or give it {other}."
-    found = f"it holds {_KINDS.get(type(value), 'null')} ({shown}), and {there}"
-    return UnfitValueError(index, name, found, remedy)
+    problem = f"it holds {_KINDS.get(type(value), 'null')} ({shown}), and {there}"
+    return UnfitValueError(index, name, problem, remedy)
 
 
 def _needs_json(kind: Any, depth: int = 0) -> bool:
@@ -349,4 +353,4 @@ def _needs_json(kind: Any, depth: int = 0) -> bool:
         inner = [kind.value_type]
     else:
         return False
-    return not inner or depth == _DEEPEST or any(_needs_json(one, depth + 1) for one in inner)
+    return not inner or depth == _DEEPEST or any(_needs_json(part, depth + 1) for part in inner)

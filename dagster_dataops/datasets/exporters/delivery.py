@@ -102,23 +102,23 @@ class Delivery:
         self._origin = origin
         self._draft: Path | None = None
         self._lock = -1
-        self._made: Exported | None = None
+        self._exported: Exported | None = None
 
     def current(self) -> Exported | None:
         """Return the export if it is at the target already, complete and of the same origin."""
-        found = Exported.load(self._receipt)
-        if found is None or (found.origin, found.target) != (self._origin, self._target):
+        receipt = Exported.load(self._receipt)
+        if receipt is None or (receipt.origin, receipt.target) != (self._origin, self._target):
             return None
         written_ns = self._receipt.stat().st_ctime_ns
         folder = self._target.parent if self._exporter.place == "file" else self._target
         if folder == self._target and _names_in(folder) != {
-            str(row["path"]) for row in found.files
+            str(row["path"]) for row in receipt.files
         }:
             return None
         unchanged = all(
-            _is_unchanged(folder / str(row["path"]), row, written_ns) for row in found.files
+            _is_unchanged(folder / str(row["path"]), row, written_ns) for row in receipt.files
         )
-        return found if unchanged else None
+        return receipt if unchanged else None
 
     def write(self, records: ExportRecords) -> Exported:
         """Write the draft; nothing at the target changes.
@@ -141,10 +141,10 @@ class Delivery:
                 facts = (error.index, str(path), line, error.column, error.found, error.remedy)
                 raise ExportError(str(self._target), *facts) from None
             files = self._files_of(place)
-        self._made = Exported(
+        self._exported = Exported(
             self._target, self._exporter.format, self._origin, records.rows, files
         )
-        return self._made
+        return self._exported
 
     def _files_of(self, place: Path) -> list[Record]:
         """Sync the draft and return its files."""
@@ -168,26 +168,26 @@ class Delivery:
         Raises:
             StorageError: The disk refuses.
         """
-        made, draft = self._made, self._draft
-        if made is None or draft is None:
+        exported, draft = self._exported, self._draft
+        if exported is None or draft is None:
             msg = "write() comes before place()"
             raise RuntimeError(msg)
         with storage(self._target, "replace the export"):
             if self._exporter.place == "file":
-                self._place_file(made, draft / self._target.name)
+                self._place_file(exported, draft / self._target.name)
             else:
                 self._check_replaceable()
                 before = replace_folder(draft / self._target.name, self._target)
                 sync_folder(self._target.parent)
                 if before is not None:
                     shutil.rmtree(before, ignore_errors=True)
-        made.save(self._receipt)
-        return made
+        exported.save(self._receipt)
+        return exported
 
-    def _place_file(self, made: Exported, draft: Path) -> None:
+    def _place_file(self, exported: Exported, draft: Path) -> None:
         """Rename the file, unless the target holds the same bytes already."""
-        (row,) = made.files
-        if not has_content(self._target, made.size_bytes, str(row["digest"])):
+        (row,) = exported.files
+        if not has_content(self._target, exported.size_bytes, str(row["digest"])):
             draft.replace(self._target)
             sync_folder(self._target.parent)
 

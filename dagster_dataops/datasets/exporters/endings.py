@@ -25,9 +25,9 @@ FOLDER_ENDING: Final = ".jsonl"  # of the files in a folder of exports
 
 def ending_of(path: Path) -> str | None:
     """Return the ending of a file that can be exported to; ``None`` for a folder."""
-    found = next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
-    if found is not None or "." not in path.name:
-        return found
+    ending = next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
+    if ending is not None or "." not in path.name:
+        return ending
     return next((ending for ending in _added_endings() if path.name.endswith(ending)), None)
 
 
@@ -35,8 +35,8 @@ def _added_endings() -> "dict[str, EntryPoint]":
     """Return the endings that installed packages add, the longest first."""
     from dagster_dataops.foundation.entry_points import EXPORTERS, added  # most runs need none
 
-    found = added(EXPORTERS, [ending[1:] for ending in ENDINGS])
-    return {f".{name}": found[name] for name in sorted(found, key=len, reverse=True)}
+    entries = added(EXPORTERS, [ending[1:] for ending in ENDINGS])
+    return {f".{name}": entries[name] for name in sorted(entries, key=len, reverse=True)}
 
 
 def names_file(output: Path | None) -> bool:
@@ -63,17 +63,17 @@ def _added_exporter(entry: "EntryPoint") -> "Exporter":
     from dagster_dataops.foundation.entry_points import load, unfit
 
     make = load(entry)
-    made = make() if callable(make) else make
-    has_all = isinstance(getattr(made, "format", None), str) and callable(
-        getattr(made, "write", None)
+    added_exporter = make() if callable(make) else make
+    has_all = isinstance(getattr(added_exporter, "format", None), str) and callable(
+        getattr(added_exporter, "write", None)
     )
-    if not has_all or getattr(made, "place", "") != "file":
+    if not has_all or getattr(added_exporter, "place", "") != "file":
         wanted = (
             "a class or function without arguments that gives an exporter: with format, a text, "
             "place = 'file', and write(records, place)"
         )
         raise unfit(entry, make, wanted)
-    exporter: Exporter = made
+    exporter: Exporter = added_exporter
     return exporter
 
 

@@ -34,11 +34,11 @@ class UnfitValueError(Exception):
         remedy: A sentence with the remedy.
     """
 
-    def __init__(self, index: int, column: str, found: str, remedy: str) -> None:
-        super().__init__(index, column, found, remedy)
+    def __init__(self, index: int, column: str, problem: str, remedy: str) -> None:
+        super().__init__(index, column, problem, remedy)
         self.index = index
         self.column = column
-        self.found = found
+        self.found = problem
         self.remedy = remedy
 
 

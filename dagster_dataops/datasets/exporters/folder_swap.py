@@ -40,12 +40,12 @@ def replace_folder(draft: Path, target: Path) -> Path | None:
     return before
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(path: Path, other: Path) -> bool:
     """Exchange two paths; return whether the system and the file system can."""
     call = _exchange_call()
     if call is None:
         return False
-    if call(os.fsencode(one), os.fsencode(other)) == 0:
+    if call(os.fsencode(path), os.fsencode(other)) == 0:
         return True
     code = ctypes.get_errno()
     if code in _UNSUPPORTED:
@@ -58,8 +58,8 @@ def _exchange_call() -> Callable[[bytes, bytes], int] | None:
     library = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "darwin":
         swap = getattr(library, "renamex_np", None)
-        return None if swap is None else lambda one, other: int(swap(one, other, _EXCHANGE))
+        return None if swap is None else lambda first, other: int(swap(first, other, _EXCHANGE))
     rename = getattr(library, "renameat2", None)
     if rename is None:
         return None
-    return lambda one, other: int(rename(_AT_FDCWD, one, _AT_FDCWD, other, _EXCHANGE))
+    return lambda first, other: int(rename(_AT_FDCWD, first, _AT_FDCWD, other, _EXCHANGE))

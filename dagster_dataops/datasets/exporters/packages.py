@@ -17,8 +17,8 @@ def require(package: str, feature: str, extra: str) -> None:
         MissingExtraError: It is not installed.
     """
     try:
-        found = find_spec(package) is not None
+        is_there = find_spec(package) is not None
     except ValueError:  # None in sys.modules
-        found = False
-    if not found:
+        is_there = False
+    if not is_there:
         raise MissingExtraError(feature, extra)

@@ -50,9 +50,9 @@ class ParquetTable:
 
         from dagster_dataops.datasets.exporters.arrow_types import write_batches
 
-        def written(schema: Any, made: Iterator[Any]) -> None:
+        def written(schema: Any, table_batches: Iterator[Any]) -> None:
             with parquet.ParquetWriter(place, schema, compression=self._compression) as writer:
-                for group in row_groups(made, self._rows):
+                for group in row_groups(table_batches, self._rows):
                     writer.write_table(group, row_group_size=group.num_rows or None)
 
         write_batches(records, self._schema, written)
@@ -64,29 +64,31 @@ def checked_schema(schema: Mapping[str, str] | None) -> dict[str, str]:
     Raises:
         DefinitionError: It is no mapping of texts, or a type is unknown.
     """
-    given: object = {} if schema is None else schema
-    if not isinstance(given, Mapping) or not all(isinstance(one, str) for one in given.values()):
+    columns: object = {} if schema is None else schema
+    if not isinstance(columns, Mapping) or not all(
+        isinstance(column_type, str) for column_type in columns.values()
+    ):
         msg = f"schema is {schema!r}; it must map names of columns to names of types"
         raise DefinitionError(msg)
-    if given:
+    if columns:
         from dagster_dataops.datasets.exporters.arrow_types import ArrowTable
 
-        ArrowTable(given)
-    return dict(given)
+        ArrowTable(columns)
+    return dict(columns)
 
 
-def row_groups(made: Iterator[Any], rows: int, most: int = _GROUP_BYTES) -> Iterator[Any]:
+def row_groups(table_batches: Iterator[Any], rows: int, most: int = _GROUP_BYTES) -> Iterator[Any]:
     """Yield record batches as tables of at most ``rows`` records, and usually ``most`` bytes."""
     import pyarrow as pa
 
     parts: list[Any] = []
     count = size = 0
-    for batch in made:
+    for batch in table_batches:
         part = batch
         while count + part.num_rows >= rows or size + part.nbytes >= most:
-            taken = min(part.num_rows, rows - count)
-            yield pa.Table.from_batches([*parts, part.slice(0, taken)])
-            part = part.slice(taken)
+            cut = min(part.num_rows, rows - count)
+            yield pa.Table.from_batches([*parts, part.slice(0, cut)])
+            part = part.slice(cut)
             parts, count, size = [], 0, 0
             if not part.num_rows:
                 break

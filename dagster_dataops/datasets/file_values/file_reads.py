@@ -148,7 +148,7 @@ def first_replaced(folder: Path) -> str:
         with log.open("rb") as file:
             if file.readline() != _system():
                 return "the machine was started since the files were read"
-    return next((f"{name}: {found}" for name, found in _changes(folder)), "")
+    return next((f"{name}: {change}" for name, change in _changes(folder)), "")
 
 
 def check_unchanged(folder: Path) -> None:
@@ -157,9 +157,9 @@ def check_unchanged(folder: Path) -> None:
     Raises:
         FileChangedError: One was, or cannot be read any more.
     """
-    for name, found in _changes(folder):
+    for name, change in _changes(folder):
         remedy = "run again: the records that were made of such files are made again"
-        raise FileChangedError(name, found, remedy)
+        raise FileChangedError(name, change, remedy)
 
 
 def _changes(folder: Path) -> Iterator[tuple[str, str]]:

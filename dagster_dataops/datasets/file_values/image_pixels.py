@@ -24,7 +24,7 @@ def readable() -> tuple[str, ...]:
     from PIL import Image
 
     Image.init()
-    return tuple(one for one in FORMATS if one in Image.OPEN)
+    return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
 def shallow(file: str, image: Any) -> Any:
@@ -42,8 +42,8 @@ def shallow(file: str, image: Any) -> Any:
         from PIL import Image
 
         return Image.fromarray((np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8))
-    found = f"has the mode {image.mode}, whose values have no fixed range"
-    raise FileError(file, found, "convert it to 8 or 16 bits a channel before")
+    problem = f"has the mode {image.mode}, whose values have no fixed range"
+    raise FileError(file, problem, "convert it to 8 or 16 bits a channel before")
 
 
 def plain_pixels(file: str, image: Any) -> Any:
@@ -55,10 +55,10 @@ def plain_pixels(file: str, image: Any) -> Any:
     Raises:
         FileError: The mode of the image has no fixed range of values.
     """
-    found = shallow(file, image)
-    if found.mode in _KEPT and "transparency" not in found.info:
-        return found
-    if found.mode in {"1", "La"}:
-        return found.convert({"1": "L", "La": "LA"}[found.mode])
-    clear = found.mode in {"PA", "RGBa"} or "transparency" in found.info
-    return found.convert("RGBA" if clear else "RGB")
+    pixels = shallow(file, image)
+    if pixels.mode in _KEPT and "transparency" not in pixels.info:
+        return pixels
+    if pixels.mode in {"1", "La"}:
+        return pixels.convert({"1": "L", "La": "LA"}[pixels.mode])
+    clear = pixels.mode in {"PA", "RGBa"} or "transparency" in pixels.info
+    return pixels.convert("RGBA" if clear else "RGB")

@@ -133,8 +133,8 @@ def type_of_content(data: bytes) -> str | None:
     for at, signature, kind in _SIGNATURES:
         if data.startswith(signature, at) and (at != 8 or data[:4] in {b"RIFF", b"FORM"}):
             return kind
-    for found in (_iso_media, _matroska, _zipped, _document, _mpeg_audio):
-        other = found(data)
+    for detector in (_iso_media, _matroska, _zipped, _document, _mpeg_audio):
+        other = detector(data)
         if other is not None:
             return other
     return None

@@ -182,8 +182,8 @@ class FileOfShard(_FileInStore):
         except DataOpsError as error:
             raise FileError(self.name, _reason(error), _FIND) from error
         if len(data) < min(size, self._window.size - offset):
-            found = f"is cut off: its shard ends within its {self._window.size:,} bytes"
-            raise FileError(self.name, found, "restore the shard")
+            problem = f"is cut off: its shard ends within its {self._window.size:,} bytes"
+            raise FileError(self.name, problem, "restore the shard")
         return data
 
     @override
@@ -265,14 +265,14 @@ def _in_store(name: str, store: str, member: str) -> OpenedFile:
     """Open a file in a store."""
     try:
         version = _version_of_store(store)
-        found = function_of_part("file_of_store")(store, member)
+        content = function_of_part("file_of_store")(store, member)
     except (DataOpsError, OSError) as error:
         raise FileError(name, _reason(error), _FIND) from error
-    if isinstance(found, bytes):
-        return FileOfStore(name, found, version)
-    if isinstance(found, str):
-        return _by_url(name, found, {}) if is_url(found) else FileOfMachine(name, Path(found))
-    return FileOfShard(name, found)
+    if isinstance(content, bytes):
+        return FileOfStore(name, content, version)
+    if isinstance(content, str):
+        return _by_url(name, content, {}) if is_url(content) else FileOfMachine(name, Path(content))
+    return FileOfShard(name, content)
 
 
 def _stored(name: str) -> OpenedFile:
@@ -292,10 +292,10 @@ def _stored(name: str) -> OpenedFile:
                 unread.append(f"{root} {_reason(error)}")
     if Path(name).is_file():
         return FileOfMachine(name, Path(name))
-    found = f"is below none of the roots of results {', '.join(map(str, searched))}"
+    problem = f"is below none of the roots of results {', '.join(map(str, searched))}"
     if unread:
-        raise FileError(name, f"{found}; but {'; '.join(unread)}", "make these roots readable")
-    raise FileError(name, found, "set data_process_path to the root that has the file")
+        raise FileError(name, f"{problem}; but {'; '.join(unread)}", "make these roots readable")
+    raise FileError(name, problem, "set data_process_path to the root that has the file")
 
 
 def state_of_file(name: str) -> list[object]:

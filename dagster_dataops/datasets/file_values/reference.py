@@ -70,8 +70,8 @@ class FileReference:
         if isinstance(value, (str, os.PathLike)):
             value = {"file": os.fspath(value)}
         if not isinstance(value, Mapping):
-            found = f"is {type(value).__name__}, no reference to a file"
-            raise FileReferenceError(where, found, 'give a path, a URL or {"file": path}')
+            problem = f"is {type(value).__name__}, no reference to a file"
+            raise FileReferenceError(where, problem, 'give a path, a URL or {"file": path}')
         reference = cls(*(value.get(name) for name in _FIELDS))  # type: ignore[arg-type]
         reference._check(where)
         return reference
@@ -79,17 +79,17 @@ class FileReference:
     def _check(self, where: str) -> None:
         file: object = self.file
         if not isinstance(file, str) or not file or "\0" in file:
-            found = f"has the file {file!r}"
-            raise FileReferenceError(where, found, "give a path or a URL as the text of 'file'")
+            problem = f"has the file {file!r}"
+            raise FileReferenceError(where, problem, "give a path or a URL as the text of 'file'")
         size = self.size
         if size is not None and (type(size) is not int or size < 0):
-            found = f"has the size {size!r}"
-            raise FileReferenceError(f"{where} ({file})", found, "give the number of bytes")
+            problem = f"has the size {size!r}"
+            raise FileReferenceError(f"{where} ({file})", problem, "give the number of bytes")
         for name, form, wanted in _FORMS:
             text = getattr(self, name)
             if text is not None and not (isinstance(text, str) and form.fullmatch(text)):
-                found = f"has the {name} {text!r}"
-                raise FileReferenceError(f"{where} ({file})", found, f"give {wanted}")
+                problem = f"has the {name} {text!r}"
+                raise FileReferenceError(f"{where} ({file})", problem, f"give {wanted}")
 
     def to_json(self) -> dict[str, Any]:
         """Return the value of a record: a dict without what is not told."""
@@ -191,12 +191,12 @@ class FileReference:
         """Return the reference with the facts of an open file; see `with_facts`."""
         head = file.read_at(_BLOCK_BYTES, 0)
         kind = self.media_type or type_of_content(head) or type_of_name(self.file)
-        size, found = _digested(file, None) if digest else (file.size, self.digest)
+        size, content_digest = _digested(file, None) if digest else (file.size, self.digest)
         if digest:
-            self._check_content(size, found)
+            self._check_content(size, content_digest)
         file.check_unchanged()
-        version = file.version if found is None else None
-        return FileReference(self.file, size, found, kind, version)
+        version = file.version if content_digest is None else None
+        return FileReference(self.file, size, content_digest, kind, version)
 
     def media_type_of(self, data: bytes) -> str | None:
         """Return the media type of the file by its content, else by its name.
@@ -207,23 +207,23 @@ class FileReference:
         Raises:
             FileError: Its content is of another type than its name or the record tells.
         """
-        found = type_of_content(data)
+        media_type = type_of_content(data)
         for told, source in (
             (self.media_type, "the record"),
             (type_of_name(self.file), "its name"),
         ):
-            if told is not None and found is not None and not same_type(found, told):
-                reason = f"is {found} by its content, {told} by {source}"
+            if told is not None and media_type is not None and not same_type(media_type, told):
+                reason = f"is {media_type} by its content, {told} by {source}"
                 raise FileError(self.file, reason, "correct the name, or leave the file out")
-        return found or self.media_type or type_of_name(self.file)
+        return media_type or self.media_type or type_of_name(self.file)
 
     def _check_state(self, file: OpenedFile) -> None:
         if self.size is not None and file.size is not None and file.size != self.size:
-            found = f"has {file.size:,} bytes; the record names {self.size:,}"
-            raise FileChangedError(self.file, found, _AS_IT_IS)
+            problem = f"has {file.size:,} bytes; the record names {self.size:,}"
+            raise FileChangedError(self.file, problem, _AS_IT_IS)
         if self.version is not None and file.version != self.version:
-            found = f"has the version {file.version}; the record names {self.version}"
-            raise FileChangedError(self.file, found, _AS_IT_IS)
+            problem = f"has the version {file.version}; the record names {self.version}"
+            raise FileChangedError(self.file, problem, _AS_IT_IS)
 
     def _note(self, file: OpenedFile) -> None:
         """Note that the file was read, unless the record or its name identifies its content."""
@@ -232,16 +232,16 @@ class FileReference:
 
     def _check_limit(self, size: int | None, max_bytes: int | None) -> None:
         if size is not None and max_bytes is not None and size > max_bytes:
-            found = f"has more than max_bytes={max_bytes:,} bytes"
-            raise FileError(self.file, found, "raise the limit, or leave the file out")
+            problem = f"has more than max_bytes={max_bytes:,} bytes"
+            raise FileError(self.file, problem, "raise the limit, or leave the file out")
 
     def _check_content(self, size: int | None, digest: str | None) -> None:
         if self.size is not None and size != self.size:
-            found = f"has {size:,} bytes; the record names {self.size:,}"
-            raise FileChangedError(self.file, found, _AS_IT_IS)
+            problem = f"has {size:,} bytes; the record names {self.size:,}"
+            raise FileChangedError(self.file, problem, _AS_IT_IS)
         if self.digest is not None and digest != self.digest:
-            found = f"has the digest {digest}; the record names {self.digest}"
-            raise FileChangedError(self.file, found, _AS_IT_IS)
+            problem = f"has the digest {digest}; the record names {self.digest}"
+            raise FileChangedError(self.file, problem, _AS_IT_IS)
 
 
 _FIELDS: Final = ("file", "size", "digest", "media_type", "version")
@@ -263,8 +263,8 @@ def identified(file: str, *, digest: bool, options: Mapping[str, Any]) -> FileRe
     Raises:
         FileError: There is no such file, or it cannot be read.
     """
-    with opened(file, options) as found:
-        return FileReference(file).as_opened(found, digest=digest)
+    with opened(file, options) as opened_file:
+        return FileReference(file).as_opened(opened_file, digest=digest)
 
 
 def _digested(file: OpenedFile, copy: BinaryIO | None) -> tuple[int, str]:

@@ -72,10 +72,10 @@ def keeper_in_run(facts: Sequence[Any]) -> FileKeeper | None:
     Args:
         facts: From `facts_of_keeper`. There is no keeper without any.
     """
-    found = [_root_of(*one) for one in facts]
-    for root in reversed(found):
+    roots_of_run = [_root_of(*fact) for fact in facts]
+    for root in reversed(roots_of_run):
         use_root(root)
-    return FileKeeper(found[0]) if found else None
+    return FileKeeper(roots_of_run[0]) if roots_of_run else None
 
 
 def _facts_of(root: Root) -> tuple[Any, ...]:
@@ -97,12 +97,16 @@ def object_at(url: str) -> BucketFile | None:
         The object, with these options; ``None`` for a URL of another store.
     """
     buckets = [root.bucket for root in roots() if root.bucket is not None and root.bucket.options]
-    buckets.sort(key=lambda one: not url.startswith(f"{one.url}/"))  # its own bucket first
+    buckets.sort(key=lambda other: not url.startswith(f"{other.url}/"))  # its own bucket first
     for bucket in buckets:
-        found = prefix_of("file", url, bucket.options, partial(_scratch_of, bucket))
-        if found is not None and _scheme(found.bucket.url) == _scheme(bucket.url) and found.prefix:
-            known = bucket if found.bucket.url == bucket.url else found.bucket
-            return BucketFile(known, found.prefix)
+        prefix = prefix_of("file", url, bucket.options, partial(_scratch_of, bucket))
+        if (
+            prefix is not None
+            and _scheme(prefix.bucket.url) == _scheme(bucket.url)
+            and prefix.prefix
+        ):
+            known = bucket if prefix.bucket.url == bucket.url else prefix.bucket
+            return BucketFile(known, prefix.prefix)
     return None
 
 

@@ -75,6 +75,6 @@ def digests_in(blocks: Iterable[bytes]) -> set[str]:
     rest = b""
     for block in blocks:
         text = rest + block
-        named.update((found[1] + found[2]).decode() for found in _NAME.finditer(text))
+        named.update((match[1] + match[2]).decode() for match in _NAME.finditer(text))
         rest = text[-_NAME_BYTES:]
     return named

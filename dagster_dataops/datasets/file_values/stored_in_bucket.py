@@ -82,8 +82,8 @@ class FilesOfBucket(StoredFiles):
         check_unlocked(self._root.path)
         since = time.time() - grace_seconds
         for node, key in _last_entries(self._listed(), since):
-            found = self._store.read(key)
-            holder = _holder(found[0] if found else b"")
+            content = self._store.read(key)
+            holder = _holder(content[0] if content else b"")
             if holder is not None and not self._is_dead(node, holder):
                 run = (
                     f"a run on {holder or 'another machine'}, whose last entry {key} is younger "
@@ -98,12 +98,12 @@ class FilesOfBucket(StoredFiles):
 
     @override
     def state(self) -> dict[str, Status]:
-        return {key: found.status for key, found in self._others().items()}
+        return {key: entry.status for key, entry in self._others().items()}
 
     def _others(self) -> dict[str, ListedObject]:
         return {
-            key: found
-            for key, found in self._listed().items()
+            key: entry
+            for key, entry in self._listed().items()
             if not is_name_of_content(self._name(key))
         }
 
@@ -111,8 +111,8 @@ class FilesOfBucket(StoredFiles):
     def named(self) -> set[str]:
         state = self.state()
         if not state:
-            found = self._store.status(self._prefix) if self._prefix else None
-            state = {} if found is None else {self._prefix: found}
+            status = self._store.status(self._prefix) if self._prefix else None
+            state = {} if status is None else {self._prefix: status}
         groups: dict[str, list[str]] = defaultdict(list)
         for key in sorted(state):
             folder = key.rpartition("/")[0]
@@ -141,9 +141,9 @@ class FilesOfBucket(StoredFiles):
         yield from self._stored(self._listed(), time.time() - grace_seconds)
 
     def _stored(self, objects: dict[str, ListedObject], before: float) -> Iterator[StoredFile]:
-        for key, found in sorted(objects.items()):
-            if is_name_of_content(self._name(key)) and found.modified < before:
-                yield StoredFile(self._name(key), found.status.size)
+        for key, entry in sorted(objects.items()):
+            if is_name_of_content(self._name(key)) and entry.modified < before:
+                yield StoredFile(self._name(key), entry.status.size)
 
     @override
     def deleted(self, files: list[StoredFile], grace_seconds: float) -> list[StoredFile]:
@@ -165,9 +165,9 @@ def _last_entries(objects: dict[str, ListedObject], since: float) -> Iterator[tu
     """Yield the key of a node, and of the last entry of its journal, if it is younger."""
     last: dict[str, tuple[int, str]] = {}
     for key in objects:
-        found = _ENTRY.fullmatch(key)
-        if found is not None:
-            last[found[1]] = max(last.get(found[1], (0, "")), (int(found[2]), key))
+        match = _ENTRY.fullmatch(key)
+        if match is not None:
+            last[match[1]] = max(last.get(match[1], (0, "")), (int(match[2]), key))
     for node, (_, key) in sorted(last.items()):
         if objects[key].modified >= since:
             yield node, key

@@ -46,12 +46,12 @@ class FilesOfFolder(StoredFiles):
 
     @override
     def state(self) -> dict[Path, tuple[int, int]]:
-        found = {}
+        states = {}
         for path in _others(self._root):
             with suppress(FileNotFoundError):
                 status = path.stat()
-                found[path] = status.st_size, status.st_mtime_ns
-        return found
+                states[path] = status.st_size, status.st_mtime_ns
+        return states
 
     @override
     def named(self) -> set[str]:

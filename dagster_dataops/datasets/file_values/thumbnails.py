@@ -43,24 +43,24 @@ def thumbnails(records: Iterable[Mapping[str, Any]], most: int) -> list[Thumbnai
 
     Images that cannot be read have none.
     """
-    found: list[Thumbnail] = []
+    pictures: list[Thumbnail] = []
     for row, column, reference in _images(records):
-        if len(found) >= most:
+        if len(pictures) >= most:
             break
         url = data_url(reference)
         if url:
-            found.append(Thumbnail(row, column, reference.file, url))
-    return found
+            pictures.append(Thumbnail(row, column, reference.file, url))
+    return pictures
 
 
 def _images(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str, FileReference]]:
     for row, record in enumerate(records):
         for column, value in record.items():
-            for one in value if isinstance(value, list) else [value]:
-                if not is_reference(one):
+            for item in value if isinstance(value, list) else [value]:
+                if not is_reference(item):
                     continue
                 try:
-                    reference = FileReference.of(one)
+                    reference = FileReference.of(item)
                 except FileError:
                     continue
                 if (reference.media_type or type_of_name(reference.file)) in SHOWN:
@@ -77,9 +77,9 @@ def data_url(reference: FileReference) -> str:
     kind = type_of_content(data)
     if kind not in SHOWN:
         return ""
-    made = _shrunk(data)
-    if made:
-        return f"data:image/png;base64,{b64encode(made).decode()}"
+    small = _shrunk(data)
+    if small:
+        return f"data:image/png;base64,{b64encode(small).decode()}"
     return f"data:{kind};base64,{b64encode(data).decode()}" if len(data) <= _SMALL_BYTES else ""
 
 
@@ -96,8 +96,8 @@ def _shrunk(data: bytes) -> bytes:
             image.draft("RGB", (_PIXELS, _PIXELS))
             pixels = plain_pixels("the image", image)
             pixels.thumbnail((_PIXELS, _PIXELS))
-            made = io.BytesIO()
-            pixels.save(made, "PNG")
+            buffer = io.BytesIO()
+            pixels.save(buffer, "PNG")
     except Exception:  # noqa: BLE001 - decoders raise errors of many types
         return b""
-    return made.getvalue()
+    return buffer.getvalue()

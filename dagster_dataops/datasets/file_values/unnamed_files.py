@@ -48,14 +48,14 @@ def prune_files(
     files.check_root()
     files.check_unused(grace)
     state = files.state()
-    named = set().union(*(one.named() for one in (files, *map(_files_below, also))))
-    found = [one for one in files.stored_before(grace) if digest_of(one.name) not in named]
-    if delete and found:
+    named = set().union(*(file.named() for file in (files, *map(_files_below, also))))
+    unnamed = [file for file in files.stored_before(grace) if digest_of(file.name) not in named]
+    if delete and unnamed:
         files.check_unused(grace)
         if files.state() != state:
             raise FolderLockedError(str(root), "a run that has changed results meanwhile", 0.0)
-        found = files.deleted(found, grace)
-    return found, _text(root, found, days, deleted=delete)
+        unnamed = files.deleted(unnamed, grace)
+    return unnamed, _text(root, unnamed, days, deleted=delete)
 
 
 def _files_below(root: Root) -> StoredFiles:
@@ -64,12 +64,12 @@ def _files_below(root: Root) -> StoredFiles:
     return FilesOfBucket(root, root.bucket)
 
 
-def _text(root: Root, found: list[StoredFile], days: float, *, deleted: bool) -> str:
-    lines = [f"{one.size_bytes:>16,}  {one.name}" for one in found]
-    total = f"{sum(one.size_bytes for one in found):,} bytes"
+def _text(root: Root, unnamed: list[StoredFile], days: float, *, deleted: bool) -> str:
+    lines = [f"{file.size_bytes:>16,}  {file.name}" for file in unnamed]
+    total = f"{sum(file.size_bytes for file in unnamed):,} bytes"
     said = (
-        f"{counted(len(found), 'files')} older than {days:g} days that nothing below {root} names, "
-        f"{total}"
+        f"{counted(len(unnamed), 'files')} older than {days:g} days that nothing below {root} "
+        f"names, {total}"
     )
     end = "deleted" if deleted else "nothing is deleted without --yes"
-    return "\n".join([*lines, f"{said}: {end}" if found else said])
+    return "\n".join([*lines, f"{said}: {end}" if unnamed else said])

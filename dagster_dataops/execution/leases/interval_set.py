@@ -30,17 +30,17 @@ class IntervalSet:
 
     def covers(self, start: int, end: int) -> bool:
         """Return whether all positions of [start, end) are in the set."""
-        found = bisect_right(self._starts, start) - 1
-        return found >= 0 and end <= self._ends[found]
+        place = bisect_right(self._starts, start) - 1
+        return place >= 0 and end <= self._ends[place]
 
     def within(self, start: int, end: int) -> list[Interval]:
         """Return the intervals of the set in [start, end)."""
-        found = []
+        intervals = []
         place = bisect_right(self._ends, start)
         while place < len(self._starts) and self._starts[place] < end:
-            found.append(Interval(max(start, self._starts[place]), min(end, self._ends[place])))
+            intervals.append(Interval(max(start, self._starts[place]), min(end, self._ends[place])))
             place += 1
-        return found
+        return intervals
 
     def remove(self, start: int, end: int) -> None:
         """Remove [start, end), as far as it is in the set."""
@@ -50,7 +50,11 @@ class IntervalSet:
         rest: list[Interval] = []
         while last < len(self._starts) and self._starts[last] < end:
             before, after = self._starts[last], self._ends[last]
-            rest += [Interval(*one) for one in ((before, start), (end, after)) if one[0] < one[1]]
+            rest += [
+                Interval(*interval)
+                for interval in ((before, start), (end, after))
+                if interval[0] < interval[1]
+            ]
             self.size -= min(end, after) - max(start, before)
             last += 1
         self._starts[first:last] = [start for start, _ in rest]

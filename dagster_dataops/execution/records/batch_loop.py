@@ -61,7 +61,7 @@ class BatchLoop(RangeLoop):
             if isinstance(outcome, Failure) and not calls.settings.ignore_errors:
                 return outcome._replace(offset=line.start)
             calls.breaker.count(outcome, line.start)
-        for part in [[one] for one in finished] if self._apart else [finished]:
+        for part in [[outcome] for outcome in finished] if self._apart else [finished]:
             name = calls.operator.__dataops__.spec.qualified_name
             self._write(span_of(part, name, check_input=self._checks_input))
         return calls.breaker.failure

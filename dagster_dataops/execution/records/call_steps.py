@@ -11,7 +11,6 @@ from dagster_dataops.datasets.lines import Line
 from dagster_dataops.errors import FileNotStoredError, UnencodableError
 from dagster_dataops.execution.records.record_failures import (
     Failure,
-    Outcome,
     failure_of_line,
     in_full,
     in_part,
@@ -25,7 +24,6 @@ from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import (
     MERGED,
     USUAL,
-    Disposition,
     dropped_for,
     emitting,
 )
@@ -50,8 +48,6 @@ ENDS_OF_RUN: Final = (StopRun, TooManyStuckError, PauseEnded, FileNotStoredError
 _UNUSED: Final = "not packed"
 
 CallOnce: TypeAlias = Callable[[list[Line]], list[Finished]]
-DisposedOutcome: TypeAlias = tuple[Outcome, Disposition]
-_ByStart: TypeAlias = dict[int, DisposedOutcome]  # by where the line starts
 
 
 class CallSteps:
@@ -83,91 +79,97 @@ class CallSteps:
         """
         tally = self._tally
         tally.start = lines[0].start
-        outcomes = yield from self._called(lines)
-        failed = [at for at, (outcome, _) in outcomes.items() if isinstance(outcome, Failure)]
-        if failed:
-            yield from self._try_again(lines, failed, outcomes)
-        counts = tally.take_counts() if tally.has_counts else {}
-        finished: list[Finished] = []
-        for line in lines:
-            finished.append(Finished(line, *outcomes[line.start], counts))
-            counts = {}
+        finished = yield from self._called(lines)
+        if any(isinstance(result.outcome, Failure) for result in finished):
+            finished = yield from self._tried_again(finished)
+        if tally.has_counts:
+            finished[0] = finished[0]._replace(counts=tally.take_counts())
         return finished
 
-    def again(self, line: bytes, failure: Failure) -> Steps[DisposedOutcome]:
+    def again(self, line: bytes, failure: Failure) -> Steps[Finished]:
         """Try a line that failed again, as often as the settings say; return its last outcome."""
-        outcomes: _ByStart = {0: (failure, USUAL)}
-        yield from self._try_again([Line(0, len(line), line)], [0], outcomes)
-        return outcomes[0]
+        failed = Finished(Line(0, len(line), line), failure)
+        (result,) = yield from self._tried_again([failed])
+        return result
 
-    def _try_again(
-        self, lines: Sequence[Line], failed: Iterable[int], outcomes: _ByStart
-    ) -> Steps[None]:
-        """Replace failures by the outcomes of further tries, and complete those that remain."""
+    def _tried_again(self, finished: list[Finished]) -> Steps[list[Finished]]:
+        """Return lines with the outcomes of further tries; failures that remain are completed."""
         retries = self._retries
-        tries = dict.fromkeys(failed, 1)
+        by_start = {result.line.start: result for result in finished}
+        tries = {at: 1 for at, result in by_start.items() if isinstance(result.outcome, Failure)}
         again: Iterable[int] = tries
         for number in range(1, 1 + retries.most):
-            again = {at for at in again if retries.may_help(outcomes[at][0])}
+            again = {at for at in again if retries.may_help(by_start[at].outcome)}
             if not again:
                 break
-            yield Pause(max(retries.pause_before(number, outcomes[at][0]) for at in again))
+            yield Pause(max(retries.pause_before(number, by_start[at].outcome) for at in again))
             if retries.ended:
                 break
-            outcomes.update((yield from self._called([x for x in lines if x.start in again])))
+            lines = [result.line for result in finished if result.line.start in again]
+            for result in (yield from self._called(lines)):
+                by_start[result.line.start] = result
             tries.update(dict.fromkeys(again, number + 1))
         for at, count in tries.items():
-            outcome, _ = outcomes[at]
-            if isinstance(outcome, Failure):
-                outcome = in_part(
-                    in_full(outcome, self._operator)._replace(attempts=count), self._operator
-                )
-                outcomes[at] = outcome, outcome.disposition or USUAL
+            by_start[at] = self._completed(by_start[at], count)
         more = [at for at, count in tries.items() if count > 1]
-        retries.count(len(more), sum(not isinstance(outcomes[at][0], Failure) for at in more))
+        retries.count(len(more), sum(not isinstance(by_start[at].outcome, Failure) for at in more))
+        return list(by_start.values())
 
-    def _alone(self, lines: Sequence[Line]) -> Steps[_ByStart]:
+    def _completed(self, result: Finished, attempts: int) -> Finished:
+        """Return a line whose failure, if it failed, has its texts and the number of tries."""
+        if not isinstance(result.outcome, Failure):
+            return result
+        failure = in_full(result.outcome, self._operator)._replace(attempts=attempts)
+        failure = in_part(failure, self._operator)
+        return Finished(result.line, failure, failure.disposition or USUAL)
+
+    def _alone(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
         """Call for a single line with its record."""
         (line,) = lines
         try:
             record = decode(line.text)
         except ValueError:
-            return {line.start: (failure_of_line(line.text), USUAL)}
+            return [Finished(line, failure_of_line(line.text))]
         try:
             returned = yield record
         except StepError as failed:
-            return {line.start: _failed(failed.error)}
-        return {line.start: self._encoded(returned, record)}
+            return [Finished(line, raised(failed.error))]
+        return [self._encoded(line, returned, record)]
 
-    def _divided(self, lines: Sequence[Line]) -> Steps[_ByStart]:
+    def _divided(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
         """Call once for all lines; if that fails, once for each half."""
-        outcomes: _ByStart = {}
+        invalid: list[Finished] = []
         valid: list[Line] = []
         records: list[Record] = []
         for line in lines:
             try:
                 records.append(self._decode(line.text))
             except ValueError:
-                outcomes[line.start] = failure_of_line(line.text), USUAL
+                invalid.append(Finished(line, failure_of_line(line.text)))
             else:
                 valid.append(line)
         if not valid:
-            return outcomes
+            return invalid
+        finished = yield from self._of_valid(valid, records)
+        return sorted(invalid + finished, key=_start) if invalid else finished
+
+    def _of_valid(self, lines: list[Line], records: list[Record]) -> Steps[list[Finished]]:
+        """Call once for all records; if that fails, once for each half of their lines."""
         try:
             returned = yield records
-            return outcomes | self._outcomes(valid, records, returned)
+            return self._outcomes(lines, records, returned)
         except (StepError, ContractError, UnencodableError) as failed:
-            if len(valid) == 1:
+            if len(lines) == 1:
                 error = failed.error if isinstance(failed, StepError) else failed
-                return outcomes | {valid[0].start: _failed(error)}
-        middle = len(valid) // 2
-        first = yield from self._divided(valid[:middle])
-        second = yield from self._divided(valid[middle:])
-        return outcomes | first | second
+                return [Finished(lines[0], raised(error))]
+        middle = len(lines) // 2
+        first = yield from self._divided(lines[:middle])
+        second = yield from self._divided(lines[middle:])
+        return first + second
 
     def _outcomes(
         self, lines: Sequence[Line], records: Sequence[Record], returned: Any
-    ) -> _ByStart:
+    ) -> list[Finished]:
         """Return the outcome of each record from the return value of a call.
 
         Raises:
@@ -176,23 +178,24 @@ class CallSteps:
         if self._batch == "forward_window":
             return self._of_window(lines, returned)
         outcomes = checked_batch(returned, len(records))
-        return {
-            line.start: _failed(one)
-            if isinstance(one, BaseException)
-            else self._encoded(one, record)
-            for line, one, record in zip(lines, outcomes, records, strict=True)
-        }
+        return [
+            Finished(line, raised(outcome))
+            if isinstance(outcome, BaseException)
+            else self._encoded(line, outcome, record)
+            for line, outcome, record in zip(lines, outcomes, records, strict=True)
+        ]
 
-    def _encoded(self, returned: object, record: Record) -> DisposedOutcome:
+    def _encoded(self, line: Line, returned: object, record: Record) -> Finished:
         try:
-            line, disposition = encode_outcome(returned, record, self._keeper)
-            return compact_copy(line), disposition  # it waits for the others of its batch or span
+            encoded, disposition = encode_outcome(returned, record, self._keeper)
         except FileNotStoredError:
             raise
         except Exception as error:  # noqa: BLE001 - a failure of this record alone
-            return _failed(error)
+            return Finished(line, raised(error))
+        copy = compact_copy(encoded)  # it waits for the others of its batch or span
+        return Finished(line, copy, disposition)
 
-    def _of_window(self, lines: Sequence[Line], returned: object) -> _ByStart:
+    def _of_window(self, lines: Sequence[Line], returned: object) -> list[Finished]:
         """Return the outcome of a whole batch: the first line has the records of all."""
         if not isinstance(returned, list):
             kind = type(returned).__name__
@@ -202,26 +205,26 @@ class CallSteps:
         if isinstance(returned, PackedWindow):
             return _of_packed(lines, returned, encoded)
         first, *others = lines
-        outcomes: _ByStart = {first.start: (encoded, emitting(len(returned)))}
-        return outcomes | {line.start: (b"", MERGED) for line in others}
+        merged = [Finished(line, b"", MERGED) for line in others]
+        return [Finished(first, encoded, emitting(len(returned))), *merged]
 
 
-def _failed(error: BaseException) -> DisposedOutcome:
-    return raised(error), USUAL
+def _start(result: Finished) -> int:
+    return result.line.start
 
 
-def _of_packed(lines: Sequence[Line], window: PackedWindow, encoded: bytes) -> _ByStart:
+def _of_packed(lines: Sequence[Line], window: PackedWindow, encoded: bytes) -> list[Finished]:
     """Return the outcome of a window of packs: its first packed record has the packs of all."""
-    outcomes: _ByStart = {}
+    finished: list[Finished] = []
     written = not window
     for place, line in enumerate(lines):
         if place in window.failed:
-            outcomes[line.start] = _failed(window.failed[place])
+            finished.append(Finished(line, raised(window.failed[place])))
         elif place in window.unused:
-            outcomes[line.start] = b"", dropped_for(_UNUSED)
+            finished.append(Finished(line, b"", dropped_for(_UNUSED)))
         elif written:
-            outcomes[line.start] = b"", MERGED
+            finished.append(Finished(line, b"", MERGED))
         else:
-            outcomes[line.start] = encoded, emitting(len(window))
+            finished.append(Finished(line, encoded, emitting(len(window))))
             written = True
-    return outcomes
+    return finished

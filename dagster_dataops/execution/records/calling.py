@@ -18,7 +18,6 @@ from dagster_dataops.execution.records.call_steps import (
     ENDS_OF_RUN,
     CallOnce,
     CallSteps,
-    DisposedOutcome,
     Pause,
 )
 from dagster_dataops.execution.records.lifecycle import (
@@ -34,6 +33,7 @@ from dagster_dataops.execution.records.record_failures import (
     raised,
 )
 from dagster_dataops.execution.records.retries import Retries
+from dagster_dataops.execution.records.span_draft import Finished
 from dagster_dataops.execution.timeouts.record_timeout import Forward
 from dagster_dataops.foundation.concurrency.stepping import Steps, run_steps
 from dagster_dataops.operators.bound_methods import column_watch, record_function
@@ -109,7 +109,7 @@ def calling_each(
     with _opened_call(operator, around, tally) as call:
         run = _runner(call, retries, interrupts)
 
-        def try_again(line: bytes, failure: Failure) -> DisposedOutcome:
+        def try_again(line: bytes, failure: Failure) -> Finished:
             return run(steps.again(line, failure))
 
         keeper = operator.__dataops__.keeper
@@ -176,7 +176,7 @@ def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Ite
 
 def _retrying(
     call: CallEach,
-    try_again: Callable[[bytes, Failure], DisposedOutcome],
+    try_again: Callable[[bytes, Failure], Finished],
     interrupts: Interrupts,
     tally: Tally,
 ) -> CallEach:
@@ -187,7 +187,7 @@ def _retrying(
         if stretch.failure is None or stretch.line is None:
             return stretch
         try:
-            outcome, disposition = try_again(stretch.line, stretch.failure)
+            _, outcome, disposition, _ = try_again(stretch.line, stretch.failure)
         except interrupts as error:
             return stretch._replace(failure=None, interrupt=error)
         if isinstance(outcome, Failure):

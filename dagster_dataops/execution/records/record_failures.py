@@ -154,16 +154,16 @@ def _are_many(error: BaseException) -> bool:
     A loop that catches errors and continues makes a chain of one exception per iteration.
     Formatting a chain of 20,000 took half a minute.
     """
-    found = {id(error): error}
+    errors = {id(error): error}
     waiting = [error]
-    while waiting and len(found) <= _MOST_EXCEPTIONS:
-        one = waiting.pop()
-        members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-        for other in (one.__cause__, one.__context__, *members):
-            if other is not None and id(other) not in found:
-                found[id(other)] = other
+    while waiting and len(errors) <= _MOST_EXCEPTIONS:
+        current = waiting.pop()
+        members = current.exceptions if isinstance(current, BaseExceptionGroup) else ()
+        for other in (current.__cause__, current.__context__, *members):
+            if other is not None and id(other) not in errors:
+                errors[id(other)] = other
                 waiting.append(other)
-    return len(found) > _MOST_EXCEPTIONS
+    return len(errors) > _MOST_EXCEPTIONS
 
 
 def _operators_part(error: BaseException) -> TracebackType | None:

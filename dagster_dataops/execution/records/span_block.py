@@ -106,7 +106,9 @@ class SpanBlock:
         while True:
             stretch = call(iterator, draft.output, until)
             unusual = tally.take_unusual()
-            draft.unusual += [(draft.records + position, one) for position, one in unusual]
+            draft.unusual += [
+                (draft.records + position, disposition) for position, disposition in unusual
+            ]
             draft.records += stretch.finished
             draft.dropped += stretch.dropped
             draft.emitted += stretch.finished - stretch.dropped + stretch.extra

@@ -134,9 +134,9 @@ def as_reading(value: object, name: str) -> "PositionedStream":
         StreamArgumentError: The value is not a stream.
         StreamDefinitionError: The stream never ends.
     """
-    found = opened(value, name)
-    check_ends(found)
-    return found
+    stream = opened(value, name)
+    check_ends(stream)
+    return stream
 
 
 def opened(value: object, name: str) -> "PositionedStream":
@@ -188,11 +188,11 @@ def name_of_stream(stream: object) -> str:
     stage = stream.stage if isinstance(stream, Operations) else None
     if stage is None:
         return "stream"
-    files = (one.files.given[0] for one in stage.ordered() if isinstance(one, FileStage))
+    files = (inner.files.paths[0] for inner in stage.ordered() if isinstance(inner, FileStage))
     first = next(files, None)
     if first:
         return _plain(stem_of(first))
-    return [one.name for one in stage.ordered() if not one.transparent][-1]
+    return [inner.name for inner in stage.ordered() if not inner.transparent][-1]
 
 
 def stem_of(path: str) -> str:

@@ -82,9 +82,9 @@ def stream_fingerprint(invocation: Invocation, stream: PositionedStream) -> RunF
     """
     alone = RunFingerprint.of(invocation, "")
     parts = stream.parts
-    of = {aspect: [one.get(aspect) for one in parts] for aspect in ("options", "code", "data")}
+    of = {aspect: [part.get(aspect) for part in parts] for aspect in ("options", "code", "data")}
     options = digest([alone.options, of["options"], stream.given_seeds])
-    code = digest([alone.code, [one["stage"] for one in parts], of["code"]])
+    code = digest([alone.code, [part["stage"] for part in parts], of["code"]])
     codes = [alone.code, *filter(None, of["code"])]
     return RunFingerprint(
         format=alone.format,
@@ -106,12 +106,12 @@ def _earlier(alone: RunFingerprint, stream: PositionedStream, part: str) -> str:
     """Return the digest of options or code that version 0.2 had; empty if it left more out."""
     known, parts = alone.earlier(part), stream.parts
     if part == "options":
-        options = [one.get("options") for one in parts]
+        options = [part.get("options") for part in parts]
         return known and digest([known, options, stream.given_seeds])
     codes = stream.earlier_codes
-    if not all(code for code, one in zip(codes, parts, strict=True) if "code" in one):
+    if not all(code for code, part in zip(codes, parts, strict=True) if "code" in part):
         return ""
-    stages = [one["stage"] for one in parts]
+    stages = [part["stage"] for part in parts]
     return known and digest([known, stages, [code or None for code in codes]])
 
 
@@ -183,7 +183,7 @@ class StreamRunner(Runner):
                     writer.check_any_item()
             attempt.check_inputs_unchanged()
             check_unchanged(checkpoint.folder)
-        paths = [path_of(one.location) for one in attempt.inputs]
+        paths = [path_of(source.location) for source in attempt.inputs]
         combined = describe(stream.stage, paths, stream.seeds)
         traced = combined if attempt.settings.trace else None
         hide = attempt.operator.__dataops__.secrets.hide

@@ -66,13 +66,13 @@ class Fitness:
 
     def reason(self, error: BaseException) -> str:
         """Return why the worker is unfit after an exception of its own work; empty if it is not."""
-        found: BaseException | None = error
+        cause: BaseException | None = error
         seen: set[int] = set()  # exceptions may be causes of each other
-        while found is not None and id(found) not in seen:
-            seen.add(id(found))
-            if isinstance(found, OSError) and found.errno in _OWN:
-                return self._lowered() or f"one of the worker's own files fails: {found.strerror}"
-            found = found.__cause__ or found.__context__
+        while cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            if isinstance(cause, OSError) and cause.errno in _OWN:
+                return self._lowered() or f"one of the worker's own files fails: {cause.strerror}"
+            cause = cause.__cause__ or cause.__context__
         return ""
 
     def _lowered(self) -> str:
@@ -97,6 +97,8 @@ def _shown(limit: int) -> str:
 def _errors_in(returned: Any) -> list[BaseException | None]:
     """Return the exceptions of the failed records in what a function of `Calls` returned."""
     if isinstance(returned, list):
-        return [one.outcome.error for one in returned if isinstance(one.outcome, Failure)]
+        return [
+            message.outcome.error for message in returned if isinstance(message.outcome, Failure)
+        ]
     failure = getattr(returned, "failure", None)
     return [] if failure is None else [failure.error]

@@ -108,7 +108,7 @@ class _Service:
         os.close(status)
 
 
-def _take_environment(given: bytes) -> None:
-    variables = (variable.partition(b"=") for variable in given.split(b"\0") if variable)
+def _take_environment(environment: bytes) -> None:
+    variables = (variable.partition(b"=") for variable in environment.split(b"\0") if variable)
     os.environb.clear()
     os.environb.update({name: value for name, _, value in variables})

@@ -54,15 +54,15 @@ def circumstances() -> object:
     return (surroundings(), environment()) if sys.platform == "linux" else None
 
 
-def start_interpreter(code: str, descriptors: Sequence[int], **given: Any) -> Popen[bytes]:
+def start_interpreter(code: str, descriptors: Sequence[int], **options: Any) -> Popen[bytes]:
     """Start an interpreter with the module path of this one, and without its main module.
 
     Args:
         code: Its program. The dict ``given`` holds the given values.
         descriptors: Descriptors that it inherits.
-        given: Values that JSON can hold.
+        options: Values that JSON can hold.
     """
-    values = orjson.dumps({"path": sys.path, **given}).decode()
+    values = orjson.dumps({"path": sys.path, **options}).decode()
     command = [sys.executable, "-c", _PREPARE + code, values]
     return Popen(command, pass_fds=descriptors, stdin=DEVNULL)  # noqa: S603 - our own code
 

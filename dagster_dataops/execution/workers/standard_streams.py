@@ -29,9 +29,9 @@ def send_streams(connection: "Connection[bytes, bytes]", heartbeat: int) -> None
     """
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        given = [number if _is_open(number) else null for number in (1, 2)]
+        descriptors = [number if _is_open(number) else null for number in (1, 2)]
         with socket.socket(fileno=os.dup(connection.fileno())) as channel:
-            socket.send_fds(channel, [b"\0"], [*given, *([heartbeat] * (heartbeat >= 0))])
+            socket.send_fds(channel, [b"\0"], [*descriptors, *([heartbeat] * (heartbeat >= 0))])
     finally:
         os.close(null)
 
@@ -46,15 +46,15 @@ def receive_streams(connection: "Connection[bytes, bytes]") -> int:
         EOFError: The parent has closed the connection.
     """
     with socket.socket(fileno=os.dup(connection.fileno())) as channel:
-        said, given, _, _ = socket.recv_fds(channel, 1, _MOST, _CLOSE_ON_EXEC)
+        said, descriptors, _, _ = socket.recv_fds(channel, 1, _MOST, _CLOSE_ON_EXEC)
     if not said:
         raise EOFError
-    for standard, descriptor in zip((1, 2), given, strict=False):
+    for standard, descriptor in zip((1, 2), descriptors, strict=False):
         os.dup2(descriptor, standard)
         os.close(descriptor)
     if isinstance(sys.stdout, io.TextIOWrapper):  # not an object of a user's module
         sys.stdout.reconfigure(line_buffering=os.isatty(1))
-    return given[2] if len(given) > 2 else -1
+    return descriptors[2] if len(descriptors) > 2 else -1
 
 
 def leave_streams() -> None:

@@ -147,11 +147,11 @@ class WorkerPool:
             These workers, and whether there is a message. A worker without a message has ended,
             even if a process that it started still holds its pipe.
         """
-        found: dict[WorkerProcess, bool] = {}
+        workers: dict[WorkerProcess, bool] = {}
         for number, _ in self._poll.poll(seconds * 1000):
             worker = self._by_descriptor[number]
-            found[worker] = found.get(worker, False) or number == worker.connection.fileno()
-        return found
+            workers[worker] = workers.get(worker, False) or number == worker.connection.fileno()
+        return workers
 
     def _forked(self, assignment: Assignment, heartbeat: Heartbeat | None) -> WorkerProcess:
         """Return a worker that is a copy of this process and has the operator in its memory."""

@@ -49,7 +49,7 @@ class Collector:
         sink: Receives the finished spans.
 
     Attributes:
-        taken: Number of lines that were handed out; approximate, because threads do not lock it.
+        handed_out: Number of lines that were handed out; approximate: threads do not lock it.
         exhausted: Whether no line is left.
         breaker: Counts the failed attempts, and stops the run when it opens.
     """
@@ -77,7 +77,7 @@ class Collector:
         self._ignores_errors = settings.ignore_errors
         limit = settings.stop_after_failures
         self.breaker = Breaker(limit, self._stop.set, settings.max_workers, attempt.operator)
-        self.taken = 0
+        self.handed_out = 0
         self.exhausted = False
 
     def _lines_of_calls(self) -> Iterator[list[Line]]:
@@ -110,7 +110,7 @@ class Collector:
                 if not self._read_more():
                     break
             else:
-                self.taken += len(lines)
+                self.handed_out += len(lines)
                 return lines
         return []
 
@@ -191,11 +191,11 @@ class Collector:
                 raise
 
     def _journal(self, finished: list[Finished]) -> None:
-        runs = [[one] for one in finished] if self._apart else _neighbours(finished)
+        runs = [[result] for result in finished] if self._apart else _neighbours(finished)
         check, name = self._work.checks_input, self._attempt.name
         results = [span_of(run, name, check_input=check) for run in runs]
-        data = b"".join(part for one in results for part in (one.output, one.errors))
-        spans, notes = [one.span for one in results], [one.notes for one in results]
+        data = b"".join(part for result in results for part in (result.output, result.errors))
+        spans, notes = [result.span for result in results], [result.notes for result in results]
         self._sink.journal(self._segment.number, self._segment.append(data), spans, notes)
 
     def raise_if_failed(self) -> None:

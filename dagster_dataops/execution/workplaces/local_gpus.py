@@ -54,9 +54,9 @@ def _is_share(value: object) -> TypeGuard[float]:
 
 
 def _too_few(asks: str, each: float, gpus: list[str]) -> str:
-    found = f"{counted(len(gpus), 'GPUs')} ({', '.join(gpus)})" if gpus else "no GPU"
+    there = f"{counted(len(gpus), 'GPUs')} ({', '.join(gpus)})" if gpus else "no GPU"
     return (
-        f"{asks}, and a worker takes {each:g} while this machine shows {found}; looked for "
+        f"{asks}, and a worker takes {each:g} while this machine shows {there}; looked for "
         f"{LOOKED_FOR}. Set CUDA_VISIBLE_DEVICES, remove _agents, or set cluster= of "
         "DataOpsResource, or config.cluster"
     )

@@ -90,7 +90,7 @@ def _refused(users: Sequence[threading.Thread], interval: object) -> str:
     if threading.current_thread() is not users[0]:
         return "a range came in another thread than its range_worker; each thread needs its own"
     numbers = interval if isinstance(interval, Interval) else ()
-    if not numbers or not all(type(one) is int for one in numbers):
+    if not numbers or not all(type(number) is int for number in numbers):
         return f"{interval!r} is no range of its input; take ranges from work.ranges"
     return ""
 

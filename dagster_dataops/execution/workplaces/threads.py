@@ -94,10 +94,10 @@ class _ThreadPool:
         """Start the other threads, unless the run ends earlier."""
         until = time.monotonic() + _ALONE_SECONDS
         while time.monotonic() < until and len(self.threads) < self._attempt.settings.max_workers:
-            before = collector.taken
+            before = collector.handed_out
             self.threads[0].wait(_LOOK_SECONDS)
             if collector.exhausted or collector.stopped:
                 return
-            if collector.taken - before < _QUICK_CALLS * len(self.threads):
+            if collector.handed_out - before < _QUICK_CALLS * len(self.threads):
                 self._start(2 * len(self.threads))
         self._start(self._attempt.settings.max_workers)

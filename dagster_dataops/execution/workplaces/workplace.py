@@ -41,5 +41,5 @@ def cluster_for(settings: ResolvedSettings, cluster: "Cluster | None") -> "Clust
 
 
 def _workplace(mode: str) -> Workplace:
-    found = mode_named(mode).workplace
-    return cast("Workplace", import_module(found) if isinstance(found, str) else found)
+    workplace = mode_named(mode).workplace
+    return cast("Workplace", import_module(workplace) if isinstance(workplace, str) else workplace)

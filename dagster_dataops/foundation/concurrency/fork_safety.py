@@ -32,7 +32,7 @@ def may_fork() -> bool:
         threads = {int(task.name) for task in _TASKS.iterdir()}
     except OSError:
         return False
-    return threads <= {threading.get_native_id()}.union(*(one() for one in _waiting))
+    return threads <= {threading.get_native_id()}.union(*(thread() for thread in _waiting))
 
 
 class ForkGuard:

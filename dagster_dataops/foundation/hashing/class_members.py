@@ -87,47 +87,50 @@ def field_details(cls: type) -> list[tuple[str, dict[str, Any]]]:
     A default is an attribute of the class; in a class with slots it is a default of ``__init__``.
     Of pydantic, the default of a field is in no attribute.
     """
-    own = vars(cls)
-    found = [
+    attributes = vars(cls)
+    details = [
         *(
-            (name, _of_dataclass(one))
-            for name, one in (own.get("__dataclass_fields__") or {}).items()
+            (name, _of_dataclass(field))
+            for name, field in (attributes.get("__dataclass_fields__") or {}).items()
         ),
-        *((one.name, dict(one.metadata)) for one in own.get("__attrs_attrs__") or ()),
         *(
-            (name, _of_pydantic(one))
-            for name, one in (own.get("__pydantic_fields__") or {}).items()
+            (attribute.name, dict(attribute.metadata))
+            for attribute in attributes.get("__attrs_attrs__") or ()
+        ),
+        *(
+            (name, _of_pydantic(field))
+            for name, field in (attributes.get("__pydantic_fields__") or {}).items()
         ),
     ]
-    found.append(("of the class", _of_class(cls)))
-    return [(name, details) for name, details in found if details]
+    details.append(("of the class", _of_class(cls)))
+    return [(name, details) for name, details in details if details]
 
 
 def _of_class(cls: type) -> dict[str, Any]:
     """Return the keywords of a class statement that leave their mark in generated names alone."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if vars(cls).get("__total__") is False:  # a TypedDict
-        found["total"] = False
+        settings["total"] = False
     boundary = vars(cls).get("_boundary_")
     if issubclass(cls, enum.Flag) and boundary not in {None, enum.FlagBoundary.STRICT}:
-        found["boundary"] = str(boundary)
-    return found
+        settings["boundary"] = str(boundary)
+    return settings
 
 
 def _of_dataclass(field: "dataclasses.Field[Any]") -> dict[str, Any]:
     shown = {name: getattr(field, name, plain) for name, plain in _PLAIN_FIELD.items()}
-    found = {name: value for name, value in shown.items() if value is not _PLAIN_FIELD[name]}
-    return found | ({"metadata": dict(field.metadata)} if field.metadata else {})
+    details = {name: value for name, value in shown.items() if value is not _PLAIN_FIELD[name]}
+    return details | ({"metadata": dict(field.metadata)} if field.metadata else {})
 
 
 def _of_pydantic(field: Any) -> dict[str, Any]:
     """Return what the JSON schema does not tell: objects, functions and the order of entries."""
     names = ("default", "default_factory", "json_schema_extra")
-    found = {name: getattr(field, name, None) for name in names}
+    values = {name: getattr(field, name, None) for name in names}
     in_schema = (str, int, float, bool, type(None))
     unset = "PydanticUndefinedType"
     return {
         name: value
-        for name, value in found.items()
+        for name, value in values.items()
         if type(value) not in in_schema and type(value).__name__ != unset
     }

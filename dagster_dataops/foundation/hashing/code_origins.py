@@ -46,8 +46,8 @@ class ProjectScope(NamedTuple):
             return None
         if top == _PACKAGE:
             return _PACKAGE if module.startswith(_CONTRACT) else _versions(top)
-        found = module in sys.modules or module_spec(module) is not None
-        return _versions(top) if _is_installed(file) or not found else None
+        exists = module in sys.modules or module_spec(module) is not None
+        return _versions(top) if _is_installed(file) or not exists else None
 
 
 def module_spec(name: str) -> ModuleSpec | None:
@@ -148,8 +148,10 @@ def _distributions(top: str) -> tuple[str, ...]:
 @functools.cache
 def _sibling_packages(top: str) -> tuple[str, ...]:
     """Return all top-level packages of the distribution of an installed package."""
-    own = set(_distributions(top))
-    return tuple(name for name, of in _all_distributions().items() if not own.isdisjoint(of))
+    distributions = set(_distributions(top))
+    return tuple(
+        name for name, of in _all_distributions().items() if not distributions.isdisjoint(of)
+    )
 
 
 @functools.cache

@@ -231,7 +231,9 @@ class ExactForms(FormBuilder):
         if type(items) is tuple and len(items) == 2 and type(items[0]) is str:
             name, value = items  # perhaps the header of a request
             return digest_of_form([self.form(name, depth), self._named(name, value, depth)])
-        return digest_of_form([self.form(one, depth) for one in items if not self._is_login(one)])
+        return digest_of_form(
+            [self.form(item, depth) for item in items if not self._is_login(item)]
+        )
 
     def _is_login(self, item: Any) -> bool:
         """Return whether an item is a header with a credential: its name and a text."""
@@ -300,9 +302,9 @@ class ExactForms(FormBuilder):
         if isinstance(value, (types.FunctionType, type)):
             code = self._functions(value)
             return self._exactly({"code": code}) if code.endswith(RULES) else {"code": code}
-        made = {"object": self._form_once(type(value), depth)}
+        form = {"object": self._form_once(type(value), depth)}
         content = self._content(value, depth)
-        return super().object(value, depth) if content is None else self._exactly(made | content)
+        return super().object(value, depth) if content is None else self._exactly(form | content)
 
     def _content(self, value: Any, depth: int) -> dict[str, Any] | None:
         """Return the content of an object that pickle does not tell; ``None`` for other objects."""
@@ -312,8 +314,8 @@ class ExactForms(FormBuilder):
         names = getattr(type(value), "_fields", None)
         if isinstance(value, tuple) and isinstance(names, tuple):
             named = zip(names, tuple.__iter__(value), strict=False)
-            found = self._entries(named, depth, attributes=True)
-            return {"fields": [found, self._own_state(value, depth)]}
+            entries = self._entries(named, depth, attributes=True)
+            return {"fields": [entries, self._own_state(value, depth)]}
         if isinstance(value, (datetime, time)) and value.fold:  # which old protocols do not store
             return {"second": self.object(value.replace(fold=0), depth)}
         content = stand_in(value)
@@ -362,7 +364,7 @@ class ExactForms(FormBuilder):
         if isinstance(value, partial):
             function, arguments, *keywords = state
             forms = [self.form(function, depth), self._listed(arguments, depth)]
-            forms += [self.form(one, depth) for one in keywords]
+            forms += [self.form(keyword, depth) for keyword in keywords]
             return {"list": digest_of_form(forms)}
         if len(state) == 2 and type(state[1]) is dict:  # attributes and slots
             entries = self._entries(state[1].items(), depth, attributes=True)
@@ -382,7 +384,7 @@ class ExactForms(FormBuilder):
         return self._dict_form(state, depth, attributes=True)
 
     def _listed(self, items: Iterable[Any], depth: int) -> Any:
-        return {"list": digest_of_form([self.form(one, depth) for one in items])}
+        return {"list": digest_of_form([self.form(item, depth) for item in items])}
 
     @override
     def _attribute_form(self, name: str, value: Any, depth: int) -> Any:
@@ -448,10 +450,10 @@ def _is_global(value: Any, name: str) -> bool:
     if type(value).__module__ == "typing":  # a type variable
         return True
     modules = (read_attribute(value, "__module__"), type(value).__module__)
-    return any(_found(sys.modules.get(str(module)), name) is value for module in modules)
+    return any(_attribute_of(sys.modules.get(str(module)), name) is value for module in modules)
 
 
-def _found(place: Any, name: str) -> Any:
+def _attribute_of(place: Any, name: str) -> Any:
     for part in name.split("."):
         place = getattr(place, part, None)
     return place

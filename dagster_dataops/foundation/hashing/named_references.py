@@ -24,22 +24,22 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 
 def names_in(code: CodeType) -> set[str]:
     """Return the global names and attributes that code uses."""
-    return {name for one in codes_in(code) for name in one.co_names}
+    return {name for nested in codes_in(code) for name in nested.co_names}
 
 
 def attributes_named(code: CodeType, root: str) -> set[tuple[str, ...]]:
     """Return the attribute chains used below ``root``: ``("f",)`` for ``root.f``, ``()`` alone."""
-    found: set[tuple[str, ...]] = set()
-    for one in codes_in(code):
+    chains: set[tuple[str, ...]] = set()
+    for nested in codes_in(code):
         chain: list[str] | None = None
-        for step in dis.get_instructions(one):
+        for step in dis.get_instructions(nested):
             if chain is not None and step.opname in _STEPS:
                 chain.append(str(step.argval))
                 continue
             if chain is not None:
-                found.add(tuple(chain))
+                chains.add(tuple(chain))
             chain = [] if step.opname in _ROOTS and step.argval == root else None
-    return found
+    return chains
 
 
 def imports_in(code: CodeType, package: str) -> set[str]:
@@ -49,28 +49,28 @@ def imports_in(code: CodeType, package: str) -> set[str]:
         code: The code of a function.
         package: The package of the function, to resolve relative imports.
     """
-    found: set[str] = set()
-    for one in codes_in(code):
-        if _IMPORT not in one.co_code[::2]:
+    modules: set[str] = set()
+    for nested in codes_in(code):
+        if _IMPORT not in nested.co_code[::2]:
             continue
-        steps = list(dis.get_instructions(one))
+        steps = list(dis.get_instructions(nested))
         for place, step in enumerate(steps):
             if step.opcode == _IMPORT:
                 level, names = steps[place - 2].argval, steps[place - 1].argval
-                found.update(_modules(step.argval, level, names or (), package))
-    return found
+                modules.update(_modules(step.argval, level, names or (), package))
+    return modules
 
 
 def modules_imported(tree: ast.AST, package: str) -> set[str]:
     """Return all modules that the source of a module imports."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             names = [alias.name for alias in node.names]
-            found.update(_modules(node.module or "", node.level, names, package))
-    return found
+            modules.update(_modules(node.module or "", node.level, names, package))
+    return modules
 
 
 def _modules(name: str, level: object, names: Iterable[str], package: str) -> Iterator[str]:

@@ -76,7 +76,9 @@ def _tree(function: types.FunctionType) -> ast.AST | None:
     following = lines[code.co_firstlineno - 1 :]
     try:
         node = _function_in(_indented(following))
-        if node is None or any(isinstance(one, ast.Lambda) for one in _in_decorators(node)):
+        if node is None or any(
+            isinstance(decorator, ast.Lambda) for decorator in _in_decorators(node)
+        ):
             # getblock ends at a lambda in a decorator: such a function has no tree, as ever.
             node = _function_in(inspect.getblock(following), alone=False)
     except (SyntaxError, IndexError, ValueError):
@@ -155,12 +157,17 @@ def _matches_file(code: types.CodeType, lines: list[str]) -> bool:
 
 def instructions(code: types.CodeType) -> str:
     """Return a digest of byte code with its constants and the parameters that count."""
-    parts = [(one, _parameters(one)) for one in codes_in(code)]
-    found = [
-        [one.co_code, _without_code(one.co_consts), one.co_names, *([more] if more else [])]
-        for one, more in parts
+    parts = [(nested, _parameters(nested)) for nested in codes_in(code)]
+    codes = [
+        [
+            nested.co_code,
+            _without_code(nested.co_consts),
+            nested.co_names,
+            *([more] if more else []),
+        ]
+        for nested, more in parts
     ]
-    return digest(found) + (RULES if any(more for _, more in parts) else "")
+    return digest(codes) + (RULES if any(more for _, more in parts) else "")
 
 
 def _parameters(code: types.CodeType) -> list[Any]:
@@ -177,4 +184,4 @@ def _parameters(code: types.CodeType) -> list[Any]:
 
 
 def _without_code(constants: tuple[Any, ...]) -> list[Any]:
-    return [one for one in constants if not isinstance(one, types.CodeType)]
+    return [constant for constant in constants if not isinstance(constant, types.CodeType)]

@@ -68,7 +68,7 @@ def digest_of_form(form: Any) -> str:
 
 def end_of_rules(digests: Iterable[str]) -> str:
     """Return the end of a digest that is made of others: `RULES` if one of them has it."""
-    return RULES if any(one.endswith(RULES) for one in digests) else ""
+    return RULES if any(part.endswith(RULES) for part in digests) else ""
 
 
 class FormBuilder:
@@ -200,19 +200,19 @@ class FormBuilder:
         """Return the form of a value that is neither plain nor a container."""
         if isinstance(value, (types.FunctionType, type)):
             return {"code": self._functions(value)}
-        made = {"object": self._form_once(type(value), depth)}
+        form = {"object": self._form_once(type(value), depth)}
         tensor = tensor_content(value)
         if tensor is not None:
-            return made | {"content": self.form(tensor, depth)}
+            return form | {"content": self.form(tensor, depth)}
         wrapped = read_attribute(value, "__wrapped__") if callable(value) else None
         if wrapped is not None:
-            made["wrapped"] = self.form(wrapped, depth)
+            form["wrapped"] = self.form(wrapped, depth)
         kept = None if self._is_resource(value) else self._state_of(value)
         if kept is None:
-            return made | self.public(value, depth, unknown=wrapped is None)
+            return form | self.public(value, depth, unknown=wrapped is None)
         if wrapped is None or not isinstance(kept[-1], str):
-            made["state"] = digest_of_form(self._state_forms(value, kept, depth))
-        return made
+            form["state"] = digest_of_form(self._state_forms(value, kept, depth))
+        return form
 
     def _is_resource(self, value: Any) -> bool:
         """Return whether an object counts by its public attributes, not by its state."""
@@ -234,14 +234,14 @@ class FormBuilder:
             depth: The nesting depth.
             unknown: Whether to report the object as unknown if it has none.
         """
-        found = {}
+        forms = {}
         for name, item in _public_attributes(value):
             form = self._attribute_form(name, item, depth)
             if form is not None and not self._ignored(name):
-                found[name] = form
-        if not found and unknown and type(value).__module__ not in _LOCKS:
+                forms[name] = form
+        if not forms and unknown and type(value).__module__ not in _LOCKS:
             self.unknown.add(type_name(value))
-        return {"state": digest_of_form(found)}
+        return {"state": digest_of_form(forms)}
 
     def _attribute_form(self, _name: str, value: Any, depth: int) -> Any:
         """Return the form of a public attribute with a plain value; ``None`` for another."""
@@ -313,8 +313,8 @@ def read_attribute(value: Any, name: str) -> Any:
 
 def attributes_of(value: Any) -> dict[str, Any]:
     """Return the instance attributes of an object."""
-    found = read_attribute(value, "__dict__")
-    return dict(found) if isinstance(found, dict) else {}
+    attributes = read_attribute(value, "__dict__")
+    return dict(attributes) if isinstance(attributes, dict) else {}
 
 
 def _pickled_state(value: Any) -> list[Any] | None:

@@ -90,8 +90,8 @@ class BucketFile:
 
 def _without_version(key: str) -> str:
     """Return the key of a published file without its version; empty for another object."""
-    found = _VERSION.fullmatch(key)
-    return f"{found[1]}/{found[2] or found[3]}" if found else ""
+    match = _VERSION.fullmatch(key)
+    return f"{match[1]}/{match[2] or match[3]}" if match else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +175,10 @@ def prefix_of(
     Raises:
         ConfigurationError: The URL has the parts ``.`` or ``..``, or NUL characters.
     """
-    found = _STORE.fullmatch(str(url)) if url else None
-    if found is None:
+    match = _STORE.fullmatch(str(url)) if url else None
+    if match is None:
         return None
-    scheme, name, prefix = found[1].lower(), found[2], found[3].strip("/")
+    scheme, name, prefix = match[1].lower(), match[2], match[3].strip("/")
     if any(part in {".", ".."} for part in (name, *prefix.split("/"))):
         raise ConfigurationError(setting, str(url), "a URL without the parts . and ..")
     if "\0" in f"{name}{prefix}":

@@ -108,8 +108,8 @@ class JoinedObject(ReadableStore):
     def __init__(self, store: ReadableStore, key: str) -> None:
         self.url = store.url
         self._store, self._key = store, key
-        found = _LIST.fullmatch(key)
-        self._folder = f"{found[1] if found else ''}/{DATA}".lstrip("/")
+        match = _LIST.fullmatch(key)
+        self._folder = f"{match[1] if match else ''}/{DATA}".lstrip("/")
         self._list: PartList | None = None
         self._version = Version("")
         self._starts = array("Q", [0])
@@ -122,15 +122,15 @@ class JoinedObject(ReadableStore):
         """
         if self._list is not None:
             return True
-        found = self._store.read(self._key)
-        if found is None:
+        stored = self._store.read(self._key)
+        if stored is None:
             return False
-        parts = PartList.parse(found[0])
+        parts = PartList.parse(stored[0])
         if parts is None:
             reason = "it is damaged, or of a later version of dagster-dataops"
             raise StorageError(f"{self.url}/{self._key}", "read the list of parts", reason)
         self._starts = array("Q", accumulate(parts.lengths, initial=0))
-        self._version, self._list = found[1], parts
+        self._version, self._list = stored[1], parts
         return True
 
     @property
@@ -183,7 +183,7 @@ class JoinedObject(ReadableStore):
                 answers = list(pool.map(self._request, requests))
         else:
             answers = list(map(self._request, requests))
-        begun = [(one.object, one.start) for one in requests]
+        begun = [(request.object, request.start) for request in requests]
         pieces = []
         for piece in wanted:
             at = bisect_right(begun, (piece.object, piece.start)) - 1
@@ -206,8 +206,8 @@ class JoinedObject(ReadableStore):
         key = f"{self._folder}/{self._parts.names[wanted.object]}"
         data = self._store.read_range(key, wanted.start, wanted.end - wanted.start, None)
         if len(data) != wanted.end - wanted.start:
-            found = f"it has {wanted.start + len(data):,} bytes, and its list of parts needs more"
-            raise StorageError(f"{self.url}/{key}", "read a part of the result", found)
+            reason = f"it has {wanted.start + len(data):,} bytes, and its list of parts needs more"
+            raise StorageError(f"{self.url}/{key}", "read a part of the result", reason)
         return data
 
 
@@ -222,10 +222,10 @@ class _Range(NamedTuple):
 def _requests(wanted: list[_Range]) -> list[_Range]:
     """Return ranges that hold all wanted ones, sorted; those with small gaps are joined."""
     joined: list[_Range] = []
-    for one in sorted(wanted):
+    for piece in sorted(wanted):
         last = joined[-1] if joined else None
-        if last and last.object == one.object and one.start <= last.end + _GAP_BYTES:
-            joined[-1] = last._replace(end=max(last.end, one.end))
+        if last and last.object == piece.object and piece.start <= last.end + _GAP_BYTES:
+            joined[-1] = last._replace(end=max(last.end, piece.end))
         else:
-            joined.append(one)
+            joined.append(piece)
     return joined

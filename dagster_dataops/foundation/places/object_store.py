@@ -172,9 +172,9 @@ class ObjectStore(ResultStore):
                 )
             except _REFUSED:
                 pass
-        found = self.read(key)
-        if found is not None and found[0] == data:
-            return found[1]
+        current = self.read(key)
+        if current is not None and current[0] == data:
+            return current[1]
         raise ConflictError(key)
 
     @override
@@ -201,8 +201,8 @@ class ObjectStore(ResultStore):
     def read(self, key: str) -> tuple[bytes, Version] | None:
         with self.named(key, "read"):
             try:
-                found = obstore.get(self._client, key)
-                return bytes(found.bytes()), _version(found.meta)
+                answer = obstore.get(self._client, key)
+                return bytes(answer.bytes()), _version(answer.meta)
             except FileNotFoundError:
                 return None
 
@@ -210,8 +210,8 @@ class ObjectStore(ResultStore):
     def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
         with self.named(key, "read"):
             try:
-                found = obstore.get(self._client, key, options={"range": (0, length)})
-                return Status(found.meta["size"], _version(found.meta)), bytes(found.bytes())
+                answer = obstore.get(self._client, key, options={"range": (0, length)})
+                return Status(answer.meta["size"], _version(answer.meta)), bytes(answer.bytes())
             except FileNotFoundError:
                 return None
             except BaseError as error:
@@ -228,8 +228,8 @@ class ObjectStore(ResultStore):
     @override
     def read_on(self, key: str, start: int, end: int, version: Version) -> Iterator[bytes]:
         with self._unchanged(key):
-            found = self._get(key, start, end, version)
-            yield from map(bytes, found.stream(min_chunk_size=_PIECE_BYTES))
+            answer = self._get(key, start, end, version)
+            yield from map(bytes, answer.stream(min_chunk_size=_PIECE_BYTES))
 
     def _get(self, key: str, start: int, end: int, version: Version | None) -> Any:
         options: Any = {"range": (start, end)}
@@ -249,16 +249,16 @@ class ObjectStore(ResultStore):
     def status(self, key: str) -> Status | None:
         with self.named(key, "read"):
             try:
-                found = obstore.head(self._client, key)
+                answer = obstore.head(self._client, key)
             except FileNotFoundError:
                 return None
-        return Status(found["size"], _version(found))
+        return Status(answer["size"], _version(answer))
 
     @override
     def names(self, prefix: str) -> list[str]:
         def listed() -> list[str]:
             pages = obstore.list(self._client, prefix=f"{prefix}/")
-            return sorted(found["path"] for page in pages for found in page)
+            return sorted(entry["path"] for page in pages for entry in page)
 
         with self.named(prefix, "list"):
             return _repeated(listed)
@@ -267,7 +267,7 @@ class ObjectStore(ResultStore):
     def listed(self, prefix: str) -> dict[str, ListedObject]:
         def listed() -> dict[str, ListedObject]:
             pages = obstore.list(self._client, prefix=f"{prefix}/" if prefix else None)
-            return {found["path"]: _listed(found) for page in pages for found in page}
+            return {entry["path"]: _listed(entry) for page in pages for entry in page}
 
         with self.named(prefix, "list"):
             return _repeated(listed)
@@ -275,8 +275,8 @@ class ObjectStore(ResultStore):
     @override
     def names_in(self, prefix: str) -> list[str]:
         def listed() -> list[str]:
-            found = obstore.list_with_delimiter(self._client, prefix=f"{prefix}/")
-            return sorted(one["path"] for one in found["objects"])
+            answer = obstore.list_with_delimiter(self._client, prefix=f"{prefix}/")
+            return sorted(entry["path"] for entry in answer["objects"])
 
         with self.named(prefix, "list"):
             return _repeated(listed)
@@ -323,8 +323,8 @@ class ObjectUpload(Upload):
             with self._store.named(self._key, _UPLOAD):
                 self._writer.close()
         except StorageError:
-            found = self._store.status(self._key)
-            if found is None or found.size != self._size:  # else its answer was lost
+            status = self._store.status(self._key)
+            if status is None or status.size != self._size:  # else its answer was lost
                 raise
 
     @override
@@ -342,13 +342,13 @@ def part_bytes(size: int, least: int) -> int:
 _PARTS: Final[dict[str, Any]] = {"chunk_size": PART_BYTES, "max_concurrency": _CALLS}
 
 
-def _version(found: Any) -> Version:
-    return Version(found["e_tag"] or "", found["version"] or "")
+def _version(answer: Any) -> Version:
+    return Version(answer["e_tag"] or "", answer["version"] or "")
 
 
-def _listed(found: Any) -> ListedObject:
-    status = Status(found["size"], _version(found))
-    return ListedObject(status, found["last_modified"].timestamp())
+def _listed(entry: Any) -> ListedObject:
+    status = Status(entry["size"], _version(entry))
+    return ListedObject(status, entry["last_modified"].timestamp())
 
 
 def _update(seen: Version) -> Any:

@@ -77,12 +77,12 @@ def state_of_parts(path: Path) -> FileState:
         OSError: It cannot be read.
     """
     folder, parts = _parts_in(path)
-    found = [status for _, status in parts]
+    states = [status for _, status in parts]
     return FileState(
         folder.stat().st_ino,
-        sum(one.st_size for one in found),
-        max(one.st_mtime_ns for one in found),
-        max(one.st_ctime_ns for one in found),
+        sum(state.st_size for state in states),
+        max(state.st_mtime_ns for state in states),
+        max(state.st_ctime_ns for state in states),
     )
 
 
@@ -91,9 +91,11 @@ def _parts_in(folder: Path) -> tuple[Path, list[tuple[str, os.stat_result]]]:
     real = folder.resolve(strict=True)
     with os.scandir(real) as entries:
         visible = [entry for entry in entries if not entry.name.startswith(".")]
-        found = [(_PART.fullmatch(entry.name), entry.stat()) for entry in visible]
-    parts = [(name[1], int(name[2]), name[0], status) for name, status in found if name]
-    parts.sort(key=lambda one: one[:2])
-    if not parts or [one[:2] for one in parts] != [(parts[0][0], at) for at in range(len(found))]:
+        matched = [(_PART.fullmatch(entry.name), entry.stat()) for entry in visible]
+    parts = [(name[1], int(name[2]), name[0], status) for name, status in matched if name]
+    parts.sort(key=lambda part: part[:2])
+    if not parts or [part[:2] for part in parts] != [
+        (parts[0][0], at) for at in range(len(matched))
+    ]:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder))
     return real, [(name, status) for _, _, name, status in parts]

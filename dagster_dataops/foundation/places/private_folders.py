@@ -45,12 +45,12 @@ def private_folder(prefix: str) -> Path:
         folder.mkdir(mode=_PRIVATE)
     descriptor = _opened(folder)
     try:
-        found = os.fstat(descriptor)
-        if found.st_uid != os.getuid():
-            raise _foreign(folder, f"belongs to user {found.st_uid}")
-        if found.st_mode & _OTHERS_WRITE:
-            raise _foreign(folder, f"can be written by all users ({found.st_mode & 0o7777:o})")
-        if found.st_mode & 0o077:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.getuid():
+            raise _foreign(folder, f"belongs to user {status.st_uid}")
+        if status.st_mode & _OTHERS_WRITE:
+            raise _foreign(folder, f"can be written by all users ({status.st_mode & 0o7777:o})")
+        if status.st_mode & 0o077:
             os.fchmod(descriptor, _PRIVATE)
     finally:
         os.close(descriptor)
@@ -67,6 +67,6 @@ def _opened(folder: Path) -> int:
         raise _foreign(folder, "is a link or a file") from None
 
 
-def _foreign(folder: Path, found: str) -> ForeignFolderError:
-    reason = f"it {found}, and must be a folder that only this user can write to; remove it"
+def _foreign(folder: Path, problem: str) -> ForeignFolderError:
+    reason = f"it {problem}, and must be a folder that only this user can write to; remove it"
     return ForeignFolderError(1, reason, str(folder))

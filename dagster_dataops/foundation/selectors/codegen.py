@@ -222,17 +222,21 @@ class _SourceWriter:
             yield f"if type(model) is not list: {name} = rebuilt(model, {name})"
 
     def _rebuild_every(self, name: str, below: "Branch | int") -> Iterator[str]:
-        made = f"{name}_made"
+        variable = f"{name}_made"
         if isinstance(below, int):
             whole = below in self._whole
-            yield f"{made} = v{below}" if whole else f"{made} = [next(v{below}) for _ in {name}]"
+            yield (
+                f"{variable} = v{below}"
+                if whole
+                else f"{variable} = [next(v{below}) for _ in {name}]"
+            )
         else:
             inner = self._name(below)
-            yield f"{made} = []"
+            yield f"{variable} = []"
             yield f"for {inner} in {name}:"
             yield from _indented(self._rebuild(below, looped=True))
-            yield f"    {made}.append({inner})"
-        yield f"{name} = {made} if type({name}) is list else rebuilt({name}, {made})"
+            yield f"    {variable}.append({inner})"
+        yield f"{name} = {variable} if type({name}) is list else rebuilt({name}, {variable})"
 
     def _value(self, below: "Branch | int") -> str:
         if not isinstance(below, int):

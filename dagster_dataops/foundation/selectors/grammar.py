@@ -73,23 +73,23 @@ class _PathParser:
         return self._key("a dot must be followed by a key")
 
     def _key(self, missing: str) -> str:
-        found = _KEY.match(self._text, self._at, self._end)
-        if found is None:
+        match = _KEY.match(self._text, self._at, self._end)
+        if match is None:
             raise self._fault(missing)
-        self._at = found.end()
-        return found[0]
+        self._at = match.end()
+        return match[0]
 
     def _index(self) -> int | Every:
-        found = _INDEX.match(self._text, self._at, self._end)
-        if found is None:
+        match = _INDEX.match(self._text, self._at, self._end)
+        if match is None:
             raise self._fault("an index must be [*] or digits in brackets, counted from 0")
-        if found[1] is None:
-            self._at = found.end()
+        if match[1] is None:
+            self._at = match.end()
             return EVERY
-        digits = found[1].lstrip("0") or "0"
+        digits = match[1].lstrip("0") or "0"
         if len(digits) > len(str(_INDEX_LIMIT)) or int(digits) >= _INDEX_LIMIT:
             raise self._fault("an index must be less than 2^64")
-        self._at = found.end()
+        self._at = match.end()
         return int(digits)
 
     def _fault(self, reason: str) -> SelectorSyntaxError:

@@ -42,9 +42,9 @@ def _element(item: Any, path: Path, depth: int) -> Any:
     return item
 
 
-def _missing(path: Path, at: int, found: Any) -> MissingColumnError:
-    """Return the error for step number ``at`` of ``path``, which is missing in ``found``."""
-    there = _description(found)
+def _missing(path: Path, at: int, value: Any) -> MissingColumnError:
+    """Return the error for step number ``at`` of ``path``, which is missing in ``value``."""
+    there = _description(value)
     if at + 1 < len(path):
         there = f"{path_text(path[: at + 1])!r} is missing; {there}"
     return MissingColumnError(path_text(path), there)
@@ -57,14 +57,14 @@ def has(container: Any, step: PathStep) -> bool:
     return isinstance(container, (list, tuple)) and step < len(container)  # type: ignore[operator]
 
 
-def _description(found: Any) -> str:
-    if isinstance(found, dict):
-        keys = list(map(str, found))
+def _description(value: Any) -> str:
+    if isinstance(value, dict):
+        keys = list(map(str, value))
         more = f" and {len(keys) - _MOST_KEYS_SHOWN} more" if len(keys) > _MOST_KEYS_SHOWN else ""
         return f"the keys there are {', '.join(keys[:_MOST_KEYS_SHOWN]) or 'none'}{more}"
-    if isinstance(found, (list, tuple)):
-        return f"there is a {type(found).__name__} of length {len(found)}"
-    return f"there is a {type(found).__name__}, which has no elements"
+    if isinstance(value, (list, tuple)):
+        return f"there is a {type(value).__name__} of length {len(value)}"
+    return f"there is a {type(value).__name__}, which has no elements"
 
 
 def resolve(item: Any, paths: Sequence[Path]) -> list[ConcretePath]:
@@ -108,7 +108,7 @@ def _changed(
         elements = list(item)
         elements[int(step)] = value
         return rebuilt(item, elements)
-    if not any(item is one for one in ours):
+    if not any(item is candidate for candidate in ours):
         item = copied(item) if isinstance(item, dict) else rebuilt(item, list(item))
         ours.append(item)
     item[step] = value

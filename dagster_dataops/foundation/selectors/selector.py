@@ -55,8 +55,8 @@ class Selector:
         Raises:
             MissingColumnError: An element is missing.
         """
-        found = self.get(item)
-        return [found] if self.single else found
+        values = self.get(item)
+        return [values] if self.single else values
 
     def map(self, fn: Callable[[Any], Any], item: Any) -> Any:
         """Return a copy of ``item`` with ``fn`` applied to every selected element.
@@ -71,13 +71,13 @@ class Selector:
         return self.mapper(fn)(item)
 
     def _resolved(self, item: Any) -> list[Any] | Any:
-        found = []
+        values = []
         for path in resolve(item, self.paths):
             value = item
             for step in path:
                 value = value[step]
-            found.append(value)
-        return found[0] if self.single else found
+            values.append(value)
+        return values[0] if self.single else values
 
     def _in_order(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return lambda item: mapped_in_order(item, self.paths, fn)

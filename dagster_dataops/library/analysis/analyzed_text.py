@@ -16,11 +16,11 @@ class AnalyzedText:
     A result depends only on the text, the function and its arguments, so it is never out of date.
     """
 
-    __slots__ = ("_found", "text")
+    __slots__ = ("_results", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._found: dict[object, object] = {}
+        self._results: dict[object, object] = {}
 
     def get(self, function: "Callable[[AnalyzedText, *A], T]", *arguments: *A) -> T:
         """Return ``function(self, *arguments)``, computed once; do not change it.
@@ -29,17 +29,17 @@ class AnalyzedText:
         """
         key = (function, arguments)
         try:
-            return cast("T", self._found[key])
+            return cast("T", self._results[key])
         except KeyError:
-            result = self._found[key] = function(self, *arguments)
+            result = self._results[key] = function(self, *arguments)
             return result
 
     def split(self, function: Callable[[str], list[str]]) -> list[str]:
         """Return ``function(text)``, computed once: words, sentences or lines. Do not change it."""
         try:
-            return cast("list[str]", self._found[function])
+            return cast("list[str]", self._results[function])
         except KeyError:
-            parts = self._found[function] = function(self.text)
+            parts = self._results[function] = function(self.text)
             return parts
 
 

@@ -10,11 +10,11 @@ from typing import Final
 
 def characters(ranges: str) -> frozenset[str]:
     """Return the characters of hexadecimal code points and ranges, such as ``"21 2d-2f"``."""
-    found: set[str] = set()
+    chars: set[str] = set()
     for item in ranges.split():
         first, _, last = item.partition("-")
-        found.update(map(chr, range(int(first, 16), int(last or first, 16) + 1)))
-    return frozenset(found)
+        chars.update(map(chr, range(int(first, 16), int(last or first, 16) + 1)))
+    return frozenset(chars)
 
 
 # Punctuation outside ASCII that the quality rules know, in 2 to 4 hexadecimal digits.

@@ -161,7 +161,7 @@ def _comment(code: str, place: int) -> _Comment | None:
     if documenting := _DOCUMENTING.match(code, place):
         mark: str | None = documenting[0]
     else:
-        mark = next((one for one in _LINE_MARKS if _is_line(code, place, one)), None)
+        mark = next((mark for mark in _LINE_MARKS if _is_line(code, place, mark)), None)
     if mark is None:
         return None
     lines, start = [], place

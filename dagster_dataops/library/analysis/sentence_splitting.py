@@ -51,14 +51,14 @@ def sentences_function(sentences: str | Splitter = "rule", language: str = "en")
 
 def rule_sentences(text: str) -> list[str]:
     """Return the sentences of ``text`` by the rule of `sentences_function`."""
-    found = []
+    sentences = []
     start = 0
     for match in _END.finditer(text):
         if _ends_sentence(text, match):
-            found.append(text[start : match.end()].strip())
+            sentences.append(text[start : match.end()].strip())
             start = match.end()
-    found.append(text[start:].strip())
-    return [sentence for sentence in found if sentence]
+    sentences.append(text[start:].strip())
+    return [sentence for sentence in sentences if sentence]
 
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:

@@ -28,4 +28,4 @@ def simplified(text: str) -> str:
     letters = normalized("NFD", " ".join(spaced.split()))
     if letters.isascii():
         return letters
-    return "".join(one for one in letters if unicodedata.category(one) != "Mn").strip()
+    return "".join(letter for letter in letters if unicodedata.category(letter) != "Mn").strip()

@@ -37,7 +37,7 @@ class WordSearch:
             raise DefinitionError(msg)
         self._automaton = _automaton(self._needs, self._words)
 
-    def found(self, text: str) -> Iterator[str]:
+    def words_in(self, text: str) -> Iterator[str]:
         """Yield the word of each occurrence; occurrences may overlap."""
         if not self._words:
             return
@@ -49,11 +49,11 @@ class WordSearch:
 
     def first(self, text: str) -> str | None:
         """Return the word of the first occurrence; ``None`` if there is none."""
-        return next(self.found(text), None)
+        return next(self.words_in(text), None)
 
     def count(self, text: str) -> int:
         """Return the number of occurrences."""
-        return sum(1 for _ in self.found(text))
+        return sum(1 for _ in self.words_in(text))
 
     @override
     def __getstate__(self) -> dict[str, Any]:

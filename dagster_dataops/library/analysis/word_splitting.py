@@ -152,7 +152,7 @@ def _words(pipeline: Any, piece: str, _: int) -> list[str]:
 
 
 def _sentences(pipeline: Any, piece: str, _: int) -> list[str]:
-    return [sentence for one in pipeline(piece).sents if (sentence := one.text.strip())]
+    return [sentence for sent in pipeline(piece).sents if (sentence := sent.text.strip())]
 
 
 def _jieba() -> Splitter:

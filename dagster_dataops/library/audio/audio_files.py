@@ -94,31 +94,31 @@ class AudioFile(RecordFile):
         name, data = self.name, self.data
         with decoding(name, "read"):
             try:
-                found = package.SoundFile(_Bytes(data))
+                sound = package.SoundFile(_Bytes(data))
             except package.LibsndfileError as error:
                 msg = f"it is no sound in {', '.join(FORMATS)}, or its head is damaged"
                 raise ValueError(f"{msg} ({error.error_string.rstrip('.')})") from None
-        if _NAMES.get(found.format, found.format) not in FORMATS:
+        if _NAMES.get(sound.format, sound.format) not in FORMATS:
             raise FileError(
-                name, f"has the format {found.format}, not {', '.join(FORMATS)}", LEAVE_OUT
+                name, f"has the format {sound.format}, not {', '.join(FORMATS)}", LEAVE_OUT
             )
-        if not 0 < found.samplerate <= MOST_RATE:
-            raise FileError(name, f"tells {found.samplerate:,} samples a second", LEAVE_OUT)
+        if not 0 < sound.samplerate <= MOST_RATE:
+            raise FileError(name, f"tells {sound.samplerate:,} samples a second", LEAVE_OUT)
         with decoding(name, "read"):
-            _COMPLETE.get(found.format, _no_check)(data)
-        self._check_length(name, found.frames, found.samplerate)
-        return found
+            _COMPLETE.get(sound.format, _no_check)(data)
+        self._check_length(name, sound.frames, sound.samplerate)
+        return sound
 
     def _check_length(self, name: str, frames: int, rate: int) -> None:
         if frames > self._max_seconds * rate:
-            found = f"has more than max_seconds={self._max_seconds:g} seconds"
-            raise FileError(name, found, "raise the limit, or leave the file out")
+            problem = f"has more than max_seconds={self._max_seconds:g} seconds"
+            raise FileError(name, problem, "raise the limit, or leave the file out")
 
     @property
     def format(self) -> str:
         """The format, one of `FORMATS`."""
-        found = str(self.opened.format)
-        return _NAMES.get(found, found)
+        name = str(self.opened.format)
+        return _NAMES.get(name, name)
 
     @property
     def rate(self) -> int:
@@ -164,8 +164,8 @@ class AudioFile(RecordFile):
             self._check_length(self.name, read, self.rate)
             yield block
         if read < told:
-            found = f"is truncated: it tells {told:,} frames, and has {read:,}"
-            raise FileError(self.name, found, LEAVE_OUT)
+            problem = f"is truncated: it tells {told:,} frames, and has {read:,}"
+            raise FileError(self.name, problem, LEAVE_OUT)
 
 
 def finite(samples: Any) -> Any:
@@ -206,8 +206,8 @@ def _check_chunks(data: bytes, order: str, sound: bytes) -> None:
         size = int.from_bytes(data[at + 4 : at + 8], order)  # type: ignore[arg-type]
         if data[at : at + 4] == sound:
             if at + 8 + size > len(data) and size not in _OPEN_SIZES:
-                found = f"{len(data) - at - 8:,} are there"
-                msg = f"it is truncated: {size:,} bytes of sound are told, {found}"
+                problem = f"{len(data) - at - 8:,} are there"
+                msg = f"it is truncated: {size:,} bytes of sound are told, {problem}"
                 raise ValueError(msg)
             return
         at += 8 + size + size % 2

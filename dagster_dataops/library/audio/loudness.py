@@ -39,8 +39,8 @@ def loudness(sound: AudioFile) -> float:
     import numpy as np
 
     if sound.channels not in _WEIGHTS:
-        found = f"has {counted(sound.channels, 'channels')}; loudness is defined for 1 to 6"
-        raise FileError(sound.name, found, LEAVE_OUT)
+        problem = f"has {counted(sound.channels, 'channels')}; loudness is defined for 1 to 6"
+        raise FileError(sound.name, problem, LEAVE_OUT)
     steps = _step_powers(sound) @ np.array(_WEIGHTS[sound.channels])
     if len(steps) < _STEPS:
         blocks = steps.mean(keepdims=True) if len(steps) else np.zeros(1)
@@ -113,14 +113,14 @@ def _response(rate: int) -> Any:
 def _filtered(
     values: list[float], ahead: tuple[float, float, float], back: tuple[float, float]
 ) -> list[float]:
-    found = []
+    samples = []
     first = second = 0.0  # the state of the filter
     for value in values:
         result = ahead[0] * value + first
         first = ahead[1] * value - back[0] * result + second
         second = ahead[2] * value - back[1] * result
-        found.append(result)
-    return found
+        samples.append(result)
+    return samples
 
 
 def _shelf(rate: int) -> tuple[tuple[float, float, float], tuple[float, float]]:

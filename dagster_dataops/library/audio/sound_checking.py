@@ -60,8 +60,8 @@ class Check(FileCheck, audio):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        for one in formats or ():
-            check_choice("formats", one, FORMATS)
+        for name in formats or ():
+            check_choice("formats", name, FORMATS)
         self._sounds = AudioSource("audio.Check", input_key, max_seconds, max_bytes)
         self._formats, self._least, self._most = formats, min_channels, max_channels
 

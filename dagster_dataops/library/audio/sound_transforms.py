@@ -147,17 +147,19 @@ class Cut(audio):
 
     def forward(self, record: Record) -> list[Record]:
         sound = self._sounds.of(record)
-        found = []
+        pieces = []
         for number, span in enumerate(self._spans(record, sound)):
             blocks = _frames(sound, span)
             form = sound.rate, sound.channels, subtype_of(sound), self._format
             with decoding(sound.name, f"written as {self._format}"):
                 piece = encoded(blocks, *form)
-            one = self._sounds.column.written(dict(record), piece, self._written)
+            written = self._sounds.column.written(dict(record), piece, self._written)
             values = number, span.first / sound.rate, span.end / sound.rate
-            one.update({key: value for key, value in zip(self._keys, values, strict=True) if key})
-            found.append(one)
-        return found
+            written.update(
+                {key: value for key, value in zip(self._keys, values, strict=True) if key}
+            )
+            pieces.append(written)
+        return pieces
 
     def _spans(self, record: Record, sound: AudioFile) -> Iterable["_Span"]:
         if self._segments is not None:
@@ -165,7 +167,7 @@ class Cut(audio):
             if not isinstance(told, list):
                 fault = f"column {self._segments.name!r} has {told!r:.60}, no list of [start, end]"
                 raise FileError(sound.name, fault, LEAVE_OUT)
-            return [_told_span(sound, one) for one in told]
+            return [_told_span(sound, span) for span in told]
         size = max(1, round(self._seconds * sound.rate))
         return _quiet_spans(sound, size) if self._silence else _even_spans(sound, size)
 
@@ -202,7 +204,7 @@ def _told_span(sound: AudioFile, told: object) -> _Span:
         FileError: They are not inside of the sound.
     """
     if isinstance(told, Sequence) and len(told) == 2 and all(map(_is_number, told)):
-        first, end = (round(one * sound.rate) for one in told)
+        first, end = (round(seconds * sound.rate) for seconds in told)
         if 0 <= first < end <= sound.opened.frames:
             return _Span(first, end)
     fault = f"its segment {told!r:.60} is no [start, end] inside of {sound.seconds:g} seconds"

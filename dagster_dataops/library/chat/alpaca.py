@@ -60,7 +60,7 @@ def write_alpaca(record: dict[str, Any], losses: Losses) -> Record:
     Raises:
         UnfitRecordError: Alpaca cannot hold the conversation, or a column is in the way.
     """
-    rest: dict[str, Any] = {key: one for key, one in record.items() if key != MESSAGES}
+    rest: dict[str, Any] = {key: value for key, value in record.items() if key != MESSAGES}
     for key in ("instruction", "output"):
         check_free(rest, key)
     messages = _texts_alone(record[MESSAGES], losses)
@@ -70,19 +70,19 @@ def write_alpaca(record: dict[str, Any], losses: Losses) -> Record:
         raise UnfitRecordError(TWO_PROMPTS)
     texts = _in_turns(messages)
     output = [texts.pop()] if len(texts) % 2 == 0 else []
-    made: dict[str, Any] = {"instruction": _without_input(texts.pop(), rest)}
+    result: dict[str, Any] = {"instruction": _without_input(texts.pop(), rest)}
     if texts:
         if rest.get("history"):
             raise UnfitRecordError("the record already has the key 'history'")
-        made["history"] = [list(pair) for pair in zip(texts[::2], texts[1::2], strict=True)]
+        result["history"] = [list(pair) for pair in zip(texts[::2], texts[1::2], strict=True)]
     if output:
-        made["output"] = output[0]
-    return {**rest, **made}
+        result["output"] = output[0]
+    return {**rest, **result}
 
 
 def _texts_alone(messages: list[Message], losses: Losses) -> list[Message]:
     """Return the messages that have a text, with role and text alone."""
-    made = []
+    texts = []
     for position, message in enumerate(messages):
         place = f"{MESSAGES}[{position}]"
         if message["role"] == TOOL:
@@ -95,8 +95,8 @@ def _texts_alone(messages: list[Message], losses: Losses) -> list[Message]:
         losses.lose_others(message, {"role", "content", "from"}, place)
         role = SYSTEM if message["role"] == DEVELOPER else message["role"]
         if message["content"] is not None:
-            made.append(_message(role, _text(message, place, losses)))
-    return made
+            texts.append(_message(role, _text(message, place, losses)))
+    return texts
 
 
 def _text(message: Message, place: str, losses: Losses) -> str:
@@ -184,6 +184,6 @@ def _history(record: Record) -> list[list[str]]:
     if not isinstance(pairs, list):
         raise UnfitRecordError(f"'history' holds a {type(pairs).__name__}, no list of pairs")
     for pair in pairs:
-        if not isinstance(pair, list) or [type(one) for one in pair] != [str, str]:
+        if not isinstance(pair, list) or [type(text) for text in pair] != [str, str]:
             raise UnfitRecordError("'history' holds something other than pairs of texts")
     return cast("list[list[str]]", pairs)

@@ -34,18 +34,20 @@ def write_anthropic(record: dict[str, Any], losses: Losses) -> Record:
     Raises:
         UnfitRecordError: Blocks cannot hold something, or the column ``system`` is in the way.
     """
-    rest: dict[str, Any] = {key: one for key, one in record.items() if key not in {MESSAGES, TOOLS}}
+    rest: dict[str, Any] = {
+        key: value for key, value in record.items() if key not in {MESSAGES, TOOLS}
+    }
     before = rest.pop("system", None)
     system, messages = _system_of(record[MESSAGES], losses)
     if before and before != system:
         raise UnfitRecordError(TWO_PROMPTS)
-    made = {"system": system} if system is not None else {}
+    result = {"system": system} if system is not None else {}
     if record.get(TOOLS) is not None:
-        made[TOOLS] = _tools_written(record[TOOLS], losses)
+        result[TOOLS] = _tools_written(record[TOOLS], losses)
     skipped = len(record[MESSAGES]) - len(messages)
     turns = _turns_of(messages, losses, skipped)
     losses.check_rest(turns, record[MESSAGES], MESSAGES)
-    return {**rest, **made, MESSAGES: turns}
+    return {**rest, **result, MESSAGES: turns}
 
 
 def _turns_of(messages: list[Message], losses: Losses, first: int = 0) -> list[dict[str, Any]]:
@@ -145,8 +147,8 @@ def _blocks(content: str | list[Part] | None, place: str, losses: Losses) -> Any
     """Return a content as text or blocks; null is no block."""
     if not isinstance(content, list):
         return content or ""
-    found = (_block(part, f"{place}.content[{i}]", losses) for i, part in enumerate(content))
-    blocks = [block for block in found if block is not None]
+    parts = (_block(part, f"{place}.content[{i}]", losses) for i, part in enumerate(content))
+    blocks = [block for block in parts if block is not None]
     losses.check_rest(blocks, content, f"{place}.content")
     return blocks
 
@@ -195,7 +197,7 @@ def _system_of(messages: list[Message], losses: Losses) -> tuple[Any, list[Messa
 
     ``developer`` becomes ``system``, which is a loss.
     """
-    prompts = list(takewhile(lambda one: one["role"] in {SYSTEM, DEVELOPER}, messages))
+    prompts = list(takewhile(lambda message: message["role"] in {SYSTEM, DEVELOPER}, messages))
     blocks: list[Part] = []
     for number, message in enumerate(prompts):
         place = f"messages[{number}]"
@@ -210,7 +212,7 @@ def _system_of(messages: list[Message], losses: Losses) -> tuple[Any, list[Messa
 
 def _tools_written(tools: list[Tool], losses: Losses) -> list[dict[str, Any]]:
     """Return tools of a chat record with ``input_schema``; without parameters, of any object."""
-    made = []
+    listed = []
     for number, tool in enumerate(tools):
         place, function = f"{TOOLS}[{number}]", tool[FUNCTION]
         losses.lose_others(tool, {"type", FUNCTION}, place)
@@ -219,5 +221,5 @@ def _tools_written(tools: list[Tool], losses: Losses) -> list[dict[str, Any]]:
         written = {
             key: function[key] for key in ("name", "description", "strict") if key in function
         }
-        made.append({**written, "input_schema": function.get("parameters") or {**_NO_SCHEMA}})
-    return made
+        listed.append({**written, "input_schema": function.get("parameters") or {**_NO_SCHEMA}})
+    return listed

@@ -50,10 +50,10 @@ def format_of(record: Record) -> str | None:
     form = _reader_of(record)
     if form != MESSAGES:
         return form
-    found = _listed(record, MESSAGES)  # these forms are all read as chat records
-    if any(map(_is_of_openai, found)):
+    messages = _listed(record, MESSAGES)  # these forms are all read as chat records
+    if any(map(_is_of_openai, messages)):
         return "openai"
-    called = any("tool_calls" in one or one.get("role") == TOOL for one in found)
+    called = any("tool_calls" in message or message.get("role") == TOOL for message in messages)
     return "anthropic" if _has_prompt_beside(record) and not called else MESSAGES
 
 
@@ -83,7 +83,9 @@ def _listed(record: Record, key: str) -> list[dict[str, Any]]:
         values = json_list(record.get(key), key)
     except UnfitRecordError:
         return []
-    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+    return (
+        [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+    )
 
 
 def _is_anthropic(record: Record) -> bool:
@@ -96,8 +98,8 @@ def _has_prompt_beside(record: Record) -> bool:
     """Return whether the column ``system`` has a prompt, and the messages begin with none."""
     if not record.get("system") or not isinstance(record["system"], (str, list)):
         return False
-    found = _listed(record, MESSAGES)
-    return bool(found) and found[0].get("role") not in (SYSTEM, DEVELOPER)
+    messages = _listed(record, MESSAGES)
+    return bool(messages) and messages[0].get("role") not in (SYSTEM, DEVELOPER)
 
 
 def _is_of_openai(message: Mapping[str, Any]) -> bool:
@@ -106,8 +108,11 @@ def _is_of_openai(message: Mapping[str, Any]) -> bool:
         return True
     calls = message.get("tool_calls")
     listed = calls if isinstance(calls, list) else []
-    functions = [one.get("function") for one in listed if isinstance(one, dict)]
-    return any(isinstance(one, dict) and isinstance(one.get("arguments"), str) for one in functions)
+    functions = [item.get("function") for item in listed if isinstance(item, dict)]
+    return any(
+        isinstance(function, dict) and isinstance(function.get("arguments"), str)
+        for function in functions
+    )
 
 
 def to_messages(
@@ -181,17 +186,17 @@ def _read_anthropic(record: Record, losses: Losses) -> _Reading:
 
 def _renamed(record: Record) -> Record:
     """Return a record whose turns have ``role`` and ``content`` for ``from`` and ``value``."""
-    made: dict[str, Any] = dict(record)
-    found = [key for key in _TURNS if isinstance(record.get(key), list)]
-    if not found:
+    renamed: dict[str, Any] = dict(record)
+    keys = [key for key in _TURNS if isinstance(record.get(key), list)]
+    if not keys:
         raise UnfitRecordError(f"the record has no list of turns in {', '.join(_TURNS)}")
-    for key in found:
-        turns = list_of_dicts(key, made[key])
-        made[key] = [_renamed_turn(one, f"{key}[{i}]") for i, one in enumerate(turns)]
-    if CONVERSATIONS in found:
+    for key in keys:
+        turns = list_of_dicts(key, renamed[key])
+        renamed[key] = [_renamed_turn(turn, f"{key}[{i}]") for i, turn in enumerate(turns)]
+    if CONVERSATIONS in keys:
         check_free(record, MESSAGES)
-        made[MESSAGES] = made.pop(CONVERSATIONS)
-    return made
+        renamed[MESSAGES] = renamed.pop(CONVERSATIONS)
+    return renamed
 
 
 def _renamed_turn(turn: dict[str, Any], place: str) -> dict[str, Any]:
@@ -199,7 +204,7 @@ def _renamed_turn(turn: dict[str, Any], place: str) -> dict[str, Any]:
     for old, new in names.items():
         if old in turn and new in turn:
             raise UnfitRecordError(f"{place} has both {old!r} and {new!r}; remove one")
-    renamed = {names.get(key, key): one for key, one in turn.items()}
+    renamed = {names.get(key, key): value for key, value in turn.items()}
     text_entry(renamed, "role", place)
     return renamed
 
@@ -221,16 +226,16 @@ def write_openai(record: dict[str, Any], losses: Losses) -> Record:
     Raises:
         UnfitRecordError: There is no such part.
     """
-    made = []
+    messages = []
     for number, message in enumerate(record[MESSAGES]):
         content = message["content"]
         if isinstance(content, list):
             place = f"{MESSAGES}[{number}].content"
-            found = (_openai_part(part, f"{place}[{i}]", losses) for i, part in enumerate(content))
-            content = [part for part in found if part is not None]
+            parts = (_openai_part(part, f"{place}[{i}]", losses) for i, part in enumerate(content))
+            content = [part for part in parts if part is not None]
             losses.check_rest(content, message["content"], place)
-        made.append({**message, "content": content})
-    return {**record, MESSAGES: made}
+        messages.append({**message, "content": content})
+    return {**record, MESSAGES: messages}
 
 
 def _openai_part(part: dict[str, Any], place: str, losses: Losses) -> dict[str, Any] | None:

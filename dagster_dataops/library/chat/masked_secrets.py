@@ -43,12 +43,12 @@ class Secrets(chat):
         self._context = context
 
     def forward(self, record: Record) -> Record:
-        found = 0
+        count = 0
 
         def masked(text: str) -> str:
-            nonlocal found
+            nonlocal count
             spans = list(secret_spans(text))
-            found += len(spans)
+            count += len(spans)
             return replaced(text, iter(spans), repeat(self._replacement)) if spans else text
 
         messages = json_list(record.get(MESSAGES), MESSAGES)
@@ -56,8 +56,8 @@ class Secrets(chat):
         for key in (TOOLS, "documents", "metadata"):
             if key in record:
                 record[key] = _mapped(record[key], masked, names=key == TOOLS)
-        if found and self._context is not None:
-            self._context.count(secrets=found)
+        if count and self._context is not None:
+            self._context.count(secrets=count)
         return record
 
 
@@ -73,16 +73,16 @@ def _mapped(value: Any, masked: Callable[[str], str], *, names: bool) -> Any:
     if isinstance(value, str):
         return value if _BYTES.match(value) else masked(value)
     if isinstance(value, list):
-        return [_mapped(one, masked, names=names) for one in value]
+        return [_mapped(item, masked, names=names) for item in value]
     if not isinstance(value, dict):
         return value
-    made: dict[str, Any] = {}
-    for key, one in value.items():
-        if names and key in _NAMES and isinstance(one, str):
-            made[key] = one
+    mapped: dict[str, Any] = {}
+    for key, item in value.items():
+        if names and key in _NAMES and isinstance(item, str):
+            mapped[key] = item
         else:
             written = masked(key)
-            while written in made:  # two keys that are secrets
+            while written in mapped:  # two keys that are secrets
                 written += "_"
-            made[written] = _mapped(one, masked, names=names and key in _WITH_NAMES)
-    return made
+            mapped[written] = _mapped(item, masked, names=names and key in _WITH_NAMES)
+    return mapped

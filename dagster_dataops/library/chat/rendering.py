@@ -179,12 +179,12 @@ def check_lost(
     Raises:
         UnfitRecordError: Such is left out.
     """
-    found = lost(messages, text)
-    if not found:
+    losses = lost(messages, text)
+    if not losses:
         return
-    if paths := [path for kind, path in found if kind in refused]:
+    if paths := [path for kind, path in losses if kind in refused]:
         msg = f"the template does not show {', '.join(paths[:3])}; use another template, or"
         raise UnfitRecordError(f"{msg} on_loss='drop' to leave it out")
     if context is not None:
-        counts = Counter(kind for kind, _ in found)
+        counts = Counter(kind for kind, _ in losses)
         context.count(**{f"lost/{kind}": number for kind, number in counts.items()})

@@ -92,7 +92,9 @@ def _alpaca(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> 
     task = columns.get("system") or (_WITH_INPUT if added else _WITHOUT_INPUT) + _WRITE
     output.add(f"{names['bos_token'] or ''}{task}\n\n")
     numbered = enumerate(record[MESSAGES])
-    answers = iter([(number, one) for number, one in numbered if one["role"] == ASSISTANT])
+    answers = iter(
+        [(number, message) for number, message in numbered if message["role"] == ASSISTANT]
+    )
     for user, assistant in columns.get("history") or []:
         output.add(f"### Instruction:\n{user}\n\n### Response:\n")
         number, message = next(answers)

@@ -75,7 +75,7 @@ def _probes(arguments: Any) -> Iterator[list[Message]]:
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "content": "b", "tool_call_id": "call00001", "name": "probe"},
     ]
-    parts = [{**one, "content": [{"type": "text", "text": one["content"]}]} for one in turns]
+    parts = [{**turn, "content": [{"type": "text", "text": turn["content"]}]} for turn in turns]
     for messages in (turns, parts):
         yield messages
         yield messages[:2]
@@ -88,7 +88,7 @@ def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
     content may be stripped, written as JSON, or shown without the reasoning before ``</think>``.
     ``encoded_twice`` are arguments that are JSON text, and that the text shows as a text in JSON.
     """
-    found = []
+    losses = []
     reached = 0  # contents mostly follow each other, and a search from there ends at once
     for number, message in enumerate(messages):
         content = message.get("content")
@@ -97,18 +97,18 @@ def lost(messages: list[Message], text: str) -> list[tuple[str, str]]:
             reached = at + len(content or "")
         if at < 0 or not message.keys() <= _ALONE:
             places = _lost_of(message, text)
-            found += [(kind, f"messages[{number}].{place}") for kind, place in places]
-    return found
+            losses += [(kind, f"messages[{number}].{place}") for kind, place in places]
+    return losses
 
 
 def _lost_of(message: Message, text: str) -> Iterator[tuple[str, str]]:
     content = message.get("content")
     if isinstance(content, str) and not _in(content, text):
         yield "content", "content"
-    elif isinstance(content, list) and not all(_in(one, text) for one in _texts(content)):
+    elif isinstance(content, list) and not all(_in(part, text) for part in _texts(content)):
         yield "parts", "content"
     # Templates know the first one alone.
-    name = next((one for one in REASONING_NAMES if isinstance(message.get(one), str)), None)
+    name = next((name for name in REASONING_NAMES if isinstance(message.get(name), str)), None)
     if name is not None and not _in(message[name], text):
         yield "reasoning", name
     for place, call in _calls(message):
@@ -135,7 +135,7 @@ def _in(content: str, text: str) -> bool:
     stripped = content.strip()
     if stripped in text or stripped.rpartition("</think>")[2].strip() in text:
         return True
-    if any(one in text for one in _encoded(stripped)):
+    if any(form in text for form in _encoded(stripped)):
         return True
     return all(line.strip() in text for line in stripped.splitlines())
 
@@ -152,14 +152,14 @@ def _shows_call(call: Any, text: str) -> bool:
             arguments = json.loads(arguments)
         except ValueError:
             return False
-    return all(_in(one, text) for one in _leaves(arguments))
+    return all(_in(leaf, text) for leaf in _leaves(arguments))
 
 
 def _encodes_twice(call: Any, text: str) -> bool:
     arguments = call.get("function", call).get("arguments")
     if not isinstance(arguments, str) or arguments.strip() in text:
         return False
-    return any(one in text for one in _encoded(arguments.strip()))
+    return any(form in text for form in _encoded(arguments.strip()))
 
 
 def _encoded(text: str) -> list[str]:
@@ -172,5 +172,5 @@ def _leaves(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(one)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)

@@ -80,10 +80,10 @@ def _tokens_of_map(folder: Path, config: Mapping[str, Any]) -> dict[str, str]:
 def _of_folder(folder: Path) -> dict[str, str]:
     """Return the templates that are files of their own."""
     further = sorted((folder / _FURTHER).glob("*.jinja"))
-    found = {path.stem: _text(path) for path in further}
+    templates = {path.stem: _text(path) for path in further}
     if (folder / _TEMPLATE).is_file():
-        found["default"] = _text(folder / _TEMPLATE)
-    return found
+        templates["default"] = _text(folder / _TEMPLATE)
+    return templates
 
 
 def _of_config(path: Path, config: Mapping[str, Any]) -> dict[str, str]:
@@ -94,13 +94,13 @@ def _of_config(path: Path, config: Mapping[str, Any]) -> dict[str, str]:
     if isinstance(value, str):
         return {"default": value}
     try:
-        found = {one["name"]: one["template"] for one in value}
+        templates = {entry["name"]: entry["template"] for entry in value}
     except (TypeError, KeyError):
-        found = {"": None}
-    if any(not isinstance(part, str) for pair in found.items() for part in pair):
+        templates = {"": None}
+    if any(not isinstance(part, str) for pair in templates.items() for part in pair):
         msg = f"{path}: chat_template is neither a text nor a list of texts with names"
         raise DefinitionError(msg)
-    return found
+    return templates
 
 
 def _config(path: Path) -> dict[str, Any]:

@@ -156,9 +156,9 @@ class _Output:
         if self._moved:
             return _OPENED
         numbers = self._numbers
-        here = [(name, one) for name, one in inner.items() if id(one) in numbers]
-        found = {numbers[id(one)] for name, one in here if outer.get(name) is not one}
-        self._opened.append((self._length, found.pop() if len(found) == 1 else None))
+        here = [(name, value) for name, value in inner.items() if id(value) in numbers]
+        places = {numbers[id(value)] for name, value in here if outer.get(name) is not value}
+        self._opened.append((self._length, places.pop() if len(places) == 1 else None))
         return ""
 
     def close(self) -> str:
@@ -275,8 +275,8 @@ def _parsed(source: str) -> Any:
         msg = f"line {error.lineno} of the template: {error.message}"
         raise DefinitionError(msg) from None
     loads = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
-    if found := next(tree.find_all(loads), None):
-        msg = f"line {found.lineno} of the template loads another one; put all into one text"
+    if load := next(tree.find_all(loads), None):
+        msg = f"line {load.lineno} of the template loads another one; put all into one text"
         raise DefinitionError(msg)
     draws = [node for node in tree.find_all(nodes.Filter) if node.name == "random"]
     called = [node for node in tree.find_all(nodes.Call) if isinstance(node.node, nodes.Name)]
@@ -401,8 +401,8 @@ class _Dict:
     def __call__(self, *pairs: Any, **values: Any) -> dict[Any, Any]:
         return dict(*pairs, **values)
 
-    def fromkeys(self, *given: Any) -> dict[Any, Any]:
-        return dict.fromkeys(*given)
+    def fromkeys(self, *args: Any) -> dict[Any, Any]:
+        return dict.fromkeys(*args)
 
 
 def _functions() -> dict[str, Any]:
@@ -420,8 +420,8 @@ def _functions() -> dict[str, Any]:
     class PlainNamespace(Namespace):
         """A namespace without names that begin with an underscore."""
 
-        def __init__(*given: Any, **values: Any) -> None:
-            namespace, *pairs = given
+        def __init__(*args: Any, **values: Any) -> None:
+            namespace, *pairs = args
             attributes = dict(*pairs, **values)
             for name in attributes:
                 _check_public(name)
@@ -484,7 +484,7 @@ def _generation_tag() -> Any:
             # Filters are called at their place in the text, without the checks of other calls.
             begin = nodes.Filter(nodes.DerivedContextReference(), _OPEN, [], [], None, None)
             end = nodes.Filter(nodes.ContextReference(), _CLOSE, [], [], None, None)
-            opening, closing = (nodes.Output([one]).set_lineno(line) for one in (begin, end))
+            opening, closing = (nodes.Output([mark]).set_lineno(line) for mark in (begin, end))
             return [opening, nodes.Scope(body).set_lineno(line), closing]
 
     return GenerationTag

@@ -87,23 +87,23 @@ class ChatRenderer:
         self.texts = _tagged(files.templates) if tags else files.templates
         self.special_tokens = files.special_tokens | token_texts(special_tokens or {})
         self._marks = {"bos_token": bos_token, "eos_token": eos_token}
-        given = {name: text for name, text in self._marks.items() if text}
+        marks = {name: text for name, text in self._marks.items() if text}
         # A bare text has no tokenizer whose tokens could be missing.
         usual = {} if self.special_tokens else {"bos_token": "", "eos_token": ""}
         self._kwargs = dict(template_kwargs or {})
-        self._names: dict[str, Any] = {**usual, **self.special_tokens, **given}
+        self._names: dict[str, Any] = {**usual, **self.special_tokens, **marks}
         self.defaults = {"tools": tools, "documents": documents}
         self._of_run = now == RUN
         if now is not None:
             self._names["strftime_now"] = _time_of(now)
         self._templates = _chosen(self.texts, template_name, strict=strict)
-        for one in self._templates.values():
-            if now is None and one.calls("strftime_now"):
+        for chat_template in self._templates.values():
+            if now is None and chat_template.calls("strftime_now"):
                 msg = "the template calls strftime_now: give now='2026-01-02T03:04:05', or another "
                 raise DefinitionError(f"{msg}time, so that each run writes the same text, or 'run'")
         self.arguments = {
-            name: shown_form(one, self._names | self._kwargs) if arguments == "auto" else arguments
-            for name, one in self._templates.items()
+            name: shown_form(form, self._names | self._kwargs) if arguments == "auto" else arguments
+            for name, form in self._templates.items()
         }
 
     def begin(self, started: str) -> None:
@@ -119,7 +119,7 @@ class ChatRenderer:
     @property
     def marked(self) -> bool:
         """Whether each template says what the assistant writes, by the tag ``generation``."""
-        return all(one.marked for one in self._templates.values())
+        return all(template.marked for template in self._templates.values())
 
     def with_messages(self, record: Record) -> dict[str, Any]:
         """Return a record with its conversation as ``messages``, as the template takes them.
@@ -174,7 +174,7 @@ class ChatRenderer:
         """
         messages: list[Message] = record[MESSAGES]
         if self._builtin is None:
-            messages = [_as_template_sees(one) for one in messages]
+            messages = [_as_template_sees(message) for message in messages]
         if not continue_final_message:
             return self._rendered(record, messages, add_generation_prompt)
         key = "content" if continue_final_message is True else continue_final_message
@@ -204,7 +204,7 @@ class ChatRenderer:
     def _remedy(self, record: Record, messages: list[Message]) -> str:
         """Return what helps if a template failed because of the form of arguments."""
         name = self._name_for(record)
-        calls = any(one.get("tool_calls") for one in messages)
+        calls = any(message.get("tool_calls") for message in messages)
         if not calls or self.arguments[name] != "keep":
             return ""
         form = shown_form(self._templates[name], self._names | self._kwargs)
@@ -227,7 +227,7 @@ def _time_of(now: str) -> Callable[[str], str]:
 
 
 def _in_form(messages: list[Message], form: str) -> list[Message]:
-    return [with_arguments(one, number, form) for number, one in enumerate(messages)]
+    return [with_arguments(message, number, form) for number, message in enumerate(messages)]
 
 
 def _tagged(texts: Mapping[str, str]) -> dict[str, str]:
@@ -238,13 +238,13 @@ def _tagged(texts: Mapping[str, str]) -> dict[str, str]:
     """
     tagged: dict[str, str] = {}
     for name, text in texts.items():
-        found = text if ChatTemplate(text).marked else with_tags(text)
-        if found is None:
+        template = text if ChatTemplate(text).marked else with_tags(text)
+        if template is None:
             msg = f"mask='patched' has no tags for the template {name!r}: it knows some published "
             raise DefinitionError(
                 f"{msg}templates by their text; use mask='markers', or split_turns=True"
             )
-        tagged[name] = found
+        tagged[name] = template
     return tagged
 
 
@@ -278,7 +278,7 @@ def _chosen(texts: Mapping[str, str], name: str | None, *, strict: bool) -> dict
         msg = f"no template is the default; give template_name, one of {', '.join(texts)}"
         raise DefinitionError(msg)
     wanted = ("default", "tool_use") if name is None else (name,)
-    return {one: ChatTemplate(texts[one], strict=strict) for one in wanted if one in texts}
+    return {name: ChatTemplate(texts[name], strict=strict) for name in wanted if name in texts}
 
 
 def _is_plain(record: Record) -> bool:
@@ -286,7 +286,9 @@ def _is_plain(record: Record) -> bool:
     messages: Any = record.get(MESSAGES)
     if type(messages) is not list or record.get("system") or record.get("tools"):
         return False
-    return all(type(one) is dict and type(one.get("content")) is str for one in messages)
+    return all(
+        type(message) is dict and type(message.get("content")) is str for message in messages
+    )
 
 
 def _dicts(record: Record, key: str) -> list[dict[str, Any]]:
@@ -327,9 +329,9 @@ def _continued(messages: list[Message], key: str, source: str) -> tuple[list[Mes
     """
     place = f"{MESSAGES}[{len(messages) - 1}].{key}"
     value: Any = messages[-1].get(key)
-    copies = [one for one in REASONING_NAMES if messages[-1].get(one) == value]
+    copies = [name for name in REASONING_NAMES if messages[-1].get(name) == value]
     keys = copies if key in REASONING_NAMES else [key]
-    if not any(one in source for one in keys):
+    if not any(key in source for key in keys):
         raise UnfitRecordError(f"{place} cannot be continued: the template does not use {key!r}")
     if isinstance(value, str):
         last = {**messages[-1], **dict.fromkeys(keys, value + _CONTINUED)}

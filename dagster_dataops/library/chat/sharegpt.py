@@ -66,7 +66,9 @@ def read_sharegpt(record: Record, losses: Losses) -> tuple[set[str], dict[str, A
     del losses  # a chat record holds all of it
     turns: Any = json_list(record.get(CONVERSATIONS), CONVERSATIONS)
     messages = [_message(turn, place) for turn, place in _placed(turns)]
-    make_ids([one for one in messages if one["content"] is None])  # others may hold anything
+    make_ids(
+        [message for message in messages if message["content"] is None]
+    )  # others may hold anything
     keys = {CONVERSATIONS}  # the tools are those of a chat record, perhaps as text
     if record.get("system"):
         messages.insert(0, {"role": SYSTEM, "content": text_entry(record, "system", "")})
@@ -89,7 +91,7 @@ def _message(turn: dict[str, Any], place: str) -> Message:
     if clashing:
         raise UnfitRecordError(f"{place} has the keys of a message: {sorted(clashing)}")
     value = text_entry(turn, "value", place)
-    more = {key: one for key, one in turn.items() if key not in {"from", "value"}}
+    more = {key: value for key, value in turn.items() if key not in {"from", "value"}}
     if name == _CALL:
         return {
             "role": role,
@@ -103,21 +105,21 @@ def _message(turn: dict[str, Any], place: str) -> Message:
 
 
 def _calls(value: str, place: str) -> list[Call]:
-    found = json_text_value(value, place)
-    listed = found if isinstance(found, list) else [found]
+    parsed = json_text_value(value, place)
+    listed = parsed if isinstance(parsed, list) else [parsed]
     if not listed:
         raise UnfitRecordError(f"{place} is an empty list of calls")
-    return [_call(one, place) for one in listed]
+    return [_call(call, place) for call in listed]
 
 
-def _call(found: object, place: str) -> Call:
-    if not isinstance(found, dict):
-        raise UnfitRecordError(f"{place} holds {kind_of(found)} as a call; it must be an object")
-    if unknown := found.keys() - _OF_CALLS:
+def _call(value: object, place: str) -> Call:
+    if not isinstance(value, dict):
+        raise UnfitRecordError(f"{place} holds {kind_of(value)} as a call; it must be an object")
+    if unknown := value.keys() - _OF_CALLS:
         msg = f"{place} is a call with the keys {sorted(unknown)}"
         raise UnfitRecordError(f"{msg}; use name and arguments")
-    name = {"id": found["id"]} if found.get("id") is not None else {}
-    function = {"name": text_entry(found, "name", place), "arguments": found.get("arguments")}
+    name = {"id": value["id"]} if value.get("id") is not None else {}
+    function = {"name": text_entry(value, "name", place), "arguments": value.get("arguments")}
     return {**name, "type": FUNCTION, FUNCTION: function}
 
 
@@ -140,7 +142,7 @@ def write_sharegpt(
     Raises:
         UnfitRecordError: A turn cannot hold a message, or a message has a key that turns use.
     """
-    rest: dict[str, Any] = {key: one for key, one in record.items() if key != MESSAGES}
+    rest: dict[str, Any] = {key: value for key, value in record.items() if key != MESSAGES}
     messages: list[Message] = record[MESSAGES]
     start = 0
     begins = messages[0]["role"] in {SYSTEM, DEVELOPER}
@@ -154,7 +156,11 @@ def write_sharegpt(
     if rest.get(TOOLS) is not None:
         rest[TOOLS] = _tools_text(rest[TOOLS], losses)
     _check_links(messages, losses)
-    turns = [_turn(one, f"{MESSAGES}[{i}]", losses) for i, one in enumerate(messages) if i >= start]
+    turns = [
+        _turn(message, f"{MESSAGES}[{i}]", losses)
+        for i, message in enumerate(messages)
+        if i >= start
+    ]
     if separator is not None:
         turns = list(_joined_results(turns, separator, losses))
     return {**rest, CONVERSATIONS: turns}
@@ -196,7 +202,7 @@ def _turn(message: Message, place: str, losses: Losses) -> dict[str, Any]:
         raise UnfitRecordError(f"{place} has the key 'value', which ShareGPT uses itself")
     if role == DEVELOPER:
         losses.lose(place, DEVELOPER)
-    more = {key: one for key, one in message.items() if key not in _OF_MESSAGES}
+    more = {key: value for key, value in message.items() if key not in _OF_MESSAGES}
     lost = [key for key in (REASONING, "is_error", "audio") if key in more]
     for key in lost:
         losses.lose(f"{place}.{key}", key)

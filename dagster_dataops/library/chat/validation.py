@@ -65,10 +65,10 @@ class Validate(Filter, chat):
     @override
     def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
         del known, thorough  # counting again costs nothing
-        given: Any = record.get(self._key)
-        reason, messages = _sound(given)
+        value: Any = record.get(self._key)
+        reason, messages = _sound(value)
         signals = {
-            "num_turns": sum(one["role"] == USER for one in messages),
+            "num_turns": sum(message["role"] == USER for message in messages),
             "num_messages": len(messages),
             "num_chars": sum(map(_chars, messages)),
         }
@@ -85,26 +85,28 @@ class Validate(Filter, chat):
             "high_num_chars": self._max_chars is not None
             and signals["num_chars"] > self._max_chars,
         }
-        return next((reason for reason, found in faults.items() if found), None)
+        return next((reason for reason, applies in faults.items() if applies), None)
 
 
-def _sound(given: Any) -> tuple[str | None, list[Message]]:
+def _sound(value: Any) -> tuple[str | None, list[Message]]:
     """Return the reason to drop malformed messages, and the messages that can be counted."""
-    listed = given if isinstance(given, list) else []
-    counted = [one for one in listed if isinstance(one, dict) and isinstance(one.get("role"), str)]
-    if not given or not isinstance(given, list) or len(counted) < len(given):
-        return "malformed" if given else "empty", counted
-    if not {one["role"] for one in counted} <= {*ROLES, OLD_RESULT}:
+    listed = value if isinstance(value, list) else []
+    counted = [
+        item for item in listed if isinstance(item, dict) and isinstance(item.get("role"), str)
+    ]
+    if not value or not isinstance(value, list) or len(counted) < len(value):
+        return "malformed" if value else "empty", counted
+    if not {message["role"] for message in counted} <= {*ROLES, OLD_RESULT}:
         return "unknown_role", counted
     try:
-        messages = chat_messages(given, _FORM)
+        messages = chat_messages(value, _FORM)
     except UnfitRecordError:
         return "malformed", counted
     return "order" if order_fault(messages) else _unanswered(messages), messages
 
 
 def _unanswered(messages: list[Message]) -> str | None:
-    if not any("tool_calls" in one for one in messages):
+    if not any("tool_calls" in message for message in messages):
         return None
     try:
         chat_messages(messages, _ANSWERED)
@@ -118,7 +120,7 @@ def _chars(message: Message) -> int:
     if isinstance(content, str):
         return len(content)
     parts = content if isinstance(content, list) else []
-    texts = [one.get("text") for one in parts if isinstance(one, dict)]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
     return sum(len(text) for text in texts if isinstance(text, str))
 
 

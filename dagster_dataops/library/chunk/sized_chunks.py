@@ -215,10 +215,10 @@ class Semantic(ChunkOperator, chunk):
 
     @override
     def pieces(self, text: str) -> list[str]:
-        found: list[str] = self._split(
+        parts: list[str] = self._split(
             text, self._size, self._counter, memoize=False, overlap=self._overlap
         )
-        return found
+        return parts
 
 
 def _counter(unit: str, tokenizer: str) -> Callable[[str], int]:

@@ -91,24 +91,24 @@ class NGrams(decontaminate):
         )
         self._tasks: dict[str, str] = {}
         for task, query, label in benchmark_records(benchmark, task_key, query_key, label_key):
-            found = self._ngrams.of_parts(
+            grams = self._ngrams.of_parts(
                 query, label, inside=find_query_ngrams, across=find_overlap_ngrams
             )
-            for ngram in found:
+            for ngram in grams:
                 self._tasks.setdefault(ngram, task)
 
     def forward(self, record: Record) -> Record | Drop | None:
         ngrams = self._ngrams.of_text(self._column.text(record))
-        found = None
+        ngram = None
         if not self._tasks.keys().isdisjoint(ngrams):
-            found = next(ngram for ngram in ngrams if ngram in self._tasks)
-        if found is not None and self._mode != "tag":
+            ngram = next(ngram for ngram in ngrams if ngram in self._tasks)
+        if ngram is not None and self._mode != "tag":
             return Drop(_REASON)
         if self._mode != "drop":
-            record["contaminated_ngram"] = found
-            record["contaminated_task"] = None if found is None else self._tasks[found]
+            record["contaminated_ngram"] = ngram
+            record["contaminated_task"] = None if ngram is None else self._tasks[ngram]
         if self._mode == "tag":
-            record[self._reason_key] = None if found is None else _REASON
+            record[self._reason_key] = None if ngram is None else _REASON
         return None
 
 
@@ -224,10 +224,10 @@ class BenchmarkNgrams:
             yield from self._counting(asked[-most:] + answered[:most])
 
     def _counting(self, words: list[str]) -> list[str]:
-        found = ngrams(words, self._size)
+        grams = ngrams(words, self._size)
         if self._ignore_numbers:
-            found = [ngram for ngram in found if any(map(str.isalpha, ngram))]
-        return found
+            grams = [ngram for ngram in grams if any(map(str.isalpha, ngram))]
+        return grams
 
 
 def benchmark_records(
@@ -242,9 +242,9 @@ def benchmark_records(
     """
     named = benchmark if isinstance(benchmark, Mapping) else {"": benchmark}
     task, query, label = FieldKey(task_key), FieldKey(query_key), FieldKey(label_key)
-    for name, given in named.items():
+    for name, records in named.items():
         number = empty = 0
-        for number, record in enumerate(given_records("benchmark", given), 1):  # noqa: B007 - it is the number of records
+        for number, record in enumerate(given_records("benchmark", records), 1):  # noqa: B007 - it is the number of records
             empty += not (query.present(record) or label.present(record))
             yield name or task.text(record) or "benchmark", query.text(record), label.text(record)
         if 0 < number == empty:

@@ -145,14 +145,16 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
         return sketch
 
     def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[Any]:
-        found = Representatives(sketches, self._similarity, scratch, self._max_bytes)
+        representatives = Representatives(sketches, self._similarity, scratch, self._max_bytes)
         if self._cluster_key is None:
-            return (position == kept for position, kept in found)
-        return self._clusters(found, scratch)
+            return (position == kept for position, kept in representatives)
+        return self._clusters(representatives, scratch)
 
-    def _clusters(self, found: Representatives, scratch: Path) -> Iterator[dict[str, Any]]:
-        sizes = found.sizes(scratch / "sizes")
-        for position, kept in found:
+    def _clusters(
+        self, representatives: Representatives, scratch: Path
+    ) -> Iterator[dict[str, Any]]:
+        sizes = representatives.sizes(scratch / "sizes")
+        for position, kept in representatives:
             yield {"id": kept, "size": sizes[kept], "kept": position == kept}
 
     def change(self, record: Record, cluster: dict[str, Any]) -> Record:

@@ -91,8 +91,8 @@ class Sentences(dedup):
         return pack_parts(" ".join(simple[at : at + self._size]) for at in places)
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
-        found = repeated_parts(sketches, scratch, self._max_bytes)
-        return (repeats or True for repeats in found)
+        parts = repeated_parts(sketches, scratch, self._max_bytes)
+        return (repeats or True for repeats in parts)
 
     def change(self, record: Record, repeats: list[int]) -> Record | Drop:
         text = self._column.text(record)
@@ -130,7 +130,7 @@ class Sentences(dedup):
             if at in removed:
                 run.append(at)
                 continue
-            if len(self._words("\n".join(pieces[one] for one in run))) < self._min_removed:
+            if len(self._words("\n".join(pieces[place] for place in run))) < self._min_removed:
                 yield from run
             run = []
 
@@ -184,8 +184,8 @@ class Lines(dedup):
         )
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
-        found = repeated_parts(sketches, scratch, self._max_bytes)
-        return (repeats or True for repeats in found)
+        parts = repeated_parts(sketches, scratch, self._max_bytes)
+        return (repeats or True for repeats in parts)
 
     def change(self, record: Record, repeats: list[int]) -> Record | Drop:
         lines = self._column.text(record).split(self._separator)

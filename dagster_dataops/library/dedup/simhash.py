@@ -104,8 +104,8 @@ class SimHash(dedup):
         return [buckets.hex(), rank_value(record, self._rank_by, text), packed_value(value)]
 
     def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[bool]:
-        found = Representatives(sketches, self._similarity, scratch, self._max_bytes)
-        return (position == kept for position, kept in found)
+        representatives = Representatives(sketches, self._similarity, scratch, self._max_bytes)
+        return (position == kept for position, kept in representatives)
 
 
 def _simhash(hashes: Any) -> int:
@@ -116,7 +116,7 @@ def _simhash(hashes: Any) -> int:
     return int.from_bytes(numpy.packbits(most).tobytes())
 
 
-def _equal_bits(one: Any, other: Any, _: float) -> float:
+def _equal_bits(left: Any, other: Any, _: float) -> float:
     """Return the share of equal bits of two values, given as two 32-bit words each."""
-    different = sum(int(word).bit_count() for word in one ^ other)
+    different = sum(int(word).bit_count() for word in left ^ other)
     return 1 - different / _BITS

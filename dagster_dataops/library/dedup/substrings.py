@@ -70,8 +70,8 @@ class Substring(dedup):
         return pack_digests([_window_digests(words, self._size)])
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
-        found = repeated_parts(sketches, scratch, self._max_bytes)
-        return (_ranges(repeats, self._size) or True for repeats in found)
+        parts = repeated_parts(sketches, scratch, self._max_bytes)
+        return (_ranges(repeats, self._size) or True for repeats in parts)
 
     def change(self, record: Record, ranges: list[tuple[int, int]]) -> Record | Drop:
         text = self._column.text(record)
@@ -125,8 +125,8 @@ def _starts(text: str, words: list[str]) -> Iterator[int]:
     """Yield the position of each word in the text."""
     at = 0
     for word in words:
-        found = text.find(word, at)
-        if found >= 0:  # else the splitter changed the word
-            at = found
+        start = text.find(word, at)
+        if start >= 0:  # else the splitter changed the word
+            at = start
         yield at
         at += len(word)

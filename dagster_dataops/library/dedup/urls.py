@@ -72,10 +72,10 @@ class Url(dedup):
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
         if self._rank_by == "first":
-            return (not found for found in repeated_parts(sketches, scratch, self._max_bytes))
+            return (not repeats for repeats in repeated_parts(sketches, scratch, self._max_bytes))
         similarity = Similarity(bands=1, linkage="kept", ranked=True)
-        found = Representatives(_distinct(sketches), similarity, scratch, self._max_bytes)
-        return (position == kept for position, kept in found)
+        representatives = Representatives(_distinct(sketches), similarity, scratch, self._max_bytes)
+        return (position == kept for position, kept in representatives)
 
 
 def _distinct(sketches: Iterator[list[Any]]) -> Iterator[list[Any]]:
@@ -99,5 +99,9 @@ def canonical_url(url: str) -> str:
         return url
     host = host.rstrip(".").removeprefix("www.")
     place = host if port is None or port in _DEFAULT_PORTS else f"{host}:{port}"
-    query = sorted(one for one in parts.query.split("&") if one and not _TRACKING.match(one))
+    query = sorted(
+        parameter
+        for parameter in parts.query.split("&")
+        if parameter and not _TRACKING.match(parameter)
+    )
     return f"{place}{parts.path or '/'}" + (f"?{'&'.join(query)}" if query else "")

@@ -133,8 +133,8 @@ class Chain:
             if value and (not isinstance(value, str) or value.strip()):
                 return value, name
         if failures:
-            found = (
+            problem = (
                 f"its page {page:,} has no content that a backend can read ({'; '.join(failures)})"
             )
-            raise FileError(opened.name, found, _TRY_OTHERS)
+            raise FileError(opened.name, problem, _TRY_OTHERS)
         return None, None

@@ -81,8 +81,8 @@ class DocumentOperator(Operator):
         if self._unlock_key is not None:
             return str(record.get(self._unlock_key) or "")
         for method in ("get_secret_value", "get_value"):  # of pydantic; of Dagster
-            if callable(found := getattr(self._password, method, None)):
-                return str(found() or "")
+            if callable(secret := getattr(self._password, method, None)):
+                return str(secret() or "")
         return str(self._password or "")
 
 

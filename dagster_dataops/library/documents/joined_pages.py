@@ -98,11 +98,11 @@ class Join(documents):
 
         The nth record of a page belongs to the nth document.
         """
-        found: tuple[list[_Page], list[_Page]] = [], []  # with a text, without
+        groups: tuple[list[_Page], list[_Page]] = [], []  # with a text, without
         for key, number, line in entries:
             page = int.from_bytes(key[_DIGEST_BYTES:-1])
-            found[key[-1]].append(_Page(page, number, line))
-        copies = [_copies(pages) for pages in found]
+            groups[key[-1]].append(_Page(page, number, line))
+        copies = [_copies(pages) for pages in groups]
         for nth in range(max(map(len, copies))):
             pages, known = (copy[nth] if nth < len(copy) else [] for copy in copies)
             first = min(page.position for page in pages or known)

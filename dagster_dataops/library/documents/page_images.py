@@ -52,12 +52,12 @@ class Images(DocumentOperator, documents):
     def forward(self, record: Record) -> Any:
         opened = self.opened(record)
         pages = pages_of(record, self._page_key, opened)
-        files = [file for one in pages for file in self._images(opened, one)]
-        found: list[dict[str, Any]] = [{**record, self._written: file} for file in files]
+        files = [file for page in pages for file in self._images(opened, page)]
+        copies: list[dict[str, Any]] = [{**record, self._written: file} for file in files]
         if self._index_key is not None:
-            for number, one in enumerate(found):
-                one[self._index_key] = number
-        return found or Drop("no_images")
+            for number, copy in enumerate(copies):
+                copy[self._index_key] = number
+        return copies or Drop("no_images")
 
     def _images(self, opened: OpenDocument, page: int) -> list[File]:
         def images() -> list[File]:

@@ -70,17 +70,17 @@ class Pages(DocumentOperator, documents):
         opened = self.opened(record)
         count = opened.document.page_count
         if count > self._max_pages:
-            found = f"has {count:,} pages, more than max_pages={self._max_pages:,}"
-            raise FileError(opened.name, found, "raise the limit, or leave the file out")
+            problem = f"has {count:,} pages, more than max_pages={self._max_pages:,}"
+            raise FileError(opened.name, problem, "raise the limit, or leave the file out")
         return [self._of_page(record, opened, page) for page in range(1, count + 1)]
 
     def _of_page(self, record: Record, opened: OpenDocument, page: int) -> Record:
         width, height = opened.document.size(page) or (None, None)
         written = {self._page_key: page, self._pages_key: opened.document.page_count}
-        made = {**record, **written, "width": width, "height": height}
+        result = {**record, **written, "width": width, "height": height}
         if self._find_text:
-            made["has_text"] = self._has_text(opened, page) if self._looks else None
-        return made
+            result["has_text"] = self._has_text(opened, page) if self._looks else None
+        return result
 
     def _has_text(self, opened: OpenDocument, page: int) -> bool:
         return readable(opened.name, f"its page {page:,}", opened.document.has_text, page)

@@ -95,10 +95,10 @@ class PageOperator(DocumentOperator):
     def forward(self, record: Record) -> Record:
         opened = self.opened(record)
         pages = pages_of(record, self._page_key, opened)
-        found = [self._chain.read(opened, page) for page in pages]
-        record[self._written] = self._joined([value for value, _ in found])
+        texts = [self._chain.read(opened, page) for page in pages]
+        record[self._written] = self._joined([value for value, _ in texts])
         if self._backend_key is not None:
-            names = dict.fromkeys(name for _, name in found if name)
+            names = dict.fromkeys(name for _, name in texts if name)
             record[self._backend_key] = ", ".join(names) or None
         return record
 

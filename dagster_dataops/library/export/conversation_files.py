@@ -92,12 +92,12 @@ class Alpaca(_Conversations, export):
 
     @override
     def converted(self, record: Record) -> Record:
-        made = write_alpaca(to_messages(record), Losses("Alpaca"))
-        if made.get("output") is None:
+        turns = write_alpaca(to_messages(record), Losses("Alpaca"))
+        if turns.get("output") is None:
             raise UnfitRecordError("the conversation does not end with an answer")
-        more = {key: made[key] for key in ("system", "history") if made.get(key)}
-        output = {"input": made.get("input") or "", "output": made["output"]}
-        return {"instruction": made["instruction"], **output, **more}
+        more = {key: turns[key] for key in ("system", "history") if turns.get(key)}
+        output = {"input": turns.get("input") or "", "output": turns["output"]}
+        return {"instruction": turns["instruction"], **output, **more}
 
 
 class ShareGPT(_Conversations, export):

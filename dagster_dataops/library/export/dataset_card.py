@@ -123,9 +123,9 @@ class Card(NamedTuple):
     def _with_section(self, text: str) -> str:
         begin, end = f"<!-- dataops:begin {self.split} -->", f"<!-- dataops:end {self.split} -->"
         section = "\n".join([begin, *self._lines(), end])
-        before, found, rest = text.partition(begin)
+        before, mark, rest = text.partition(begin)
         _, closed, after = rest.partition(end)
-        if found and closed:
+        if mark and closed:
             return f"{before}{section}{after}"
         return f"{text.rstrip()}\n\n{section}\n".lstrip("\n")
 
@@ -196,7 +196,7 @@ def _row(name: str, manifest: Manifest) -> str:
     digests = [digest[:_SHOWN] for digest in (made_from.get("options", ""), code)]
     dropped = 0 if manifest.new_records else manifest.dropped
     numbers = [manifest.rows_in, manifest.rows_out, dropped, manifest.failed]
-    cells = [name, manifest.operator or "source", *(f"{one:,}" for one in numbers), *digests]
+    cells = [name, manifest.operator or "source", *(f"{number:,}" for number in numbers), *digests]
     return f"| {' | '.join(map(_plain, cells))} |"
 
 
@@ -222,7 +222,9 @@ def _shown_value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_shown_value, value))
     if isinstance(value, dict):
-        return ", ".join(f"{_shown_value(key)}: {_shown_value(one)}" for key, one in value.items())
+        return ", ".join(
+            f"{_shown_value(key)}: {_shown_value(item)}" for key, item in value.items()
+        )
     return orjson.dumps(value).decode()
 
 
@@ -255,26 +257,26 @@ def steps_to(location: Location) -> list[Step]:
     Args:
         location: The file. If it is no result of a node, it is the only step.
     """
-    found: dict[str, Step] = {}
-    _add(local_path(location) or location, "", found)
-    return list(found.values())
+    steps: dict[str, Step] = {}
+    _add(local_path(location) or location, "", steps)
+    return list(steps.values())
 
 
-def _add(location: Location, source: str, found: dict[str, Step]) -> None:
+def _add(location: Location, source: str, steps: dict[str, Step]) -> None:
     key = str(location)
-    if key in found or len(found) > _MOST_STEPS:
+    if key in steps or len(steps) > _MOST_STEPS:
         return
     manifest = _manifest_of(location)
     if manifest is None:
-        found[key] = Step(Path(key).name, None, source or "a file")
+        steps[key] = Step(Path(key).name, None, source or "a file")
         return
-    found[key] = Step("", None)  # an input of itself ends here
-    for one in manifest.inputs:
-        identity = str(one.get("fingerprint") or f"{int(one.get('size_bytes') or 0):,} bytes")
-        _add(input_location(one), identity, found)
+    steps[key] = Step("", None)  # an input of itself ends here
+    for entry in manifest.inputs:
+        identity = str(entry.get("fingerprint") or f"{int(entry.get('size_bytes') or 0):,} bytes")
+        _add(input_location(entry), identity, steps)
     name = Path(key).name.removesuffix(RESULT)
     checks = outcomes_of(Path(key), manifest.fingerprint)
-    found[key] = found.pop(key)._replace(name=name, manifest=manifest, checks=checks)
+    steps[key] = steps.pop(key)._replace(name=name, manifest=manifest, checks=checks)
 
 
 def _manifest_of(location: Location) -> Manifest | None:

@@ -99,10 +99,10 @@ class HubDataset:
             operations.append(CommitOperationAdd(README, after.encode()))
         if not operations:
             return Pushed(head, is_new=False)
-        made = self._api.create_commit(
+        commit = self._api.create_commit(
             self._repo, operations, commit_message=change.message, parent_commit=head, **self._where
         )
-        return Pushed(str(made.oid), is_new=True)
+        return Pushed(str(commit.oid), is_new=True)
 
     def _known(self, head: str) -> dict[str, RepoFile]:
         tree = self._api.list_repo_tree(self._repo, recursive=True, revision=head, repo_type=_TYPE)

@@ -30,10 +30,10 @@ class Features:
         DefinitionError: A feature is none of these.
     """
 
-    def __init__(self, given: Mapping[str, str | Sequence[str]] | None) -> None:
-        known: object = {} if given is None else given
+    def __init__(self, features: Mapping[str, str | Sequence[str]] | None) -> None:
+        known: object = {} if features is None else features
         if not isinstance(known, Mapping):
-            msg = f"features is {given!r}; it must map columns to types or to names of classes"
+            msg = f"features is {features!r}; it must map columns to types or to names of classes"
             raise DefinitionError(msg)
         texts = {name: kind for name, kind in known.items() if isinstance(kind, str)}
         self._of_files = {
@@ -70,12 +70,12 @@ class Features:
         facts = orjson.dumps({"info": {"features": known}})
         return pa.schema(fields, metadata={"huggingface": facts})
 
-    def applied(self, schema: Any, made: Iterator[Any]) -> Iterator[Any]:
+    def applied(self, schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield batches with the numbers of classes in place of their names.
 
         Args:
             schema: The schema with the features.
-            made: Record batches.
+            batches: Record batches.
 
         Raises:
             UnfitValueError: A value is no class.
@@ -83,7 +83,7 @@ class Features:
         import pyarrow as pa
 
         start = 0
-        for batch in made:
+        for batch in batches:
             columns = [
                 self._numbers(start, field.name, column) if field.name in self._classes else column
                 for field, column in zip(schema, batch.columns, strict=True)
@@ -110,24 +110,24 @@ class Features:
         at = pc.index(wrong, value=True).as_py()
         if at >= 0:
             shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-            found = f"it holds {values[at].as_py()!r}, and the classes are {shown}"
+            problem = f"it holds {values[at].as_py()!r}, and the classes are {shown}"
             remedy = "Add the class to features, or drop such records before."
-            raise UnfitValueError(start + at, name, found, remedy)
+            raise UnfitValueError(start + at, name, problem, remedy)
         return numbers
 
 
-def _checked_classes(name: str, given: object) -> list[str]:
+def _checked_classes(name: str, names: object) -> list[str]:
     """Check the names of classes, and return them.
 
     Raises:
         DefinitionError: They are no list of texts, each different.
     """
-    if isinstance(given, Sequence) and given and all(isinstance(one, str) for one in given):
-        classes = [str(one) for one in given]
+    if isinstance(names, Sequence) and names and all(isinstance(label, str) for label in names):
+        classes = [str(label) for label in names]
         if len(set(classes)) == len(classes):
             return classes
     msg = (
-        f"features gives column {name!r} {given!r}; use a type such as 'list<int32>', 'json', "
+        f"features gives column {name!r} {names!r}; use a type such as 'list<int32>', 'json', "
         "or a list of the names of its classes, each different"
     )
     raise DefinitionError(msg)

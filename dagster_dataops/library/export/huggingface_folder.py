@@ -84,13 +84,13 @@ class HuggingFace(export):
 
         folder = place / self._split
 
-        def written(schema: Any, made: Iterator[Any]) -> list[str]:
+        def written(schema: Any, converted: Iterator[Any]) -> list[str]:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             if not self._features:
-                return _write_shards(schema, made, folder, self._bytes)
+                return _write_shards(schema, converted, folder, self._bytes)
             described = self._features.described(schema)
-            batches = self._features.applied(described, made)
+            batches = self._features.applied(described, converted)
             return _write_shards(described, batches, folder, self._bytes)
 
         names = write_batches(records, self._schema, written)
@@ -100,12 +100,12 @@ class HuggingFace(export):
         (place / "README.md").write_text(_README.format(split=self._split))
 
 
-def _write_shards(schema: Any, made: Iterator[Any], folder: Path, shard_bytes: int) -> list[str]:
+def _write_shards(schema: Any, batches: Iterator[Any], folder: Path, shard_bytes: int) -> list[str]:
     """Write the batches to files and return the names of the files, which tell their number."""
     import pyarrow as pa
 
     paths: list[Path] = []
-    batch = next(made, None)
+    batch = next(batches, None)
     while batch is not None or not paths:
         paths.append(folder / f"{len(paths)}.arrow")
         written = 0
@@ -113,7 +113,7 @@ def _write_shards(schema: Any, made: Iterator[Any], folder: Path, shard_bytes: i
             while batch is not None and (not written or written + batch.nbytes <= shard_bytes):
                 writer.write_batch(batch)
                 written += max(batch.nbytes, 1)
-                batch = next(made, None)
+                batch = next(batches, None)
     names = [f"data-{at:05d}-of-{len(paths):05d}.arrow" for at in range(len(paths))]
     for path, name in zip(paths, names, strict=True):
         path.rename(folder / name)

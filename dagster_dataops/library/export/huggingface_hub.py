@@ -93,18 +93,18 @@ class HuggingFaceHub(export):
 
         folder = place / "data"
 
-        def written(schema: Any, made: Iterator[Any]) -> list[Path]:
+        def written(schema: Any, batches: Iterator[Any]) -> list[Path]:
             described = self._features.described(schema)
-            return self._shards(described, self._features.applied(described, made), folder)
+            return self._shards(described, self._features.applied(described, batches), folder)
 
         folder.mkdir()
         shards = write_batches(records, self._features.schema, written)
-        own = re.compile(rf"data/{self._split}-\d+-of-\d+\.parquet")
+        pattern = re.compile(rf"data/{self._split}-\d+-of-\d+\.parquet")
         steps = steps_to(records.location)
         card = Card(self._split, records.rows, steps, self._license, self._languages)
         change = Change(
             {f"data/{path.name}": path for path in shards},
-            lambda path: own.fullmatch(path) is not None,
+            lambda path: pattern.fullmatch(path) is not None,
             card.written,
             f"Replace the split {self._split} by {records.rows:,} records",
         )
@@ -112,14 +112,14 @@ class HuggingFaceHub(export):
         facts = {"repo": self._repo, "revision": self._revision, "commit": pushed.commit}
         (place / _NOTE).write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
 
-    def _shards(self, schema: Any, made: Iterator[Any], folder: Path) -> list[Path]:
+    def _shards(self, schema: Any, batches: Iterator[Any], folder: Path) -> list[Path]:
         """Write the batches to files; return their paths, which have number and count."""
         from pyarrow import parquet
 
         for path in folder.iterdir():
             path.unlink()
         paths: list[Path] = []
-        groups = row_groups(made, _GROUP_ROWS, min(self._bytes, _GROUP_BYTES))
+        groups = row_groups(batches, _GROUP_ROWS, min(self._bytes, _GROUP_BYTES))
         group = next(groups, None)
         while group is not None or not paths:
             paths.append(folder / f"{len(paths)}.parquet")

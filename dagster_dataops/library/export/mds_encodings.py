@@ -79,13 +79,15 @@ def _is_size(text: str) -> bool:
 
 def _array_encoding(name: str, kind: str, shape: list[int]) -> Encoding:
     def encode(value: Any) -> bytes:
-        numbers, found = _flat(value)
-        if shape and found != shape:
-            msg = f"it holds a list of the shape {found}, and the encoding has {shape}"
+        numbers, dimensions = _flat(value)
+        if shape and dimensions != shape:
+            msg = f"it holds a list of the shape {dimensions}, and the encoding has {shape}"
             raise ValueError(msg)
         written = kind or ("float64" if float in map(type, numbers) else "int64")
         before = b"" if kind else bytes([_ARRAY_CODES[written]])
-        return before + (b"" if shape else _shape_bytes(found)) + number_bytes(numbers, written)
+        return (
+            before + (b"" if shape else _shape_bytes(dimensions)) + number_bytes(numbers, written)
+        )
 
     fixed = math.prod(shape) * item_bytes(kind) if kind and shape else None
     return Encoding(name, fixed, encode)
@@ -103,12 +105,12 @@ def _flat(value: Any) -> tuple[list[Any], list[int]]:
     count = len(value) if isinstance(value, list) else 0
     while count and len(shape) < _MOST_AXES:
         shape.append(count)
-        sizes = {len(one) if isinstance(one, list) else -1 for one in numbers}
+        sizes = {len(item) if isinstance(item, list) else -1 for item in numbers}
         if sizes == {-1}:
             return numbers, shape
         count = sizes.pop() if len(sizes) == 1 else 0
         if count:
-            numbers = [number for one in numbers for number in one]
+            numbers = [number for part in numbers for number in part]
     msg = f"it holds {shown(value)}, which is no array: a list that is not empty, of one shape"
     raise ValueError(msg)
 

@@ -168,9 +168,11 @@ def _encodings(columns: Mapping[str, str]) -> dict[str, Encoding]:
     Raises:
         DefinitionError: They are no mapping of texts, or an encoding is unknown.
     """
-    given: object = columns
-    texts = isinstance(given, Mapping) and all(isinstance(one, str) for one in given.values())
-    if not texts or not given:
+    mapping: object = columns
+    texts = isinstance(mapping, Mapping) and all(
+        isinstance(encoding, str) for encoding in mapping.values()
+    )
+    if not texts or not mapping:
         msg = f"columns is {columns!r}; it must map columns to encodings, as in {{'text': 'str'}}"
         raise DefinitionError(msg)
     return {name: encoding_of(name, columns[name]) for name in sorted(columns)}

@@ -87,17 +87,17 @@ class Megatron(export):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        given = PurePath(path)
-        if str(given.parent) in {"", "."} or given.suffix in {".bin", ".idx"}:
+        prefix = PurePath(path)
+        if str(prefix.parent) in {"", "."} or prefix.suffix in {".bin", ".idx"}:
             msg = (
                 f"path is {str(path)!r}; it must name a folder of its own and the start of "
                 "the names in it, without an ending, as in 'corpus/train'"
             )
             raise DefinitionError(msg)
-        if "{partition}" in given.name:
+        if "{partition}" in prefix.name:
             msg = f"path is {str(path)!r}; write {{partition}} as a folder, before the name"
             raise DefinitionError(msg)
-        self._name, self._column, self._type = given.name, input_key, dtype
+        self._name, self._column, self._type = prefix.name, input_key, dtype
         self._lengths_key, self._label_key = lengths_key, label_key
         self._drop_empty, self._bytes = drop_empty, shard_bytes
         self._end = end_bytes(end_id, dtype)
@@ -152,11 +152,11 @@ class Megatron(export):
             type(length) is int and length >= 0 for length in lengths
         )
         if not valid or not lengths or sum(lengths) != count:
-            found = f"it holds {shown(lengths)}, and {self._column!r} has {count:,} ids"
+            problem = f"it holds {shown(lengths)}, and {self._column!r} has {count:,} ids"
             remedy = (
                 f"Fill {key!r} with the lengths of the sequences, whose sum is that of the ids."
             )
-            raise UnfitValueError(index, key, found, remedy)
+            raise UnfitValueError(index, key, problem, remedy)
         return list(lengths)
 
     def _mask(self, index: int, record: Record, count: int) -> bytes:
@@ -176,8 +176,8 @@ class Megatron(export):
                 return bytes(map(NOT_TRAINED.__ne__, labels))
         except TypeError:
             size = "values that are no integers"
-        found = f"it holds {size}, and {self._column!r} has {count:,} ids"
-        raise UnfitValueError(index, key, found, "Give each id one label; -100 is not trained.")
+        problem = f"it holds {size}, and {self._column!r} has {count:,} ids"
+        raise UnfitValueError(index, key, problem, "Give each id one label; -100 is not trained.")
 
 
 class _Pair:

@@ -89,11 +89,11 @@ def id_bytes(index: int, column: str, values: object, kind: str) -> bytes:
     try:
         if isinstance(values, list):
             return number_bytes(values, kind)
-        found = f"it holds {shown(values)}, which is no list of integers"
+        problem = f"it holds {shown(values)}, which is no list of integers"
     except ValueError as error:
-        found = str(error)
+        problem = str(error)
     remedy = "Write ids by tokens.Encode, or give dtype a type that holds them."
-    raise UnfitValueError(index, column, found, remedy)
+    raise UnfitValueError(index, column, problem, remedy)
 
 
 def end_bytes(end_id: int | None, kind: str) -> bytes:

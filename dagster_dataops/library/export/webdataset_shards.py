@@ -96,23 +96,23 @@ class WebDataset(export):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        given = PurePath(pattern)
-        if len(_NUMBER.findall(given.name)) != 1 or str(given.parent) in {"", "."}:
+        path = PurePath(pattern)
+        if len(_NUMBER.findall(path.name)) != 1 or str(path.parent) in {"", "."}:
             msg = (
                 f"pattern is {str(pattern)!r}; it must name a folder of its own and have one place "
                 "for a number in the name, as in 'shards/train-%06d.tar'"
             )
             raise DefinitionError(msg)
-        if "{partition}" in given.name:
+        if "{partition}" in path.name:
             msg = f"pattern is {str(pattern)!r}; write {{partition}} as a folder, before the name"
             raise DefinitionError(msg)
-        self._name, self._bytes, self._energon = given.name, shard_bytes, energon
+        self._name, self._bytes, self._energon = path.name, shard_bytes, energon
         if files and members is not None:
             msg = "files=True makes the members itself; leave out members"
             raise DefinitionError(msg)
         self._files = files
         self._members = None if members is None else _checked_members(members)
-        self._binary = BINARY if binary is None else frozenset(one.lower() for one in binary)
+        self._binary = BINARY if binary is None else frozenset(suffix.lower() for suffix in binary)
 
     def write(self, records: ExportRecords, place: Path) -> None:
         remaining = self._samples(records)
@@ -133,7 +133,7 @@ class WebDataset(export):
             prepare_energon(place)
 
     def _name_of(self, number: int) -> str:
-        return _NUMBER.sub(lambda found: f"{number:0{found[1] or found[2] or 1}d}", self._name)
+        return _NUMBER.sub(lambda match: f"{number:0{match[1] or match[2] or 1}d}", self._name)
 
     def _samples(self, records: ExportRecords) -> Iterator[bytes]:
         """Yield the members of each record as they are in a tar file."""
@@ -150,8 +150,8 @@ class WebDataset(export):
             members = list(self._contents(index, record))
             if not members:
                 columns = ", ".join((self._members or {}).values())
-                found = f"nothing is in the columns of its members ({columns})"
-                raise UnfitValueError(index, "", found, "Drop such records before.")
+                problem = f"nothing is in the columns of its members ({columns})"
+                raise UnfitValueError(index, "", problem, "Drop such records before.")
             yield b"".join(_member(f"{key}.{ending}", content) for ending, content in members)
 
     def _skipped(self, key: str) -> str:
@@ -206,8 +206,8 @@ def _file_member(index: int, column: str, value: object) -> tuple[str, bytes]:
         UnfitValueError: The column cannot be part of a name, or its file cannot be read.
     """
     if not _ENDING.fullmatch(column) or "." in column:
-        found = "the name of the column cannot be part of the name of a member"
-        raise UnfitValueError(index, column, found, "Rename the column.")
+        problem = "the name of the column cannot be part of the name of a member"
+        raise UnfitValueError(index, column, problem, "Rename the column.")
     content = _file_of(value, index, column)
     ending = PurePath(content["path"]).suffix.lower() or ".bin"
     return f"{column}{ending}", content["bytes"]
@@ -217,9 +217,9 @@ def _file_of(value: object, index: int, column: str) -> dict[str, Any]:
     try:
         return bytes_and_path(value, f"column {column!r}")
     except FileError as error:
-        found = f"the file {error.where} {error.found}"
+        problem = f"the file {error.where} {error.found}"
         raise UnfitValueError(
-            index, column, found, f"Or drop such records: {error.remedy}"
+            index, column, problem, f"Or drop such records: {error.remedy}"
         ) from error
 
 
@@ -239,9 +239,9 @@ def _bytes_of(value: object, index: int, column: str) -> bytes:
             return base64.b64decode(text[head.end() if head else 0 :], validate=True)
         except ValueError:
             pass
-    found = f"the value is no base64 text: {str(value)[:60]!r}"
+    problem = f"the value is no base64 text: {str(value)[:60]!r}"
     remedy = "Members with this extension are bytes; binary=[...] lists other extensions."
-    raise UnfitValueError(index, column, found, remedy)
+    raise UnfitValueError(index, column, problem, remedy)
 
 
 def _fault(key: object) -> str:

@@ -140,15 +140,15 @@ class C4Quality(Filter, filters):
     def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
         del known  # the text is read in any case
         text = analyzed(self._column.text(record))
-        found = self.cleaned(text, thorough=thorough)
+        cleaning = self.cleaned(text, thorough=thorough)
         signals = {
-            "c4_lines": found.lines,
-            "c4_kept_lines": found.kept,
-            "c4_sentences": found.sentences,
+            "c4_lines": cleaning.lines,
+            "c4_kept_lines": cleaning.kept,
+            "c4_sentences": cleaning.sentences,
         }
-        if found.reason is not None:
-            return Judgement(found.reason, signals)
-        return Judgement(None, signals, self.with_text(record, found.text))
+        if cleaning.reason is not None:
+            return Judgement(cleaning.reason, signals)
+        return Judgement(None, signals, self.with_text(record, cleaning.text))
 
     def with_text(self, record: Record, text: str) -> Record:
         """Return the columns to write for a text."""

@@ -20,8 +20,8 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<=": le,
     ">": gt,
     ">=": ge,
-    "in": lambda found, value: found in value,
-    "not in": lambda found, value: found not in value,
+    "in": lambda item, value: item in value,
+    "not in": lambda item, value: item not in value,
 }
 
 
@@ -66,19 +66,19 @@ class Field(Filter, filters):
         return Judgement(None if fits else self._name, {self._name: fits})
 
     def _fits(self, record: Record) -> bool:
-        found = self._field.present(record)
+        value = self._field.present(record)
         if self._op == "exists":
-            return bool(found) == (self._value is not False)
-        if not found:
+            return bool(value) == (self._value is not False)
+        if not value:
             return self._op in {"!=", "not in"}
-        return all(map(self._compares, found))
+        return all(map(self._compares, value))
 
-    def _compares(self, found: Any) -> bool:
+    def _compares(self, value: Any) -> bool:
         if self._op == "matches":
-            return isinstance(found, str) and self._value.search(found) is not None
-        if found is None and self._op in {"<", "<=", ">", ">="}:
+            return isinstance(value, str) and self._value.search(value) is not None
+        if value is None and self._op in {"<", "<=", ">", ">="}:
             return False
-        return bool(_COMPARISONS[self._op](found, self._value))
+        return bool(_COMPARISONS[self._op](value, self._value))
 
 
 def _checked_value(op: str, value: Any) -> Any:

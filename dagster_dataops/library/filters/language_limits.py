@@ -90,7 +90,7 @@ def usual_stop_words(language: str) -> frozenset[str] | None:
 
 
 def by_language(
-    constructor: Callable[..., Any], language: str, given: Mapping[str, Any]
+    constructor: Callable[..., Any], language: str, values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return options, with the values of a language for those that have their defaults.
 
@@ -100,5 +100,5 @@ def by_language(
     defaults = inspect.signature(constructor).parameters
     return {
         name: limits.get(name, value) if value == defaults[name].default else value
-        for name, value in given.items()
+        for name, value in values.items()
     }

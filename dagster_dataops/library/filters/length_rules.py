@@ -168,12 +168,12 @@ class MeanWordLength(WordFilter, filters):
         **kwargs: Any,
     ) -> None:
         super().__init__(language=language, **kwargs)
-        given = {
+        limits = {
             "min_mean_word_length": min_mean_word_length,
             "max_mean_word_length": max_mean_word_length,
         }
         min_mean_word_length, max_mean_word_length = by_language(
-            MeanWordLength.__init__, language, given
+            MeanWordLength.__init__, language, limits
         ).values()
         self.nothing = self.no_words
         mean = self.of_words(word_signals.mean_word_length)

@@ -122,13 +122,13 @@ class Pretraining(Filter, filters):
 
     def _judge_thoroughly(self, record: Record, reason: str | None) -> Judgement:
         text = analyzed(self._column.text(record))
-        found = [part.judge_thoroughly(text) for part in self._before]
+        judgements = [part.judge_thoroughly(text) for part in self._before]
         cleaning = self._cleaning.judge(record, {}, thorough=True)
         left = self._cleaning.cleaned(text, thorough=True).text
-        found += [cleaning, self._after.judge_thoroughly(analyzed(left))]
-        signals = {name: value for part in found for name, value in part.signals.items()}
-        reasons = [reason, *(part.reason for part in found)]
-        first = next((one for one in reasons if one is not None), None)
+        judgements += [cleaning, self._after.judge_thoroughly(analyzed(left))]
+        signals = {name: value for part in judgements for name, value in part.signals.items()}
+        reasons = [reason, *(part.reason for part in judgements)]
+        first = next((reason for reason in reasons if reason is not None), None)
         return Judgement(first, signals, self._cleaning.with_text(record, left))
 
     def _language_reason(self, record: Record) -> str | None:

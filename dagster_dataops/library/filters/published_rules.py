@@ -219,12 +219,12 @@ class GopherRepetition(WordFilter, filters):
         **kwargs: Any,
     ) -> None:
         super().__init__(language=language, **kwargs)
-        given = {
+        values = {
             "max_duplicate_line_ratio": max_duplicate_line_ratio,
             "max_duplicate_line_char_ratio": max_duplicate_line_char_ratio,
             "duplicate_ngrams": duplicate_ngrams,
         }
-        chosen = by_language(GopherRepetition.__init__, language, given)
+        chosen = by_language(GopherRepetition.__init__, language, values)
         of = self.of_words
         limits = {
             "dup_para_frac": max_duplicate_paragraph_ratio,

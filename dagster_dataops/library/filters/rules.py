@@ -130,14 +130,14 @@ class RuleFilter(Filter):
         """Return the first reason to drop a subject; ``None`` to keep it."""
         if self.nothing is not None and self.nothing(subject):
             return EMPTY
-        last, found = "", 0.0
+        last, measured = "", 0.0
         for reason, name, value, least, most, spared in self.rules:
             if least is None and most is None:
                 continue
             if name != last:
-                last, found = name, known[name] if name in known else value(subject)
-            low, high = least is not None and found < least, most is not None and found > most
-            if (low or high) and found != spared:
+                last, measured = name, known[name] if name in known else value(subject)
+            low, high = least is not None and measured < least, most is not None and measured > most
+            if (low or high) and measured != spared:
                 return reason
         return None
 

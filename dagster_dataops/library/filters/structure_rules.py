@@ -182,7 +182,7 @@ class LinesContaining(TextFilter, filters):
         if isinstance(substrings, str) or not substrings or not all(substrings):
             msg = f"substrings is {substrings!r}; give a list of texts that are not empty"
             raise DefinitionError(msg)
-        marks = "|".join(re.escape(one.lower()) for one in substrings)
+        marks = "|".join(re.escape(substring.lower()) for substring in substrings)
         count = partial(_other_lines, pattern=re.compile(marks), least=min_other_lines)
         self.rules = [Rule("low_other_lines", "other_lines", count, least=min_other_lines)]
 

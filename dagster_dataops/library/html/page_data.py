@@ -47,14 +47,14 @@ class Metadata(html):
 
     def forward(self, record: Record) -> Record:
         page = readable(self._column.text(record))
-        found = self._extract(page) if page.strip() else None
+        document = self._extract(page) if page.strip() else None
         declared = _HTML_TAG.search(page, 0, _HEAD)
         record[self._written] = {
-            "title": getattr(found, "title", None),
-            "author": getattr(found, "author", None),
-            "date": getattr(found, "date", None),
+            "title": getattr(document, "title", None),
+            "author": getattr(document, "author", None),
+            "date": getattr(document, "date", None),
             "lang": declared[1] if declared else None,
-            "url": getattr(found, "url", None),
+            "url": getattr(document, "url", None),
         }
         return record
 
@@ -100,14 +100,14 @@ class _TableReader:
     """Collects the cells of tables, from the starts and ends of elements."""
 
     def __init__(self) -> None:
-        self._found: list[_Table] = []
+        self._tables: list[_Table] = []
         self._open: list[_Table] = []
 
     def start(self, element: Any) -> None:
         """Begin a table, a row or a cell, and take the text."""
         if element.tag == "table":
             self._open.append(_Table())
-            self._found.append(self._open[-1])
+            self._tables.append(self._open[-1])
         elif self._open and element.tag in _SECTIONS:
             self._open[-1].sections.append([])
         elif self._open and element.tag == "tr":
@@ -124,7 +124,7 @@ class _TableReader:
 
     def tables(self) -> list[list[list[str]]]:
         """Return the tables without empty rows."""
-        return [table.texts() for table in self._found]
+        return [table.texts() for table in self._tables]
 
     def _add(self, text: str | None) -> None:
         row = self._open[-1].row if text and self._open else None
@@ -157,7 +157,7 @@ class _Table:
 
     def texts(self) -> list[list[str]]:
         """Return the texts of the cells of each row, each cell in all its rows and columns."""
-        found: list[list[str]] = []
+        rows: list[list[str]] = []
         cells = 0
         for section in self.sections:
             hanging: dict[int, tuple[str, int]] = {}  # by column: text, rows that it still spans
@@ -168,8 +168,8 @@ class _Table:
                     raise ValueError(msg)
                 texts = _spread(row, hanging, len(section) - number)
                 if texts:
-                    found.append(texts)
-        return found
+                    rows.append(texts)
+        return rows
 
 
 def _spread(row: list[_Cell], hanging: dict[int, tuple[str, int]], left: int) -> list[str]:
@@ -197,7 +197,7 @@ def _spread(row: list[_Cell], hanging: dict[int, tuple[str, int]], left: int) ->
         texts += [""] * (column - len(texts))
         take_hanging()
     hanging.clear()
-    hanging.update({column: one for column, one in after.items() if one[1] > 0})
+    hanging.update({column: cell for column, cell in after.items() if cell[1] > 0})
     return texts
 
 

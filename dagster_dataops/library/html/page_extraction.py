@@ -112,8 +112,8 @@ class _Trafilatura:
         self._options = options
 
     def __call__(self, page: str) -> str | None:
-        found: str | None = self._extract(page, deduplicate=self._memory(), **self._options)
-        return found
+        text: str | None = self._extract(page, deduplicate=self._memory(), **self._options)
+        return text
 
 
 class _Resiliparse:
@@ -127,5 +127,5 @@ class _Resiliparse:
     def __call__(self, page: str) -> str:
         if is_deep(page):
             raise too_deep("resiliparse")
-        found: str = self._extract(page, **self._options)
-        return found
+        text: str = self._extract(page, **self._options)
+        return text

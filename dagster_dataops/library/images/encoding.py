@@ -29,8 +29,8 @@ def plain_pixels(image: ImageFile) -> Any:
 
 def usual_format(image: ImageFile) -> Format:
     """Return the format of an image if it can be written, else ``png``."""
-    found = image.format.lower()
-    return found if found in SETTINGS else "png"  # type: ignore[return-value]
+    name = image.format.lower()
+    return name if name in SETTINGS else "png"  # type: ignore[return-value]
 
 
 def encoded(image: ImageFile, pixels: Any, form: Format, quality: int, background: str) -> File:

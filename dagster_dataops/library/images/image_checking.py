@@ -60,8 +60,8 @@ class Check(FileCheck, images):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        for one in formats or ():
-            check_choice("formats", one, FORMATS)
+        for name in formats or ():
+            check_choice("formats", name, FORMATS)
         self._images = ImageSource(
             "images.Check", input_key, min(MAX_PIXELS, max_pixels), max_bytes
         )
@@ -83,8 +83,8 @@ class Check(FileCheck, images):
             width, height = file.opened.size
             left -= width * height
             if left < 0:
-                found = f"has more than max_pixels={self._max_pixels:,} pixels in its pictures"
-                raise FileError(file.name, found, "raise the limit, or leave the file out")
+                problem = f"has more than max_pixels={self._max_pixels:,} pixels in its pictures"
+                raise FileError(file.name, problem, "raise the limit, or leave the file out")
             file.decoded()
         with decoding_image(file.name):
             file.opened.seek(0)

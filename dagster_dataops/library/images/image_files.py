@@ -80,8 +80,8 @@ class ImageSource:
         """
         width, height = size
         if width * height > self._max_pixels:
-            found = f"has {width} x {height} pixels, more than max_pixels={self._max_pixels:,}"
-            raise FileError(file, found, "raise the limit, or leave the file out")
+            problem = f"has {width} x {height} pixels, more than max_pixels={self._max_pixels:,}"
+            raise FileError(file, problem, "raise the limit, or leave the file out")
 
     def check_still(self, file: str, frames: int) -> None:
         """Check the number of pictures of a file.
@@ -90,8 +90,8 @@ class ImageSource:
             FileError: There are several, and none is to be taken.
         """
         if frames > 1 and self._animated == "error":
-            found = f"has {counted(frames, 'pictures')}, where one is needed"
-            raise FileError(file, found, "take the first with animated='first', or leave it out")
+            problem = f"has {counted(frames, 'pictures')}, where one is needed"
+            raise FileError(file, problem, "take the first with animated='first', or leave it out")
 
 
 class ImageFile(RecordFile):
@@ -112,13 +112,13 @@ class ImageFile(RecordFile):
         data = self.data
         with decoding_image(self.name, "read"):
             try:
-                found = Image.open(BytesIO(data), formats=readable())
+                image = Image.open(BytesIO(data), formats=readable())
             except UnidentifiedImageError:
                 formats = ", ".join(readable())
                 msg = f"it is no image of the formats {formats}, or its head is damaged"
                 raise ValueError(msg) from None
-        self._source.check_size(self.name, found.size)
-        return found
+        self._source.check_size(self.name, image.size)
+        return image
 
     @cached_property
     def frames(self) -> int:
@@ -131,8 +131,8 @@ class ImageFile(RecordFile):
     @property
     def format(self) -> str:
         """The format, as Pillow names it; JPEG files with several pictures are ``JPEG``."""
-        found = str(self.opened.format)
-        return {"MPO": "JPEG", "DIB": "BMP"}.get(found, found)
+        name = str(self.opened.format)
+        return {"MPO": "JPEG", "DIB": "BMP"}.get(name, name)
 
     @property
     def mode(self) -> str:
@@ -157,9 +157,9 @@ class ImageFile(RecordFile):
     def still(self) -> Any:
         """The decoded image, upright by its metadata, in its own mode."""
         self._source.check_still(self.name, self.frames)
-        found = self.decoded()
+        picture = self.decoded()
         turn = _turn(self._orientation())
-        return found if turn is None else found.transpose(turn)
+        return picture if turn is None else picture.transpose(turn)
 
     @cached_property
     def rgb(self) -> Any:

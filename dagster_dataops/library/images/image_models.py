@@ -102,12 +102,12 @@ class ImageModel:
         """
         if self._function is None:
             return [self._file.value(picture) for picture in pictures]
-        found = list(self._function(pictures))
-        if len(found) != len(pictures):
+        results = list(self._function(pictures))
+        if len(results) != len(pictures):
             images = counted(len(pictures), "images")
-            msg = f"the model returned {counted(len(found), 'results')} for {images}"
+            msg = f"the model returned {counted(len(results), 'results')} for {images}"
             raise ValueError(msg)
-        return found
+        return results
 
 
 def _onnx_model(
@@ -117,13 +117,13 @@ def _onnx_model(
     import numpy as np
 
     session = _session(path, operator)
-    taken = _input(path, session, preparation.size)
+    input_ = _input(path, session, preparation.size)
     wanted = _output(path, session, output)
 
     def result(picture: Any) -> Any:
-        pixels = preparation.pixels(picture, taken.size, taken.kind)
-        batch = np.ascontiguousarray(pixels.transpose(2, 0, 1) if taken.channels_first else pixels)
-        return session.run([wanted], {taken.name: batch[None]})[0][0]
+        pixels = preparation.pixels(picture, input_.size, input_.kind)
+        batch = np.ascontiguousarray(pixels.transpose(2, 0, 1) if input_.channels_first else pixels)
+        return session.run([wanted], {input_.name: batch[None]})[0][0]
 
     return result
 
@@ -159,7 +159,7 @@ def _input(path: str, session: Any, size: int | None) -> _Input:
     shape, kind = inputs[0].shape, _TYPES.get(inputs[0].type)
     fits = len(inputs) == 1 and len(shape) == _DIMENSIONS and _CHANNELS in {shape[1], shape[3]}
     if not fits or kind is None:
-        named = ", ".join(f"{one.name}: {one.type} {one.shape}" for one in inputs)
+        named = ", ".join(f"{input_.name}: {input_.type} {input_.shape}" for input_ in inputs)
         msg = f"model {path!r} takes {named}; it must take one batch of images with 3 channels"
         raise DefinitionError(msg)
     first = shape[1] == _CHANNELS
@@ -172,7 +172,7 @@ def _input(path: str, session: Any, size: int | None) -> _Input:
 
 
 def _output(path: str, session: Any, output: str | None) -> str:
-    names = [one.name for one in session.get_outputs()]
+    names = [output.name for output in session.get_outputs()]
     if output in names:
         return str(output)
     if output is None and len(names) == 1:

@@ -212,7 +212,7 @@ def _box_fault(box: object) -> str:
     """Return a clause about what is wrong with a box; empty if nothing is."""
     if not isinstance(box, Sequence) or isinstance(box, str) or len(box) != _BOX_NUMBERS:
         return "is no list of left, top, right and bottom"
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in box):
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in box):
         return "has numbers that are not whole"
     left, top, right, bottom = box
     return "" if left < right and top < bottom else "has no pixels"

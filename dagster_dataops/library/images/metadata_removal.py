@@ -92,9 +92,9 @@ class Strip(images):
             return image.data
         parts = _PARTS.get(image.format)
         if parts is None:
-            found = f"is {image.format}, from which metadata cannot be removed"
+            problem = f"is {image.format}, from which metadata cannot be removed"
             remedy = "convert it to png before, with images.Convert"
-            raise FileError(image.name, found, remedy)
+            raise FileError(image.name, problem, remedy)
         try:
             turned = orientation_of(image.opened.info)
         except ValueError:

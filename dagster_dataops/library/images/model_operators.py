@@ -249,11 +249,11 @@ class TextArea(ImageFilter, images):
     def _share(self, image: ImageFile) -> float:
         import numpy as np
 
-        found = self._model([image.rgb])[0]
-        cells = np.squeeze(found, _single(found.shape)) if hasattr(found, "shape") else None
+        mask = self._model([image.rgb])[0]
+        cells = np.squeeze(mask, _single(mask.shape)) if hasattr(mask, "shape") else None
         if cells is not None and cells.ndim == _MAP and _are_shares(cells):
             return float((cells >= self._threshold).mean())
-        return _covered(found, image.size)
+        return _covered(mask, image.size)
 
 
 def _single(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -36,7 +36,7 @@ class NearHashes:
         import numpy as np
 
         self._np, self._distance = np, distance
-        self._masks = [np.uint64(one) for one in masks_for(distance, count, max_bytes)]
+        self._masks = [np.uint64(mask) for mask in masks_for(distance, count, max_bytes)]
         self._values = np.zeros(count, np.uint64)
         self._lists: list[tuple[Any, Any]] = []  # bits and positions, by the bits, of each mask
         self._sorted = self._count = 0
@@ -172,8 +172,8 @@ def _connect(firsts: Any, some: Any, others: Any) -> None:
     import numpy as np
 
     pairs = np.unique(np.stack([firsts[some], firsts[others]], axis=1), axis=0)
-    for one, other in pairs.tolist():
-        first, second = sorted((_root(firsts, one), _root(firsts, other)))
+    for left, other in pairs.tolist():
+        first, second = sorted((_root(firsts, left), _root(firsts, other)))
         firsts[second] = first
 
 

@@ -21,15 +21,15 @@ def orientation_of(info: Mapping[Any, Any]) -> int:
     Raises:
         ValueError: The metadata is damaged, so that the orientation is not known.
     """
-    found = None
+    value = None
     if info.get("exif"):
-        found = _of_exif(bytes(info["exif"]))
-    if found is None:
-        found = next((one for one in map(_of_xmp, map(info.get, _XMP_PLACES)) if one), 1)
-    if not 0 <= found <= _MOST:
-        msg = f"its EXIF or XMP metadata has the orientation {found}"
+        value = _of_exif(bytes(info["exif"]))
+    if value is None:
+        value = next((value for value in map(_of_xmp, map(info.get, _XMP_PLACES)) if value), 1)
+    if not 0 <= value <= _MOST:
+        msg = f"its EXIF or XMP metadata has the orientation {value}"
         raise ValueError(msg)
-    return found or 1  # 0 is written for upright, too
+    return value or 1  # 0 is written for upright, too
 
 
 def _of_exif(data: bytes) -> int | None:

@@ -87,13 +87,13 @@ class NearDuplicate(ImageOperator, images, writes=cluster_columns):
         reads_file = self._hash_key is None or self._rank_by == _LARGEST
         image: Any = self._images.of(record) if reads_file else None
         if self._hash_key is None:
-            found = f"{self._hash(image):016x}"
+            value = f"{self._hash(image):016x}"
         else:
-            found = _checked_hash(self._hash_key.name, self._hash_key.value(record))
+            value = _checked_hash(self._hash_key.name, self._hash_key.value(record))
         if self._rank_by == _LARGEST:
             width, height = image.size
-            return [found, width * height]
-        return [found] if self._rank_by == "first" else [found, column_rank(record, self._rank_by)]
+            return [value, width * height]
+        return [value] if self._rank_by == "first" else [value, column_rank(record, self._rank_by)]
 
     def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[Any]:
         del scratch
@@ -120,9 +120,9 @@ class NearDuplicate(ImageOperator, images, writes=cluster_columns):
         by_rank = np.argsort(firsts)
         owners = self._owners(distinct[by_rank], self._distance, self._max_bytes)
         place = np.argsort(by_rank)  # of a distinct hash in the order of ranks
-        found = np.zeros(count, np.int64)
-        found[order] = order[firsts[by_rank[owners[place[numbers]]]]]
-        return found
+        nearest = np.zeros(count, np.int64)
+        nearest[order] = order[firsts[by_rank[owners[place[numbers]]]]]
+        return nearest
 
     def change(self, record: Record, cluster: dict[str, Any]) -> Record:
         return {**record, str(self._cluster_key): cluster}

@@ -139,7 +139,7 @@ class _StoredRows:
         self._keys, self._rows = SortedKeys(folder / _KEYS, _KEY_BYTES), mapped_file(folder / _ROWS)
 
     def of(self, key: bytes) -> list[bytes]:
-        return [self._line(int.from_bytes(one[-8:])) for one in self._keys.starting_with(key)]
+        return [self._line(int.from_bytes(entry[-8:])) for entry in self._keys.starting_with(key)]
 
     def _line(self, start: int) -> bytes:
         return self._rows[start : self._rows.find(b"\n", start)]

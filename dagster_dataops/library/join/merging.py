@@ -105,8 +105,8 @@ class Merge(JoinOperator, join):
 
         matches = _Matches(iter(by_right), unmatched)
         for key, number, line in by_left:
-            found = [] if key == _NO_KEY else matches.of(key)
-            for record in self._joined(decode_own(line), list(map(decode_own, found))):
+            lines = [] if key == _NO_KEY else matches.of(key)
+            for record in self._joined(decode_own(line), list(map(decode_own, lines))):
                 joined.add(_OF_LEFT + number.to_bytes(8), encode(record))
         matches.finish()
 
@@ -121,20 +121,20 @@ class _Matches:
         self._rows, self._unmatched = rows, unmatched
         self._next: Entry | None = next(rows, None)
         self._key: bytes = _NO_KEY
-        self._found: list[bytes] = []
+        self._lines: list[bytes] = []
 
     def of(self, key: bytes) -> list[bytes]:
         """Return the rows with this key, which is not less than the one before."""
         if key == self._key:
-            return self._found
-        self._key, self._found = key, []
+            return self._lines
+        self._key, self._lines = key, []
         while self._next is not None and self._next.key <= key:
             if self._next.key == key:
-                self._found.append(self._next.data)
+                self._lines.append(self._next.data)
             else:
                 self._unmatched(self._next)
             self._next = next(self._rows, None)
-        return self._found
+        return self._lines
 
     def finish(self) -> None:
         """Give the rest of the rows to ``unmatched``."""

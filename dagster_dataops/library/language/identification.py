@@ -84,8 +84,8 @@ class Identify(language):
         )
 
     def forward(self, record: Record) -> Record:
-        found = _identified(self._identify, self._column.text(record), self._max_chars)
-        record[self._lang_key], record[self._score_key] = found
+        identified = _identified(self._identify, self._column.text(record), self._max_chars)
+        record[self._lang_key], record[self._score_key] = identified
         return record
 
 
@@ -161,8 +161,8 @@ def _identified(identify: Identifier, text: str, max_chars: int | None) -> tuple
 
 def wanted_languages(languages: str | Collection[str]) -> frozenset[str]:
     """Return codes of languages, with those under the codes of several."""
-    given = [languages] if isinstance(languages, str) else list(languages)
-    return frozenset(given).union(*(_MEMBERS.get(one, ()) for one in given))
+    names = [languages] if isinstance(languages, str) else list(languages)
+    return frozenset(names).union(*(_MEMBERS.get(name, ()) for name in names))
 
 
 def least_score(backend: Backend) -> float:
@@ -197,8 +197,8 @@ def _langid() -> Any:
 
 
 def _by_langid(text: str) -> tuple[str | None, float]:
-    found: tuple[str, float] = _langid().classify(text)
-    return found
+    identified: tuple[str, float] = _langid().classify(text)
+    return identified
 
 
 @cache

@@ -34,8 +34,8 @@ class Extract(TextPrompt, llm):
 
     @override
     def parse(self, record: Record, reply: Reply) -> Record:
-        found = plain(reply.parsed)
-        return {**record, self.output_key: found} if self.output_key else {**record, **found}
+        value = plain(reply.parsed)
+        return {**record, self.output_key: value} if self.output_key else {**record, **value}
 
 
 class Classify(TextPrompt, llm):
@@ -79,11 +79,11 @@ class Classify(TextPrompt, llm):
 
     @override
     def parse(self, record: Record, reply: Reply) -> Record:
-        found = reply.parsed["label"]
-        return {**record, self.output_key: sorted(set(found)) if self.multiple else found}
+        labels = reply.parsed["label"]
+        return {**record, self.output_key: sorted(set(labels)) if self.multiple else labels}
 
 
 def _schema(labels: list[str], *, multiple: bool) -> dict[str, Any]:
-    one = {"type": "string", "enum": labels}
-    label = {"type": "array", "items": one} if multiple else one
+    item = {"type": "string", "enum": labels}
+    label = {"type": "array", "items": item} if multiple else item
     return {"type": "object", "properties": {"label": label}, "required": ["label"]}

@@ -114,7 +114,7 @@ class PreferencePairs(TextPrompt, llm):
     @override
     async def forward(self, record: Record) -> Record | Drop:
         answers = await self.asks(self.messages(record), self.samples)
-        scores = await asyncio.gather(*[self._score(record, one.text) for one in answers])
+        scores = await asyncio.gather(*[self._score(record, answer.text) for answer in answers])
         ranked = sorted(range(self.samples), key=lambda at: scores[at])
         worst, best = ranked[0], ranked[-1]
         margin = scores[best] - scores[worst]

@@ -80,8 +80,8 @@ class QAPairs(TextPrompt, llm):
         reply = await self.ask(self.messages(record))
         pairs = reply.parsed["pairs"][: self.count]
         if self.grounded:
-            found = await asyncio.gather(*[self._supported(record, pair) for pair in pairs])
-            pairs = [pair for pair in found if pair is not None]
+            checked = await asyncio.gather(*[self._supported(record, pair) for pair in pairs])
+            pairs = [pair for pair in checked if pair is not None]
         if not pairs:
             return Drop("no_grounded_pair")
         return [{**record, **pair, "pair": number} for number, pair in enumerate(pairs)]

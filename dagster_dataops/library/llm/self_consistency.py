@@ -57,15 +57,17 @@ class SelfConsistency(TextPrompt, llm):
     async def forward(self, record: Record) -> Record | Drop:
         replies = await self.asks(self.messages(record), self.samples)
         search = self._pattern.search
-        found = [(match[1], one.text) for one in replies if (match := search(one.text.strip()))]
-        if not found:
+        answers = [
+            (match[1], reply.text) for reply in replies if (match := search(reply.text.strip()))
+        ]
+        if not answers:
             reason = f"none of {self.samples} samples has an answer; one of them: {replies[0].text}"
             raise InvalidOutputError(reason[:2000])
-        votes = Counter(answer for answer, _ in found)
+        votes = Counter(answer for answer, _ in answers)
         best, count = votes.most_common(1)[0]
         agreement = count / self.samples
         if agreement < self.least:
             return Drop("no_agreement")
-        reasoning = next(text for answer, text in found if answer == best)
+        reasoning = next(text for answer, text in answers if answer == best)
         more: Record = {"agreement": agreement, "reasoning": reasoning}
         return {**record, self.output_key: best, **more}

@@ -95,7 +95,7 @@ class SemanticDedup(ModelOperator, llm, writes=cluster_columns):  # type: ignore
         if self._vectors is not None:
             return [packed_column(self._vectors, record) for record in records]
         texts = [self._column.text(record) for record in records]
-        return [packed_vector(one) for one in await embedded(self, texts, self._dimensions)]
+        return [packed_vector(vector) for vector in await embedded(self, texts, self._dimensions)]
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
         vectors = stored_rows(scratch / "vectors", sketches)

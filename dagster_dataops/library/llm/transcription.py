@@ -70,9 +70,9 @@ class Transcribe(ModelOperator, llm):
         """
         part, *others = self._attachments.parts(record)
         if others:
-            found = f"has {len(others) + 1} recordings, and one is transcribed"
+            problem = f"has {len(others) + 1} recordings, and one is transcribed"
             remedy = "make a record for each, such as by shape.Explode"
-            raise FileReferenceError(f"column {self._input_key!r}", found, remedy)
+            raise FileReferenceError(f"column {self._input_key!r}", problem, remedy)
         return part
 
 

@@ -39,8 +39,8 @@ def packed_vector(vector: object) -> str:
 
 def packed_column(column: FieldKey, record: Record) -> str:
     """Return the vector in a column as `packed_vector` does."""
-    found = column.present(record)
-    return packed_vector(found[0] if len(found) == 1 else None)
+    vectors = column.present(record)
+    return packed_vector(vectors[0] if len(vectors) == 1 else None)
 
 
 def stored_rows(path: Path, packed: Iterable[str], kind: str = "<f2") -> Any:
@@ -144,12 +144,12 @@ def _first_near(kept: Any, block: Any, threshold: float) -> Any:
     """Return for each vector of a block the first kept one that is near; -1 for none."""
     import numpy
 
-    found = numpy.full(len(block), -1)
+    nearest = numpy.full(len(block), -1)
     for start in range(0, len(kept), _KEPT_BLOCK):
         near = block @ _unit(kept[start : start + _KEPT_BLOCK]).T >= threshold - _ROUNDING
-        new = near.any(axis=1) & (found < 0)
-        found[new] = start + near[new].argmax(axis=1)
-    return found
+        new = near.any(axis=1) & (nearest < 0)
+        nearest[new] = start + near[new].argmax(axis=1)
+    return nearest
 
 
 def _unit(vectors: Any) -> Any:
@@ -160,9 +160,9 @@ def _unit(vectors: Any) -> Any:
     return values / numpy.linalg.norm(values, axis=-1, keepdims=True)
 
 
-def _cosine(one: Any, other: Any, _: float) -> float:
+def _cosine(left: Any, other: Any, _: float) -> float:
     """Return the cosine of two vectors, given as 32-bit words; 1 only for equal ones."""
-    if (one == other).all():
+    if (left == other).all():
         return 1.0
-    cosine = float(_unit(one.view("<f2")) @ _unit(other.view("<f2")))
+    cosine = float(_unit(left.view("<f2")) @ _unit(other.view("<f2")))
     return min(cosine + _ROUNDING, 1 - 1e-9)

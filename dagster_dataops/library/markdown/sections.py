@@ -70,13 +70,13 @@ class Sections(markdown):
         return [self._section(record, number, *section) for number, section in enumerate(sections)]
 
     def _section(self, record: Record, number: int, path: list[str], text: str) -> Record:
-        found: dict[str, Any] = {self._headings_key: path, self._index_key: number}
-        return {**self._column.replaced(text, record, self._written), **found}
+        columns: dict[str, Any] = {self._headings_key: path, self._index_key: number}
+        return {**self._column.replaced(text, record, self._written), **columns}
 
     def _sections(self, whole: str) -> Iterator[tuple[list[str], str]]:
         """Yield the headings and the text of each section."""
         lines = _NEWLINE.split(whole)
-        headings = [one for one in _headings(whole) if one.level <= self._max_level]
+        headings = [heading for heading in _headings(whole) if heading.level <= self._max_level]
         first = headings[0].line if headings else len(lines)
         before = _joined(lines[:first])
         if before:
@@ -84,9 +84,9 @@ class Sections(markdown):
         above: list[_Heading] = []
         ends = [*(heading.line for heading in headings[1:]), len(lines)]
         for heading, end in zip(headings, ends, strict=False):
-            above = [one for one in above if one.level < heading.level] + [heading]
+            above = [parent for parent in above if parent.level < heading.level] + [heading]
             start = heading.line if self._keeps_heading else heading.end
-            yield [one.text for one in above], _joined(lines[start:end])
+            yield [parent.text for parent in above], _joined(lines[start:end])
 
 
 def _joined(lines: list[str]) -> str:

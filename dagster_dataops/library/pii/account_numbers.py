@@ -117,12 +117,12 @@ def ibans(text: str) -> Spans:
     place = 0
     for start in _IBAN_START.finditer(text):
         pattern = _IBANS.get(start[0][:2]) if start.start() >= place else None
-        found = pattern.match(text, start.start()) if pattern else None
-        if found and _has_remainder_one(found[0].replace(" ", "")):
-            place = found.end()
-            yield found.span()
+        match = pattern.match(text, start.start()) if pattern else None
+        if match and _has_remainder_one(match[0].replace(" ", "")):
+            place = match.end()
+            yield match.span()
 
 
 def _has_remainder_one(number: str) -> bool:
     """Return whether the check digits of an account number are right (ISO 7064, mod 97)."""
-    return int("".join(str(int(one, 36)) for one in number[4:] + number[:4])) % 97 == 1
+    return int("".join(str(int(char, 36)) for char in number[4:] + number[:4])) % 97 == 1

@@ -49,8 +49,8 @@ def _local_start(text: str, place: int, at: int) -> int:
     start = dots + 2 if dots >= 0 else start
     if start >= at or text[at - 1] == ".":
         return -1
-    found = _LOCAL_START.search(text, start, at)
-    return found.start() if found else -1
+    match = _LOCAL_START.search(text, start, at)
+    return match.start() if match else -1
 
 
 def wide_emails(text: str) -> Spans:
@@ -85,9 +85,9 @@ def ips(text: str) -> Spans:
         maybe = _MAYBE_IPV4.search(text, max(place, dot + 1))
 
 
-def _is_ip(found: str) -> bool:
+def _is_ip(text: str) -> bool:
     try:
-        ipaddress.ip_address(found)
+        ipaddress.ip_address(text)
     except ValueError:  # a leading zero
         return False
     return True

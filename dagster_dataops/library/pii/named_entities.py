@@ -64,14 +64,14 @@ class Entities(pii):
 
     def forward(self, record: Record) -> Record:
         if self._entities_key:
-            found = self._entities(self._column.text(record))
-            record[self._entities_key] = [one._asdict() for one in found]
+            entities = self._entities(self._column.text(record))
+            record[self._entities_key] = [entity._asdict() for entity in entities]
         return self._mapping(record) if self._masks else record
 
     def _masked(self, value: str) -> str:
-        found = self._entities(value)
-        spans = [(one.start, one.end) for one in found]
-        new = [self._replacement.replace("{label}", one.label) for one in found]
+        entities = self._entities(value)
+        spans = [(entity.start, entity.end) for entity in entities]
+        new = [self._replacement.replace("{label}", entity.label) for entity in entities]
         return replaced(value, spans, new)
 
     def _entities(self, text: str) -> list["_Entity"]:
@@ -92,7 +92,8 @@ class _Entity(NamedTuple):
 
 def _labelled(pipeline: Any, piece: str, before: int) -> list[tuple[str, int, int]]:
     return [
-        (one.label_, before + one.start_char, before + one.end_char) for one in pipeline(piece).ents
+        (entity.label_, before + entity.start_char, before + entity.end_char)
+        for entity in pipeline(piece).ents
     ]
 
 

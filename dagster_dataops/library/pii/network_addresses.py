@@ -97,10 +97,10 @@ def _domain_end(text: str, place: int) -> int:
     """Return the end of the domain that begins at a position, or -1."""
     if literal := _LITERAL.match(text, place):
         return literal.end() if _address(literal[1]) is not None else -1
-    found = _DOMAIN.match(text, place)
-    if found is None:
+    match = _DOMAIN.match(text, place)
+    if match is None:
         return -1
-    end = found.end()
+    end = match.end()
     if text[end - 1] == "E" and _POD.match(text, end):
         end -= 1
     last = re.split("[.\u3002\uff0e]", text[place:end])[-1]
@@ -119,7 +119,7 @@ def ips(text: str) -> Spans:
     """Yield IPv4 and IPv6 addresses, but no versions, times, hardware addresses and code."""
     spans = [*_ipv4(text), *_ipv6(text)]
     end = 0
-    for span in sorted(spans, key=lambda one: (one[0], -one[1])):
+    for span in sorted(spans, key=lambda place: (place[0], -place[1])):
         if span[0] >= end:
             yield span
             end = span[1]

@@ -76,8 +76,8 @@ class Secrets(pii):
 
     def forward(self, record: Record) -> Record:
         if self._secrets_key:
-            found = secrets(self._column.text(record), _IN_CONTEXT)
-            kinds = (secret.kind for secret in found)
+            keys = secrets(self._column.text(record), _IN_CONTEXT)
+            kinds = (secret.kind for secret in keys)
             record[self._secrets_key] = list(dict.fromkeys(kinds))
         return self._mapping(record) if self._masks else record
 

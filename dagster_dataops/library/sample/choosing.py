@@ -32,8 +32,8 @@ class _Groups:
     def of(self, record: Record) -> str:
         if not self._columns:
             return ""
-        found = [column.present(record) for column in self._columns]
-        return xxhash.xxh3_128_hexdigest(canonical(found))
+        values = [column.present(record) for column in self._columns]
+        return xxhash.xxh3_128_hexdigest(canonical(values))
 
 
 class NumberKept:

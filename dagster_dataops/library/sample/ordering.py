@@ -112,8 +112,8 @@ class GroupBy(sample):
                 yield self._grouped(orjson.loads(group))
 
     def _grouped(self, records: list[Record]) -> Record:
-        found = {column.name: column.value(records[0]) for column in self._columns}
-        return {**found, self._output_key: records}
+        columns = {column.name: column.value(records[0]) for column in self._columns}
+        return {**columns, self._output_key: records}
 
 
 _SORTED: Final = frozenset({str, int, float, bool, type(None)})

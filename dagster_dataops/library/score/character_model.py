@@ -138,7 +138,7 @@ def _counted(np: Any, counts: Any, waiting: list[list[Any]]) -> int:
     characters = sum(map(len, waiting[0]))
     for level, column in enumerate(waiting):
         if column:
-            found = np.bincount(np.concatenate(column), minlength=counts.shape[1])
-            counts[level] += found.astype(np.uint32)
+            times = np.bincount(np.concatenate(column), minlength=counts.shape[1])
+            counts[level] += times.astype(np.uint32)
         column.clear()
     return characters

@@ -74,8 +74,8 @@ def _folder_model(path: str, backend: str) -> Callable[[list[str]], Vectors]:
 
 
 def _encoded(model: LoadedFile, texts: list[str]) -> Vectors:
-    found: Vectors = model.value(texts)
-    return found
+    vectors: Vectors = model.value(texts)
+    return vectors
 
 
 def _loaded(path: str, backend: str) -> Callable[[list[str]], Vectors]:

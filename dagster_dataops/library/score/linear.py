@@ -48,11 +48,11 @@ class HashedNGrams:
         encoded = (word.encode("utf-8", "replace") for word in words)
         single = np.fromiter(map(xxhash.xxh3_64_intdigest, encoded), np.uint64, len(words))
         joined = single
-        found = [single]
+        hashes = [single]
         for size in range(2, min(self._size, len(words)) + 1):
             joined = joined[:-1] * np.uint64(_FACTOR) + single[size - 1 :]
-            found.append(joined)
-        buckets = np.concatenate(found) >> np.uint64(64 - self._buckets.bit_length() + 1)
+            hashes.append(joined)
+        buckets = np.concatenate(hashes) >> np.uint64(64 - self._buckets.bit_length() + 1)
         return np.unique(buckets.astype(np.uint32))
 
 
@@ -114,8 +114,8 @@ class Train(score):
             texts.append(self._features.of(self._column.text(record)))
         good = sum(labels)
         if not 0 < good < len(labels):
-            found = counted(len(labels), "records")
-            msg = f"{found} with labels that sum up to {good}; both kinds are needed"
+            count = counted(len(labels), "records")
+            msg = f"{count} with labels that sum up to {good}; both kinds are needed"
             raise ValueError(msg)
         importance = (len(labels) / (2 * (len(labels) - good)), len(labels) / (2 * good))
         weights, bias = self._trained(np, texts, labels, importance if self._balance else (1, 1))

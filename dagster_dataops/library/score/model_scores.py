@@ -58,8 +58,8 @@ class Model(score):
             texts = counted(len(records), "texts")
             msg = f"the model returned {counted(len(scores), 'scores')} for {texts}"
             raise ValueError(msg)
-        for record, found in zip(records, scores, strict=True):
-            record[self._written] = float(found)
+        for record, number in zip(records, scores, strict=True):
+            record[self._written] = float(number)
         return list(records)
 
 
@@ -77,8 +77,8 @@ def file_model(path: str, label: str | None) -> Callable[[list[str]], Scores]:
 
 
 def _scores(model: LoadedFile, texts: list[str]) -> Scores:
-    found: Scores = model.value(texts)
-    return found
+    scores: Scores = model.value(texts)
+    return scores
 
 
 def _loaded(path: str, label: str | None) -> Callable[[list[str]], Scores]:
@@ -102,8 +102,8 @@ def _fasttext(path: str, label: str | None) -> Callable[[list[str]], Scores]:
 
     def scores(texts: list[str]) -> Scores:
         lines = [" ".join(text.split()) + "\n" for text in texts]
-        found = [model.predict(line, -1, 0.0, "strict") for line in lines]
-        return [sum(score for score, name in one if name == wanted) for one in found]
+        predictions = [model.predict(line, -1, 0.0, "strict") for line in lines]
+        return [sum(score for score, name in labels if name == wanted) for labels in predictions]
 
     return scores
 
@@ -123,13 +123,13 @@ def _onnx(path: str, label: str | None) -> Callable[[list[str]], Scores]:
         import numpy as np
         import onnxruntime
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    given = session.get_inputs()[0]
-    columns = len(given.shape) > 1
+    input_ = session.get_inputs()[0]
+    columns = len(input_.shape) > 1
 
     def scores(texts: list[str]) -> Scores:
         values = np.array(texts, dtype=object)
-        found = session.run(None, {given.name: values.reshape(-1, 1) if columns else values})[-1]
-        return [_class_score(row, label) for row in found]
+        outputs = session.run(None, {input_.name: values.reshape(-1, 1) if columns else values})[-1]
+        return [_class_score(row, label) for row in outputs]
 
     return scores
 

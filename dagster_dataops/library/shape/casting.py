@@ -62,8 +62,8 @@ class Cast(shape):
         except (ValueError, TypeError, OverflowError, RecursionError):
             if self._null:
                 return None
-            found = repr(value)
-            shown = found if len(found) <= _SHOWN else f"{found[:_SHOWN]}..."
+            text = repr(value)
+            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
             msg = f"key {key!r}: {shown} cannot become {kind} without loss; use on_error='null'"
             raise UnfitRecordError(msg) from None
 

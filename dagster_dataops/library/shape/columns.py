@@ -48,15 +48,15 @@ class Rename(shape):
 
     def forward(self, record: Record) -> Record:
         check_present(record, self._required)
-        taken = {new: old for old, new in self._names.items() if old in record and old != new}
+        values = {new: old for old, new in self._names.items() if old in record and old != new}
         clashing = [
-            new for new in taken if new in record and (self._keep or new not in self._names)
+            new for new in values if new in record and (self._keep or new not in self._names)
         ]
         if clashing and not self._replace:
             msg = f"the record already has {clashing}; choose another name, or overwrite=True"
             raise UnfitRecordError(msg)
         if self._keep:
-            return record | {new: copy.deepcopy(record[old]) for new, old in taken.items()}
+            return record | {new: copy.deepcopy(record[old]) for new, old in values.items()}
         names = self._names
         return {names.get(key, key): value for key, value in record.items() if key not in clashing}
 
@@ -114,8 +114,8 @@ class Fill(shape):
 
     def forward(self, record: Record) -> Record:
         for key, value in self._values.items():
-            found = record.get(key)
-            if found is None or (self._empty and found in ("", [], {})):
+            present = record.get(key)
+            if present is None or (self._empty and present in ("", [], {})):
                 record[key] = copy.deepcopy(value)
         return record
 

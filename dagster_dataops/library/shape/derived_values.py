@@ -42,8 +42,8 @@ class Template(shape):
         try:
             record[self._written] = self._template.format_map(values)
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            found = f"{type(error).__name__}: {error}"
-            msg = f"the template {self._template[:80]!r} does not fit the record: {found}"
+            problem = f"{type(error).__name__}: {error}"
+            msg = f"the template {self._template[:80]!r} does not fit the record: {problem}"
             raise UnfitRecordError(msg) from None
         return record
 
@@ -153,9 +153,9 @@ class AddId(shape):
 
 def _hash(record: Record, keys: Iterable[str]) -> str:
     """Return the hash of columns by name."""
-    found = {key: record[key] for key in keys if key in record}
+    values = {key: record[key] for key in keys if key in record}
     try:
-        data = orjson.dumps(found, option=_SORTED)
+        data = orjson.dumps(values, option=_SORTED)
     except TypeError:  # between the parts of a chain, values may be none of JSON
-        data = encode_anything(found)
+        data = encode_anything(values)
     return xxhash.xxh3_128_hexdigest(data, 1)

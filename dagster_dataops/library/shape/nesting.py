@@ -76,15 +76,15 @@ class Unflatten(shape):
 
     def forward(self, record: Record) -> Record:
         nested: Record = {}
-        made = {id(nested)}  # the dicts that were made here: others are values
+        copied = {id(nested)}  # the dicts that were made here: others are values
         for key, value in record.items():
             *path, last = key.split(self._sep)
             place: dict[str, Any] = nested
             for step in path:
                 if step not in place:
                     place[step] = {}
-                    made.add(id(place[step]))
-                elif id(place[step]) not in made:
+                    copied.add(id(place[step]))
+                elif id(place[step]) not in copied:
                     raise UnfitRecordError(_conflict(key, step))
                 place = place[step]
             if last in place:
@@ -139,11 +139,11 @@ class Explode(shape):
             raise UnfitRecordError(msg)
         if not elements:
             return self._empty(record)
-        made = [self._with_element(record, element) for element in elements]
+        copies = [self._with_element(record, element) for element in elements]
         if self._index is not None:
-            for number, one in enumerate(made):
-                one[self._index] = number
-        return made
+            for number, copy in enumerate(copies):
+                copy[self._index] = number
+        return copies
 
     def _empty(self, record: Record) -> Any:
         if not self._keep_empty:

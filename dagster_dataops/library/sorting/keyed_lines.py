@@ -60,11 +60,11 @@ class KeyedLines:
         at = index.find(digest, start, end)
         while (at - start) % _ENTRY_BYTES and at >= 0:  # the end of one entry and the next one
             at = index.find(digest, at + 1, end)
-        found: list[int] = []
-        while at >= 0 and (not found or index.startswith(digest, at)):
-            found += place_at(index, at + _DIGEST_BYTES)
+        places: list[int] = []
+        while at >= 0 and (not places or index.startswith(digest, at)):
+            places += place_at(index, at + _DIGEST_BYTES)
             at += _ENTRY_BYTES
-        return found
+        return places
 
     def line(self, place: int) -> bytes:
         """Return the line at a position, with its newline."""

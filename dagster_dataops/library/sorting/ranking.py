@@ -78,8 +78,8 @@ def _candidates(
     if limit is None or not alike.issuperset(map(type, block)):
         return numbered
     if reverse:
-        return [one for one in numbered if one[1] > limit]  # type: ignore[operator]
-    return [one for one in numbered if one[1] < limit]  # type: ignore[operator]
+        return [entry for entry in numbered if entry[1] > limit]  # type: ignore[operator]
+    return [entry for entry in numbered if entry[1] < limit]  # type: ignore[operator]
 
 
 def _first_by_files(

@@ -57,21 +57,21 @@ class Summary(stats):
         self._bins, self._top = bins, top
 
     def forward_batch_input(self, records: Iterator[Record]) -> list[Record]:
-        found: dict[str, ValueSummary] = {}
+        summaries: dict[str, ValueSummary] = {}
         number = 0
         for number, record in enumerate(records, 1):  # noqa: B007 - it is the number of records
             for key, value in self._values(record):
-                if key not in found:
-                    found[key] = ValueSummary(self._bins, self._top)
-                found[key].add(value)
-        if number and not found and self._keys is None:
+                if key not in summaries:
+                    summaries[key] = ValueSummary(self._bins, self._top)
+                summaries[key].add(value)
+        if number and not summaries and self._keys is None:
             msg = (
                 f"none of {counted(number, 'records')} has signals in {self._stats_key!r} or a "
                 f"reason in {self._reason_key!r}; name the columns to describe in keys, or put "
                 "filters with mode='tag' before"
             )
             raise UnfitRecordError(msg)
-        columns: Any = {key: summary.result() for key, summary in found.items()}
+        columns: Any = {key: summary.result() for key, summary in summaries.items()}
         return [{"records": number, "columns": columns}]
 
     def _values(self, record: Record) -> Iterator[tuple[str, Any]]:

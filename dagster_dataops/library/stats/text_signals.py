@@ -66,5 +66,5 @@ class Signals(stats):
 
     def forward(self, record: Record) -> Any:
         text = analyzed(self._column.text(record))
-        found = {name: signal(text) for name, signal in self._signals.items()}
-        return self._outcome.of(record, None, found)
+        signals = {name: signal(text) for name, signal in self._signals.items()}
+        return self._outcome.of(record, None, signals)

@@ -96,5 +96,5 @@ class Threshold(stats):
 
 def _read(path: Path) -> Iterator[float]:
     with path.open("rb") as file:
-        while found := file.read(8 * _AT_ONCE):
-            yield from array("d", found)
+        while data := file.read(8 * _AT_ONCE):
+            yield from array("d", data)

@@ -72,12 +72,12 @@ def _expanded(value: str) -> str:
         return value
     macros: dict[str, str] = {}
     lines = [(line, _definition(line)) for line in value.split("\n")]
-    for _, found in lines:
-        if found and len(found[3]) <= _LONGEST_MACRO:
-            macros[found[1] or found[2]] = found[3]
+    for _, macro in lines:
+        if macro and len(macro[3]) <= _LONGEST_MACRO:
+            macros[macro[1] or macro[2]] = macro[3]
     return "\n".join(
-        line if found else _COMMAND.sub(lambda name: macros.get(name[0], name[0]), line)
-        for line, found in lines
+        line if macro else _COMMAND.sub(lambda name: macros.get(name[0], name[0]), line)
+        for line, macro in lines
     )
 
 

@@ -77,15 +77,19 @@ class RemoveBoilerplate(TextOperator, text):
         if _PLACEHOLDER in value.lower():
             return ""
         paragraphs = value.split("\n\n")
-        found = [number for number, one in enumerate(paragraphs) if POLICY.search(one.lower())]
-        if not found:
+        numbers = [
+            number
+            for number, paragraph in enumerate(paragraphs)
+            if POLICY.search(paragraph.lower())
+        ]
+        if not numbers:
             return value
         if not self._only_at_ends:
             return ""
-        first, last = found[0], found[-1]
-        whole = len(found) == len(paragraphs)
+        first, last = numbers[0], numbers[-1]
+        whole = len(numbers) == len(paragraphs)
         at_end = first == 0 or last == len(paragraphs) - 1
-        if whole or not at_end or last - first != len(found) - 1:
+        if whole or not at_end or last - first != len(numbers) - 1:
             return value
         return "\n\n".join(paragraphs[:first] + paragraphs[last + 1 :])
 
@@ -171,8 +175,8 @@ def _most_columns(cell: str) -> int:
     if "|" not in cell:
         return 1
     parts, start = 1, 0
-    while (found := cell.find("|", start + 1)) >= 0 and found < len(cell) - 1:
-        parts, start = parts + 1, found + 1
+    while (bar := cell.find("|", start + 1)) >= 0 and bar < len(cell) - 1:
+        parts, start = parts + 1, bar + 1
     return parts
 
 
@@ -181,10 +185,10 @@ def _without_runs(rows: list[_Row], columns: int) -> list[_Row]:
     kept = rows[:1]
     place, last = 1, len(rows) - 1
     while place < last:
-        end, found = place, 0
+        end, count = place, 0
         while end < last and rows[end].least <= columns <= rows[end].most:
-            end, found = _next_line(rows, end + 1), found + 1
-        if found < 2:
+            end, count = _next_line(rows, end + 1), count + 1
+        if count < 2:
             end = place + 1
             kept.append(rows[place])
         place = end

@@ -96,7 +96,7 @@ def _hosts(value: str) -> Iterator[tuple[int, int]]:
     """Yield the start of links without a scheme, and the place after their beginning."""
     if "www" in value.lower():
         yield from (
-            found.span() for found in _WWW.finditer(value) if _is_limit(value, found.start())
+            match.span() for match in _WWW.finditer(value) if _is_limit(value, match.start())
         )
     place = 0
     while (slash := value.find("/", place)) >= 0:

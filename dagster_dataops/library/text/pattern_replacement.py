@@ -47,10 +47,14 @@ class Replace(TextOperator, text):
         patterns = [pattern] if isinstance(pattern, str) else pattern
         whole = [replacement] * len(patterns) if isinstance(replacement, str) else replacement
         if len(whole) != len(patterns):
-            given = counted(len(patterns), "patterns"), counted(len(whole), "replacements")
-            msg = f"got {' and '.join(given)}; give one replacement for all, or one for each"
+            counts = counted(len(patterns), "patterns"), counted(len(whole), "replacements")
+            msg = f"got {' and '.join(counts)}; give one replacement for all, or one for each"
             raise DefinitionError(msg)
-        known = [compiled(one, engine, "text.Replace") for one in patterns] if regex else patterns
+        known = (
+            [compiled(pattern, engine, "text.Replace") for pattern in patterns]
+            if regex
+            else patterns
+        )
         self._steps: list[tuple[Any, str]] = list(zip(known, whole, strict=True))
 
     @override

@@ -100,7 +100,9 @@ class RemoveRepeatedSentences(TextOperator, text):
     def changed(self, value: str) -> str:
         seen: set[str] = set()
         lines = [
-            "".join(one for one in _sentences(line) if self._is_new(one, seen)) if line else line
+            "".join(sentence for sentence in _sentences(line) if self._is_new(sentence, seen))
+            if line
+            else line
             for line in value.split("\n")
         ]
         return "\n".join(lines)

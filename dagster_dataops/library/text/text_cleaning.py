@@ -134,7 +134,7 @@ class Chunk(ChunkOperator, text):
             return len(whole)
         earliest = start + max(self._size // 2, self._overlap + 1)
         for mark in ("\n\n", "\n", ". ", " "):
-            found = whole.rfind(mark, earliest, limit)
-            if found >= 0:
-                return found + len(mark)
+            place = whole.rfind(mark, earliest, limit)
+            if place >= 0:
+                return place + len(mark)
         return limit

@@ -78,7 +78,7 @@ class FixUnicode(TextOperator, text):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        given = {
+        options = {
             "normalization": normalization,
             "unescape_html": unescape_html,
             "remove_terminal_escapes": remove_terminal_escapes,
@@ -95,7 +95,7 @@ class FixUnicode(TextOperator, text):
             "remove_control_chars": remove_control_chars,
         }
         switches = _PROFILES[preset] | {
-            name: value for name, value in given.items() if value is not None
+            name: value for name, value in options.items() if value is not None
         }
         self._form: Form | None = switches.pop("normalization")
         self._unescapes = switches.get("unescape_html") is not False

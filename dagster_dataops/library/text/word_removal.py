@@ -76,11 +76,11 @@ class RemoveWordsContaining(TextOperator, text):
         return _filtered_words(value, None)
 
     def _is_clean(self, word: str) -> bool:
-        found = [substring for substring in self._substrings if substring in word]
-        if not found:
+        parts = [substring for substring in self._substrings if substring in word]
+        if not parts:
             return True
         stripped = word.strip(_SPECIAL)
-        return not any(substring in stripped for substring in found)
+        return not any(substring in stripped for substring in parts)
 
 
 def _filtered_words(value: str, keeps: Callable[[str], bool] | None) -> str:

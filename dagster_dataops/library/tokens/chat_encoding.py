@@ -183,10 +183,10 @@ class EncodeChat(tokens):
             self._special_contents.check(conversation)
         if not self._splits:
             return self._encoded(record, conversation)
-        encoded = [self._encoded(record, one) for one in _split(conversation)]
+        encoded = [self._encoded(record, messages) for messages in _split(conversation)]
         if not encoded:
             raise UnfitRecordError(_NOTHING)
-        written = [one for one in encoded if not isinstance(one, Drop)]
+        written = [row for row in encoded if not isinstance(row, Drop)]
         dropped = len(encoded) - len(written)
         if written and dropped and self._context is not None:
             self._context.count(dropped_turns=dropped)

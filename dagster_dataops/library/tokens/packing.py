@@ -193,7 +193,7 @@ class Pack(tokens):
         """Return whether the columns of each record have one length, which a pack can hold."""
         most = self._length - len(self._end)
         return all(
-            first.length <= most and all(one.length == first.length for one in others)
+            first.length <= most and all(other.length == first.length for other in others)
             for first, *others in rows
         )
 
@@ -218,7 +218,7 @@ class Pack(tokens):
         columns = [list(column) for column in zip(*members, strict=True)]
         for label in self._masked:
             first, *others = columns[label]
-            columns[label] = [first, *(one.without_first_label() for one in others)]
+            columns[label] = [first, *(other.without_first_label() for other in others)]
         missing = 0 if self._pad is None else self._length - sum(lengths)
         values = [
             joined(column).followed_by([self._filler(at)] * missing).fragment()
@@ -322,8 +322,8 @@ class Pack(tokens):
         Raises:
             UnfitRecordError: They are no lists, or their lengths differ.
         """
-        found: list[Any] = [record.get(column) for column in self._read]
-        lists = tuple([] if values is None else values for values in found)
+        columns: list[Any] = [record.get(column) for column in self._read]
+        lists = tuple([] if values is None else values for values in columns)
         for column, values in zip(self._read, lists, strict=True):
             if not isinstance(values, list):
                 raise _unfit(column)

@@ -11,7 +11,8 @@ from dagster_dataops.records import NOT_TRAINED, Record, decode
 _STAND_IN: Final = b"5e-324"  # the smallest number, in place of integers that are not parsed
 _STANDS_IN: Final = [5e-324]
 _KINDS: Final = bytes(
-    ord("0") if one in b"0123456789" else one if one in b",-" else ord("x") for one in range(256)
+    ord("0") if byte in b"0123456789" else byte if byte in b",-" else ord("x")
+    for byte in range(256)
 )
 _LONG: Final = b"0" * 19  # digits; an integer of so many may be beyond 64 bits
 _LEADING_ZERO: Final = re.compile(rb"(?:^|[,-])0[0-9]|-0")
@@ -52,9 +53,9 @@ class RawIntegers(NamedTuple):
 
 def joined(lists: Iterable[RawIntegers]) -> RawIntegers:
     """Return one list of several."""
-    members = [one for one in lists if one.length]
-    text = b",".join([one.text for one in members])
-    return RawIntegers(text, sum(one.length for one in members))
+    members = [part for part in lists if part.length]
+    text = b",".join([member.text for member in members])
+    return RawIntegers(text, sum(member.length for member in members))
 
 
 def decoder(columns: Sequence[str]) -> Callable[[bytes], Record]:
@@ -68,7 +69,7 @@ def decoder(columns: Sequence[str]) -> Callable[[bytes], Record]:
     marks = [(name, orjson.dumps(name) + b":[") for name in columns]
 
     def decoded(line: bytes) -> Record:
-        found: dict[str, RawIntegers] = {}
+        raws: dict[str, RawIntegers] = {}
         parts: list[tuple[int, int]] = []
         reached = 0  # columns mostly follow each other, and a search from there is short
         for name, mark in marks:
@@ -78,12 +79,12 @@ def decoder(columns: Sequence[str]) -> Callable[[bytes], Record]:
             raw = _raw(line[start:reached]) if start >= len(mark) and reached >= 0 else None
             if raw is None:
                 return decode(line)
-            found[name] = raw
+            raws[name] = raw
             parts.append((start, reached))
         rest = _rest(line, parts)
         if any(rest.count(mark) > 1 for _, mark in marks):
             return decode(line)
-        return _with(rest, found) or decode(line)
+        return _with(rest, raws) or decode(line)
 
     return decoded
 
@@ -98,7 +99,7 @@ def _rest(line: bytes, parts: list[tuple[int, int]]) -> bytes:
     return b"".join([*pieces, line[reached:]])
 
 
-def _with(rest: bytes, found: dict[str, RawIntegers]) -> Record | None:
+def _with(rest: bytes, raws: dict[str, RawIntegers]) -> Record | None:
     """Return the record in a line without the integers, with them; ``None`` if it is malformed.
 
     Nested objects may have columns of these names, and keys may occur twice.
@@ -107,9 +108,9 @@ def _with(rest: bytes, found: dict[str, RawIntegers]) -> Record | None:
         record: dict[str, Any] = decode(rest)
     except ValueError:
         return None
-    if any(record.get(name) != _STANDS_IN for name in found):
+    if any(record.get(name) != _STANDS_IN for name in raws):
         return None
-    record.update(found)
+    record.update(raws)
     return record
 
 

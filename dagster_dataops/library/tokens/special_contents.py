@@ -30,7 +30,7 @@ class SpecialContents:
     def __init__(self, tokenizer: Tokenizer, renderer: ChatRenderer) -> None:
         self._tokenizer, self._renderer = tokenizer, renderer
         names = {name: number for name, number in tokenizer.special.items() if name.strip()}
-        self._found = name_pattern(names) if names else None
+        self._pattern = name_pattern(names) if names else None
 
     def check(self, contents: Mapping[str, Any]) -> None:
         """Check that no content holds the name of a special token.
@@ -41,24 +41,24 @@ class SpecialContents:
         Raises:
             UnfitRecordError: One does.
         """
-        if self._found is not None:
+        if self._pattern is not None:
             for key in _CONTENTS:
                 self._check(key, contents.get(key))
 
     def _check(self, place: str, value: Any) -> None:
         if type(value) is str:
-            if self._found is not None and (match := self._found.search(value)) is not None:
+            if self._pattern is not None and (match := self._pattern.search(value)) is not None:
                 msg = f"{place} holds the special token {match[0]!r}, which would become one; "
                 raise UnfitRecordError(
                     f"{msg}remove it, or set special_in_content='text' to encode it as a text"
                 )
         elif type(value) is dict:
-            for key, one in value.items():
+            for key, item in value.items():
                 self._check(place, key)
-                self._check(f"{place}.{key}", one)
+                self._check(f"{place}.{key}", item)
         elif isinstance(value, (list, tuple)):
-            for number, one in enumerate(value):
-                self._check(f"{place}[{number}]", one)
+            for number, item in enumerate(value):
+                self._check(f"{place}[{number}]", item)
 
     def encode(self, conversation: Record, text: str) -> Encoded | EncodedBytes:
         """Return the tokens of a text in which special tokens of contents are plain text.
@@ -98,12 +98,12 @@ class SpecialContents:
     def _marked(self, value: Any) -> Any:
         """Return a JSON value with a mark behind the first character of each special token."""
         if isinstance(value, str):
-            if self._found is None:
+            if self._pattern is None:
                 return value
-            return self._found.sub(lambda match: f"{match[0][0]}{_MARK}{match[0][1:]}", value)
+            return self._pattern.sub(lambda match: f"{match[0][0]}{_MARK}{match[0][1:]}", value)
         if isinstance(value, dict):
-            return {self._marked(key): self._marked(one) for key, one in value.items()}
-        return [self._marked(one) for one in value] if isinstance(value, (list, tuple)) else value
+            return {self._marked(key): self._marked(item) for key, item in value.items()}
+        return [self._marked(item) for item in value] if isinstance(value, (list, tuple)) else value
 
     def _pieces(self, text: str, starts: set[int]) -> Iterator[tuple[str, bool]]:
         """Yield the pieces of a text, and whether special tokens in a piece are plain text.
@@ -114,8 +114,8 @@ class SpecialContents:
         """
         begin = behind = 0  # of what is not yielded yet, and of the last token of the template
         plain = False
-        found = [] if self._found is None else self._found.finditer(text)
-        for match in found:
+        matches = [] if self._pattern is None else self._pattern.finditer(text)
+        for match in matches:
             if not starts.isdisjoint(range(*match.span())):
                 plain = True
                 continue

@@ -75,7 +75,7 @@ class _WithSpecialTokens(Tokenizer):
         super().__init__(plain.name)
         self._plain, self._ids = plain, ids
         self._names = {number: name for name, number in ids.items()}
-        self._found = name_pattern(ids)
+        self._pattern = name_pattern(ids)
 
     @override
     def __reduce__(self) -> Any:
@@ -95,7 +95,7 @@ class _WithSpecialTokens(Tokenizer):
         ids: list[int] = []
         offsets: list[tuple[int, int]] = []
         reached = 0
-        for piece in self._found.split(text):
+        for piece in self._pattern.split(text):
             end = reached + len(piece)
             if piece in self._ids:
                 ids.append(self._ids[piece])

@@ -74,15 +74,17 @@ class TrainedPlaces:
         if any(part.message is None for part in turns.parts):
             msg = "the template does not tell which turn of the assistant is which, so weights"
             raise UnfitRecordError(f"{msg} and train='last' cannot be used")
-        trained = [one for one in turns.parts if messages[one.message or 0].get("weight") != 0]
+        trained = [part for part in turns.parts if messages[part.message or 0].get("weight") != 0]
         last = trained[-1].message if trained else None
-        return [one for one in trained if self._train != "last" or one.message == last]
+        return [part for part in trained if self._train != "last" or part.message == last]
 
     def _without(self, part: Part, places: Sequence[_Place]) -> Iterator[Span]:
         """Yield the spans of a part that are trained: all but its reasoning or calls."""
         start = part.start
-        inside = [one for one in places if part.start <= one.start and one.end <= part.end]
-        left_out = [] if self._reasoning else [one[1:] for one in inside if one.kind == "reasoning"]
+        inside = [place for place in places if part.start <= place.start and place.end <= part.end]
+        left_out = (
+            [] if self._reasoning else [place[1:] for place in inside if place.kind == "reasoning"]
+        )
         if not self._calls:
             left_out += _calls(part, inside)
         for first, behind in sorted(left_out):
@@ -121,7 +123,7 @@ def _places(renderer: ChatRenderer, conversation: Record, text: str) -> list[_Pl
         UnfitRecordError: With the marks it is another text.
     """
     messages: Any = conversation[MESSAGES]
-    marked = [_marked(one) if one["role"] == ASSISTANT else one for one in messages]
+    marked = [_marked(message) if message["role"] == ASSISTANT else message for message in messages]
     rendered = renderer.render({**conversation, MESSAGES: marked}).text
     places, plain = _read(rendered)
     if plain != text:
@@ -206,14 +208,14 @@ def token_spans(
         encoded: The tokens.
         most: How many of the tokens are kept; ``None`` for all.
     """
-    found: list[list[int]] = []
+    kept: list[list[int]] = []
     for start, end in spans:
         if start == end:
             continue
         first, behind = encoded.covering(start, end)
-        if found and found[-1][1] >= first:
-            first = found.pop()[0]
-        found.append([first, behind])
+        if kept and kept[-1][1] >= first:
+            first = kept.pop()[0]
+        kept.append([first, behind])
     if most is not None:
-        found = [[first, min(behind, most)] for first, behind in found if first < most]
-    return [span for span in found if span[0] < span[1]]
+        kept = [[first, min(behind, most)] for first, behind in kept if first < most]
+    return [span for span in kept if span[0] < span[1]]

@@ -10,5 +10,5 @@ from dagster_dataops.records import NOT_TRAINED
 def marked_text(tokenizer: Tokenizer, ids: Sequence[int], labels: Sequence[int]) -> str:
     """Return the text of tokens, with ``[[`` and ``]]`` around those that are trained."""
     runs = groupby(zip(ids, labels, strict=True), key=lambda pair: pair[1] != NOT_TRAINED)
-    texts = [(trained, tokenizer.decode([one for one, _ in run])) for trained, run in runs]
+    texts = [(trained, tokenizer.decode([token for token, _ in run])) for trained, run in runs]
     return "".join(f"[[{text}]]" if trained else text for trained, text in texts)

@@ -82,7 +82,9 @@ class TurnFinder:
 
     def _takes_parts(self) -> bool:
         """Return whether the method ``prefix`` fits, with each content as a list of parts."""
-        parts = [{**one, "content": [{"type": "text", "text": one["content"]}]} for one in _PROBE]
+        parts = [
+            {**turn, "content": [{"type": "text", "text": turn["content"]}]} for turn in _PROBE
+        ]
         try:
             self._by_prefix({MESSAGES: parts})
         except UnfitRecordError:
@@ -105,8 +107,8 @@ class TurnFinder:
         text = self._renderer.render(record).text
         parts: list[Part] = []
         at = 0
-        while (found := text.find(start_marker, at)) >= 0:
-            start = found + len(start_marker)
+        while (marker := text.find(start_marker, at)) >= 0:
+            start = marker + len(start_marker)
             end = text.find(end_marker, start)
             at = len(text) if end < 0 else end + len(end_marker)
             parts.append(Part(start, at))
@@ -194,11 +196,11 @@ def _numbered(parts: list[Part], record: dict[str, Any]) -> list[Part]:
         return (
             [part._replace(message=numbers[i]) for i, part in enumerate(parts)] if known else parts
         )
-    found: list[Part] = []
+    numbered: list[Part] = []
     for part in parts:
-        follows = part.message is None and found and found[-1].end == part.start
-        found.append(part._replace(message=found[-1].message) if follows else part)
-    return found
+        follows = part.message is None and numbered and numbered[-1].end == part.start
+        numbered.append(part._replace(message=numbered[-1].message) if follows else part)
+    return numbered
 
 
 def _messages(record: dict[str, Any]) -> list[dict[str, Any]]:

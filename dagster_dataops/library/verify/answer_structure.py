@@ -54,14 +54,14 @@ class AnswerComparison:
     def _same(self, left: str, right: str, depth: int) -> bool:
         if left == right:
             return True
-        one, other = number_of(left), number_of(right)
-        if one is not None and other is not None:
-            return self._near(one, other)
+        first, other = number_of(left), number_of(right)
+        if first is not None and other is not None:
+            return self._near(first, other)
         values = _values(left, right)
         if values != (left, right):
             return depth > 0 and self._same(*values, depth - 1)
-        if one is not None or other is not None:
-            text = left if one is None else right
+        if first is not None or other is not None:
+            text = left if first is None else right
             return not _parts(text) and self._same_values(left, right)
         return depth > 0 and self._same_structure(left, right, depth)
 
@@ -75,11 +75,11 @@ class AnswerComparison:
         equal = self._equal_values
         return equal is not None and equal(left, right, self._tolerance)
 
-    def _near(self, one: Fraction, other: Fraction) -> bool:
-        if one == other:
+    def _near(self, first: Fraction, other: Fraction) -> bool:
+        if first == other:
             return True
-        largest = max(abs(one), abs(other))
-        return bool(self._tolerance) and abs(one - other) <= Fraction(self._tolerance) * largest
+        largest = max(abs(first), abs(other))
+        return bool(self._tolerance) and abs(first - other) <= Fraction(self._tolerance) * largest
 
     def _same_parts(self, left: _Parts, right: _Parts, depth: int) -> bool:
         if left.kind != right.kind or left.ordered != right.ordered:
@@ -90,14 +90,14 @@ class AnswerComparison:
             return False
         if left.ordered:
             pairs = zip(left.items, right.items, strict=True)
-            return all(self._same(one, other, depth) for one, other in pairs)
+            return all(self._same(first, other, depth) for first, other in pairs)
         return len(left.items) <= _MOST_PAIRED and self._paired(left.items, right.items, depth)
 
     def _paired(self, left: list[str], right: list[str], depth: int) -> bool:
         """Return whether each part of one side has a partner of its own on the other."""
         rest = list(right)
-        for one in left:
-            partner = next((place for place in rest if self._same(one, place, depth)), None)
+        for item in left:
+            partner = next((place for place in rest if self._same(item, place, depth)), None)
             if partner is None:
                 return False
             rest.remove(partner)
@@ -113,12 +113,12 @@ def _keys(parts: _Parts) -> Counter[str | Fraction] | set[str | Fraction]:
 
 def _values(left: str, right: str) -> tuple[str, str]:
     """Return what is behind ``x=`` if one side has no variable, or both have the same one."""
-    one, other = _VARIABLE.match(left), _VARIABLE.match(right)
-    if one and other:
-        same = one[0] == other[0]
-        values = (left[one.end() :], right[other.end() :]) if same else (left, right)
-    elif one and not _RELATION.search(right):
-        values = left[one.end() :], right
+    first, other = _VARIABLE.match(left), _VARIABLE.match(right)
+    if first and other:
+        same = first[0] == other[0]
+        values = (left[first.end() :], right[other.end() :]) if same else (left, right)
+    elif first and not _RELATION.search(right):
+        values = left[first.end() :], right
     elif other and not _RELATION.search(left):
         values = left, right[other.end() :]
     else:
@@ -149,8 +149,8 @@ def _parts(text: str) -> _Parts | None:
     if text[0] in _OPEN and text[-1] in _CLOSE and _is_enclosed(text):
         inner = text[1:-1]
         items = _split(inner, _COMMA) if inner else []
-        one = len(items) == 1 and text[0] != "{"
-        return None if one else _Parts(text[0] + text[-1], items, ordered=text[0] != "{")
+        single = len(items) == 1 and text[0] != "{"
+        return None if single else _Parts(text[0] + text[-1], items, ordered=text[0] != "{")
     return _solutions(text)
 
 
@@ -161,7 +161,7 @@ def _solutions(text: str) -> _Parts | None:
         items = [_PM.sub(sign, text).removeprefix("+") for sign in "+-"]
     if len(items) == 1:
         return None
-    names = sorted({found[1] for item in items if (found := _VARIABLE.match(item))})
+    names = sorted({match[1] for item in items if (match := _VARIABLE.match(item))})
     return _Parts(",".join(names) if len(names) > 1 else ",", items, ordered=False)
 
 
@@ -190,6 +190,9 @@ def _split(text: str, separator: re.Pattern[str]) -> list[str]:
     for mark in text:
         depth += (mark in _OPEN) - (mark in _CLOSE)
         depths.append(depth)
-    separators = [one for one in separator.finditer(text) if depths[one.start()] == 0]
-    starts, ends = [0, *(one.end() for one in separators)], [one.start() for one in separators]
+    separators = [match for match in separator.finditer(text) if depths[match.start()] == 0]
+    starts, ends = (
+        [0, *(separator.end() for separator in separators)],
+        [separator.start() for separator in separators],
+    )
     return [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]

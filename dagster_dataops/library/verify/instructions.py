@@ -73,7 +73,7 @@ class IFEval(verify):
             msg = f"there are {len(names)} instructions, and {len(arguments)} dicts of arguments"
             raise UnfitRecordError(msg)
         followed: list[Any] = [
-            follows(text, name, given) for name, given in zip(names, arguments, strict=True)
+            follows(text, name, options) for name, options in zip(names, arguments, strict=True)
         ]
         record[self._followed] = followed
         return self._verdict.of(record, None if all(followed) else "not_followed")
@@ -88,11 +88,11 @@ def follows(text: str, name: object, arguments: object) -> bool:
     if name not in _RULES:
         msg = f"instruction {name!r} is unknown; known are {', '.join(_RULES)}"
         raise UnfitRecordError(msg)
-    given: Arguments = arguments if isinstance(arguments, dict) else {}
+    options: Arguments = arguments if isinstance(arguments, dict) else {}
     try:
-        return bool(text.strip()) and bool(_RULES[str(name)](text, given))
+        return bool(text.strip()) and bool(_RULES[str(name)](text, options))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        msg = f"instruction {name!r} has the arguments {str(given)[:200]}: {error!r}"
+        msg = f"instruction {name!r} has the arguments {str(options)[:200]}: {error!r}"
         raise UnfitRecordError(msg) from None
 
 
@@ -104,39 +104,39 @@ def _occurrences(text: str, keyword: str) -> int:
     return text.lower().count(keyword.lower())
 
 
-def _forbidden(text: str, given: Arguments) -> bool:
-    words = "|".join(map(re.escape, given["forbidden_words"]))
+def _forbidden(text: str, arguments: Arguments) -> bool:
+    words = "|".join(map(re.escape, arguments["forbidden_words"]))
     return re.search(rf"\b(?:{words})\b", text, re.IGNORECASE) is None
 
 
-def _paragraphs(text: str, given: Arguments) -> bool:
+def _paragraphs(text: str, arguments: Arguments) -> bool:
     parts = [part.strip() for part in _DIVIDER.split(text)]
     inner = parts[1:-1]
-    return all(inner) and sum(map(bool, parts)) == int(given["num_paragraphs"])
+    return all(inner) and sum(map(bool, parts)) == int(arguments["num_paragraphs"])
 
 
-def _nth_paragraph(text: str, given: Arguments) -> bool:
-    found = [part.strip() for part in text.split("\n\n") if part.strip()]
-    number: int = given["nth_paragraph"]
-    if len(found) != given["num_paragraphs"] or not 0 < number <= len(found):
+def _nth_paragraph(text: str, arguments: Arguments) -> bool:
+    texts = [part.strip() for part in text.split("\n\n") if part.strip()]
+    number: int = arguments["nth_paragraph"]
+    if len(texts) != arguments["num_paragraphs"] or not 0 < number <= len(texts):
         return False
-    first = found[number - 1].split(maxsplit=1)[0]
-    return first.strip(_MARKS).lower() == str(given["first_word"]).lower()
+    first = texts[number - 1].split(maxsplit=1)[0]
+    return first.strip(_MARKS).lower() == str(arguments["first_word"]).lower()
 
 
-def _postscript(text: str, given: Arguments) -> bool:
-    marker: str = given["postscript_marker"].lower()
+def _postscript(text: str, arguments: Arguments) -> bool:
+    marker: str = arguments["postscript_marker"].lower()
     text = re.sub(r"(?<=\.)\s(?=[ps]\b)", "", text.lower())
     return marker in text
 
 
-def _sections(text: str, given: Arguments) -> bool:
-    pattern = rf"{re.escape(given['section_spliter'])}\s?[0-9]+"
-    return len(re.findall(pattern, text)) >= int(given["num_sections"])
+def _sections(text: str, arguments: Arguments) -> bool:
+    pattern = rf"{re.escape(arguments['section_spliter'])}\s?[0-9]+"
+    return len(re.findall(pattern, text)) >= int(arguments["num_sections"])
 
 
-def _is_json(text: str, given: Arguments) -> bool:
-    del given
+def _is_json(text: str, arguments: Arguments) -> bool:
+    del arguments
     blocks = fenced_blocks(text, ("json",))
     try:
         json.loads(blocks[0].code if blocks else text)
@@ -149,59 +149,61 @@ def _highlights(text: str) -> int:
     return sum(bool((strong or weak).strip()) for strong, weak in _HIGHLIGHT.findall(text))
 
 
-def _two_responses(text: str, given: Arguments) -> bool:
-    del given
+def _two_responses(text: str, arguments: Arguments) -> bool:
+    del arguments
     parts = [part.strip() for part in text.split("******")]
     filled = [part for part in parts if part]
     return all(parts[1:-1]) and len(filled) == 2 and filled[0] != filled[1]
 
 
-def _capital_words(text: str, given: Arguments) -> bool:
+def _capital_words(text: str, arguments: Arguments) -> bool:
     number = sum(word.isupper() for word in _WORD.findall(text))
-    return _compares(number, given["capital_relation"], given["capital_frequency"])
+    return _compares(number, arguments["capital_relation"], arguments["capital_frequency"])
 
 
 _RULES: Final[Mapping[str, Callable[[str, Arguments], bool]]] = {
-    "keywords:existence": lambda text, given: all(
-        _occurrences(text, word) for word in given["keywords"]
+    "keywords:existence": lambda text, arguments: all(
+        _occurrences(text, word) for word in arguments["keywords"]
     ),
-    "keywords:frequency": lambda text, given: _compares(
-        _occurrences(text, given["keyword"]), given["relation"], given["frequency"]
+    "keywords:frequency": lambda text, arguments: _compares(
+        _occurrences(text, arguments["keyword"]), arguments["relation"], arguments["frequency"]
     ),
     "keywords:forbidden_words": _forbidden,
-    "keywords:letter_frequency": lambda text, given: _compares(
-        _occurrences(text, given["letter"]), given["let_relation"], given["let_frequency"]
+    "keywords:letter_frequency": lambda text, arguments: _compares(
+        _occurrences(text, arguments["letter"]),
+        arguments["let_relation"],
+        arguments["let_frequency"],
     ),
-    "length_constraints:number_sentences": lambda text, given: _compares(
-        len(rule_sentences(text)), given["relation"], given["num_sentences"]
+    "length_constraints:number_sentences": lambda text, arguments: _compares(
+        len(rule_sentences(text)), arguments["relation"], arguments["num_sentences"]
     ),
     "length_constraints:number_paragraphs": _paragraphs,
-    "length_constraints:number_words": lambda text, given: _compares(
-        len(_WORD.findall(text)), given["relation"], given["num_words"]
+    "length_constraints:number_words": lambda text, arguments: _compares(
+        len(_WORD.findall(text)), arguments["relation"], arguments["num_words"]
     ),
     "length_constraints:nth_paragraph_first_word": _nth_paragraph,
-    "detectable_content:number_placeholders": lambda text, given: (
-        len(_PLACEHOLDER.findall(text)) >= given["num_placeholders"]
+    "detectable_content:number_placeholders": lambda text, arguments: (
+        len(_PLACEHOLDER.findall(text)) >= arguments["num_placeholders"]
     ),
     "detectable_content:postscript": _postscript,
-    "detectable_format:number_bullet_lists": lambda text, given: (
-        len(_BULLET.findall(text)) == given["num_bullets"]
+    "detectable_format:number_bullet_lists": lambda text, arguments: (
+        len(_BULLET.findall(text)) == arguments["num_bullets"]
     ),
     "detectable_format:constrained_response": lambda text, _: any(
         answer in text for answer in _ANSWERS
     ),
-    "detectable_format:number_highlighted_sections": lambda text, given: (
-        _highlights(text) >= given["num_highlights"]
+    "detectable_format:number_highlighted_sections": lambda text, arguments: (
+        _highlights(text) >= arguments["num_highlights"]
     ),
     "detectable_format:multiple_sections": _sections,
     "detectable_format:json_format": _is_json,
     "detectable_format:title": lambda text, _: any(map(str.strip, _TITLE.findall(text))),
     "combination:two_responses": _two_responses,
-    "combination:repeat_prompt": lambda text, given: (
-        text.strip().lower().startswith(given["prompt_to_repeat"].strip().lower())
+    "combination:repeat_prompt": lambda text, arguments: (
+        text.strip().lower().startswith(arguments["prompt_to_repeat"].strip().lower())
     ),
-    "startend:end_checker": lambda text, given: (
-        text.strip().strip('"').lower().endswith(given["end_phrase"].strip().lower())
+    "startend:end_checker": lambda text, arguments: (
+        text.strip().strip('"').lower().endswith(arguments["end_phrase"].strip().lower())
     ),
     "startend:quotation": lambda text, _: (
         len(text.strip()) > 1 and text.strip().startswith('"') and text.strip().endswith('"')

@@ -90,15 +90,15 @@ def _unit_names() -> dict[str, str]:
     names = {}
     for item in _UNITS.split():
         name, _, others = item.partition("=")
-        for one in (name, *filter(None, others.split(","))):
-            names[one] = name
-            if len(one) > 1:
-                names[f"{one}s"] = name
+        for spelling in (name, *filter(None, others.split(","))):
+            names[spelling] = name
+            if len(spelling) > 1:
+                names[f"{spelling}s"] = name
     return names
 
 
 _NAMES: Final = _unit_names()
-_NAME: Final = "|".join(sorted((re.escape(one) for one in _NAMES), key=len, reverse=True))
+_NAME: Final = "|".join(sorted((re.escape(name) for name in _NAMES), key=len, reverse=True))
 _UNIT: Final = re.compile(
     rf"(square|cubic|sq)?\.?({_NAME})\.?(?:\^?\{{?([23])\}}?)?"
     rf"(?:(?:/|per)({_NAME})(?:\^?\{{?([23])\}}?)?)?",
@@ -122,26 +122,26 @@ def plain_answer(answer: str) -> PlainAnswer:
         if whole := marks.fullmatch(answer):
             answer = whole[1]
     answer = _JOINT.sub(",", answer.translate(_MARKS)).replace("{,}", ",").strip()
-    sign = next((one for one in _SIGNS if answer.startswith(one)), "")
+    sign = next((sign for sign in _SIGNS if answer.startswith(sign)), "")
     answer = answer.removeprefix(sign)
     marked = _without_marks(_TEXT.sub("\x00\\1", answer))
     text = marked.replace("\x00", "")
     if sign:
         return PlainAnswer(text, _SIGNS[sign])
-    for found in _UNIT_STARTS.finditer(marked, max(0, len(marked) - _LONGEST_UNIT)):
-        value, unit = marked[: found.start()].replace("\x00", ""), marked[found.end() :]
+    for match in _UNIT_STARTS.finditer(marked, max(0, len(marked) - _LONGEST_UNIT)):
+        value, unit = marked[: match.start()].replace("\x00", ""), marked[match.end() :]
         name = _unit(unit)
-        named = found[0] == "\x00" or len(unit) > 1
-        if name and named and value and (found[0] == "\x00" or number_of(value) is not None):
+        named = match[0] == "\x00" or len(unit) > 1
+        if name and named and value and (match[0] == "\x00" or number_of(value) is not None):
             return PlainAnswer(value, name)
     return PlainAnswer(text, "deg" if _DEGREES.search(answer) else "")
 
 
 def _unit(text: str) -> str:
-    found = _UNIT.fullmatch(text)
-    if found is None:
+    match = _UNIT.fullmatch(text)
+    if match is None:
         return ""
-    shape, name, power, below, lower = found.groups()
+    shape, name, power, below, lower = match.groups()
     power = _SHAPES.get(shape or "", power or "")
     return _NAMES[name] + power + (f"/{_NAMES[below]}{lower or ''}" if below else "")
 
@@ -153,12 +153,12 @@ def _without_marks(text: str) -> str:
     return _PLUS.sub("", lowered)
 
 
-def _space(found: re.Match[str]) -> str:
+def _space(match: re.Match[str]) -> str:
     """Return the space that is needed: between digits, and behind a command before a letter."""
-    before = found.string[found.start() - 1 : found.start()] if found.start() else ""
-    after = found.string[found.end() : found.end() + 1]
-    if found[1]:
-        return f"{found[1]} " if after.isalpha() else found[1]
+    before = match.string[match.start() - 1 : match.start()] if match.start() else ""
+    after = match.string[match.end() : match.end() + 1]
+    if match[1]:
+        return f"{match[1]} " if after.isalpha() else match[1]
     return " " if before.isdigit() and after.isdigit() else ""
 
 
@@ -181,16 +181,16 @@ def number_of(text: str) -> Fraction | None:
     elif _EUROPEAN.fullmatch(text):
         text = text.replace(".", "").replace(",", ".")
     for pattern, value_of in _FORMS:
-        if found := pattern.fullmatch(text):
-            return value_of(found)
+        if match := pattern.fullmatch(text):
+            return value_of(match)
     upper, slash, lower = text.partition("/")
     value, divisor = _decimal(upper), _decimal(lower) if slash else Fraction(1)
     return None if value is None or not divisor else value / divisor
 
 
-def _fraction(found: re.Match[str]) -> Fraction | None:
+def _fraction(match: re.Match[str]) -> Fraction | None:
     """Return the value of a fraction, or of a mixed number, whose fraction is below 1."""
-    whole, upper, lower, above, below = found.groups()
+    whole, upper, lower, above, below = match.groups()
     value, divisor = _decimal(upper or above), _decimal(lower or below)
     if value is None or not divisor:
         return None
@@ -202,16 +202,16 @@ def _fraction(found: re.Match[str]) -> Fraction | None:
     return int(whole) + (-value if whole.startswith("-") else value)
 
 
-def _short_fraction(found: re.Match[str]) -> Fraction | None:
-    return _fraction_of(found[1], int(found[2]), int(found[3]))
+def _short_fraction(match: re.Match[str]) -> Fraction | None:
+    return _fraction_of(match[1], int(match[2]), int(match[3]))
 
 
 def _fraction_of(sign: str, value: int, divisor: int) -> Fraction | None:
     return Fraction(-value if sign else value, divisor) if divisor else None
 
 
-def _power(found: re.Match[str]) -> Fraction | None:
-    sign, factor, base, long, short = found.groups()
+def _power(match: re.Match[str]) -> Fraction | None:
+    sign, factor, base, long, short = match.groups()
     exponent = int(long or short)
     value = Fraction(base)
     if abs(exponent) > _LARGEST_EXPONENT or (not value and exponent < 1):
@@ -220,8 +220,8 @@ def _power(found: re.Match[str]) -> Fraction | None:
     return -value if sign == "-" else value
 
 
-def _repeating(found: re.Match[str]) -> Fraction:
-    sign, whole, digits, *periods = found.groups()
+def _repeating(match: re.Match[str]) -> Fraction:
+    sign, whole, digits, *periods = match.groups()
     period = _NO_DIGIT.sub("", "".join(filter(None, periods)))
     before = Fraction(int(f"{whole}{digits}" or "0"), 10 ** len(digits))
     value = before + Fraction(int(period), (10 ** len(period) - 1) * 10 ** len(digits))

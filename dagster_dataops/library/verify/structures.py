@@ -114,8 +114,8 @@ class Json(verify):
         value, error = None, None
         try:
             value = orjson.loads(blocks[0].code if blocks else text)
-        except ValueError as found:  # orjson.JSONDecodeError
-            error = str(found)
+        except ValueError as fault:  # orjson.JSONDecodeError
+            error = str(fault)
         if self._parsed is not None:
             record[self._parsed] = value
         reason = ("no_json" if text.strip() else "empty") if error is not None else None

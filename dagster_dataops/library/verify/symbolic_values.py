@@ -145,7 +145,7 @@ def _value(text: str) -> Any:
     if not _CONSTANTS.union(names).issuperset(_LETTER.findall(_COMMAND.sub("", text))):
         return None  # a letter was taken for a unit
     expression = expression.subs(
-        {one: sympy.I for one in expression.free_symbols if str(one) == "i"}
+        {symbol: sympy.I for symbol in expression.free_symbols if str(symbol) == "i"}
     )
     exact = expression.replace(
         lambda part: isinstance(part, sympy.Float), lambda part: sympy.Rational(str(part))
@@ -194,8 +194,8 @@ def _is_small_number(node: Any) -> bool:
         return True
     if exponent.has(sympy.Pow, sympy.exp, sympy.factorial, sympy.binomial):
         return False
-    power = math.prod(abs(one.p) or 1 for one in _numbers(exponent))
-    bits = sum(abs(one.p).bit_length() + one.q.bit_length() for one in _numbers(node.base))
+    power = math.prod(abs(number.p) or 1 for number in _numbers(exponent))
+    bits = sum(abs(number.p).bit_length() + number.q.bit_length() for number in _numbers(node.base))
     return bool(power * (bits + 1) <= _MOST_BITS)
 
 
@@ -203,7 +203,7 @@ def _numbers(expression: Any) -> Iterator[Any]:
     import sympy
 
     nodes = sympy.preorder_traversal(expression)
-    return (one for one in nodes if isinstance(one, sympy.Rational))
+    return (node for node in nodes if isinstance(node, sympy.Rational))
 
 
 def _same_value(left: Any, right: Any, tolerance: float) -> bool:

@@ -46,14 +46,16 @@ class AnswerF1(verify):
     def forward(self, record: Record) -> Record:
         answer = _words(self._answer.text(record))
         references = map(_words, self._references(record))
-        record[self._written] = max((_f1(answer, one) for one in references), default=0.0)
+        record[self._written] = max(
+            (_f1(answer, reference) for reference in references), default=0.0
+        )
         return record
 
     def _references(self, record: Record) -> list[str]:
-        found = self._reference.present(record)
-        if len(found) == 1 and isinstance(found[0], list):
-            found = found[0]
-        return [text_value(one, self._reference.name) for one in found]
+        values = self._reference.present(record)
+        if len(values) == 1 and isinstance(values[0], list):
+            values = values[0]
+        return [text_value(value, self._reference.name) for value in values]
 
 
 def _words(answer: str) -> list[str]:

@@ -84,17 +84,17 @@ class Frames(video):
         self._format, self._quality = format, quality
 
     def forward(self, record: Record) -> list[Record]:
-        found: list[Record] = []
+        frames: list[Record] = []
         with self._films.film(record) as film:
             for frame, time in self._chosen(film):
-                if len(found) == self._most:
+                if len(frames) == self._most:
                     fault = f"has more than max_frames={self._most:,} pictures to take"
                     raise FileError(film.name, fault, "raise the limit, or take fewer pictures")
-                one: dict[str, Any] = {**record, self._written: self._encoded(film.name, frame)}
-                values = len(found), time
-                one.update({k: value for k, value in zip(self._keys, values, strict=True) if k})
-                found.append(one)
-        return found
+                written: dict[str, Any] = {**record, self._written: self._encoded(film.name, frame)}
+                values = len(frames), time
+                written.update({k: value for k, value in zip(self._keys, values, strict=True) if k})
+                frames.append(written)
+        return frames
 
     def _chosen(self, film: OpenFilm) -> Iterator[tuple[Any, float]]:
         first = None

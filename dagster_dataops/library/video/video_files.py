@@ -152,8 +152,8 @@ class VideoSource:
             FileError: It is longer than the limit.
         """
         if seconds > self._max_seconds:
-            found = f"has more than max_seconds={self._max_seconds:g} seconds"
-            raise FileError(name, found, "raise the limit, or leave the file out")
+            problem = f"has more than max_seconds={self._max_seconds:g} seconds"
+            raise FileError(name, problem, "raise the limit, or leave the file out")
 
 
 class VideoFile:
@@ -254,8 +254,8 @@ class OpenFilm:
                     yield from packet.decode()
         told = None if self._guessed else self.container.duration
         if told is not None and end < told / _MICROSECONDS - _SLACK:
-            found = f"is truncated: it tells {told / _MICROSECONDS:g} seconds, and has {end:g}"
-            raise FileError(self.name, found, LEAVE_OUT)
+            problem = f"is truncated: it tells {told / _MICROSECONDS:g} seconds, and has {end:g}"
+            raise FileError(self.name, problem, LEAVE_OUT)
 
     def decoded_pictures(self) -> Iterator[Any]:
         """Yield the pictures of PyAV in the order of time, and read all streams to their end.
@@ -273,10 +273,10 @@ class OpenFilm:
         if frame.is_corrupt:
             raise FileError(self.name, f"is damaged at second {frame.time or 0:g}", LEAVE_OUT)
         if frame.width * frame.height > MAX_PIXELS:
-            found = (
+            problem = (
                 f"has pictures of {frame.width} x {frame.height} pixels, more than {MAX_PIXELS:,}"
             )
-            raise FileError(self.name, found, LEAVE_OUT)
+            raise FileError(self.name, problem, LEAVE_OUT)
         return frame
 
 

@@ -95,7 +95,7 @@ class BatchApi:
         fault = ""
         if state == "failed":
             fault = orjson.dumps(reply.get("errors")).decode()[:500]
-        return BatchStatus(state in _ENDED, [one for one in files if one], fault)
+        return BatchStatus(state in _ENDED, [file for file in files if file], fault)
 
     async def cancel(self, batch: str) -> None:
         """Cancel a batch; nothing happens to one that has ended.

@@ -235,7 +235,7 @@ class BatchState:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FOLDER / "state.json"
         state = _state_in(self._path)
-        self._others = {name: one for name, one in state.items() if name not in _STATE}
+        self._others = {name: value for name, value in state.items() if name not in _STATE}
         self.parts: dict[str, dict[str, Any]] = state.get("parts", {})
         for digest in self.parts:  # the name of a file
             confined(digest, self._path)
@@ -288,7 +288,7 @@ class BatchState:
 
     def save(self) -> None:
         """Write the file durably."""
-        state = {name: one for name, one in vars(self).items() if not name.startswith("_")}
+        state = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         write_durably(self._path, orjson.dumps(self._others | state))
 
 

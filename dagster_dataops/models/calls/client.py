@@ -97,7 +97,7 @@ class ModelClient(Operational):
             self._check(name, "a whole number, 1 or more", fits=getattr(self, name) >= 1)
         self._check("timeout", "a number of seconds above 0", fits=self.timeout > 0)
         known = set(self.media_tokens) <= set(KINDS)
-        fits = known and all(one >= 0 for one in self.media_tokens.values())
+        fits = known and all(token >= 0 for token in self.media_tokens.values())
         self._check("media_tokens", f"numbers, 0 or more, by {', '.join(KINDS)}", fits=fits)
         fits = self.replies_without_address in _UNADDRESSED
         self._check("replies_without_address", f"one of {', '.join(_UNADDRESSED)}", fits=fits)

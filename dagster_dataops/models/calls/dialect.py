@@ -42,7 +42,7 @@ class Dialect:
     def learn(self, error: BadRequestError) -> bool:
         """Learn from a refusal, and return whether it names a field that can be replaced."""
         named = {
-            field for field, words in _WORDS.items() if any(one in str(error) for one in words)
+            field for field, words in _WORDS.items() if any(word in str(error) for word in words)
         }
         self._refused |= named
         return bool(named)

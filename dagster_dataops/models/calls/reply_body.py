@@ -63,9 +63,9 @@ def _lenient(text: bytes) -> Any:
 def _plain(value: Any) -> Any:
     """Return a value that can be stored."""
     if isinstance(value, dict):
-        return {_text(name): _plain(one) for name, one in value.items()}
+        return {_text(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, int):

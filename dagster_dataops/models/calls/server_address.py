@@ -30,7 +30,7 @@ def endpoint_address(address: str, path: str) -> str:
     """Return the address of an endpoint: the path comes before the query."""
     parts = urlsplit(address)
     _, mark, query = path.partition("?")
-    joined = "&".join(one for one in (parts.query, query) if one)
+    joined = "&".join(part for part in (parts.query, query) if part)
     whole = parts.path.rstrip("/") + (path[: -len(query) - 1] if mark else path)
     return urlunsplit((parts.scheme, parts.netloc, whole, joined, ""))
 
@@ -41,7 +41,7 @@ def shown_address(address: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def same_server(one: str, other: str) -> bool:
+def same_server(before_url: str, other: str) -> bool:
     """Return whether credentials for an address may be sent to the other one.
 
     The host and the port must be equal. From ``http`` to ``https`` of one host, both with their
@@ -50,10 +50,12 @@ def same_server(one: str, other: str) -> bool:
     Raises:
         ValueError: One is no address.
     """
-    before, after = urlsplit(one).scheme.lower(), urlsplit(other).scheme.lower()
-    if _host(one) != _host(other):
+    before, after = urlsplit(before_url).scheme.lower(), urlsplit(other).scheme.lower()
+    if _host(before_url) != _host(other):
         return False
-    return before == after or (before == "http" and after == "https" and ":" not in _port(one))
+    return before == after or (
+        before == "http" and after == "https" and ":" not in _port(before_url)
+    )
 
 
 def _host(address: str) -> str:

@@ -89,7 +89,7 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ModelError
     message = said.message if b'"error"' in body and said.message else plain
     known = [_BY_CODE[code] for code in said.codes if code in _BY_CODE]
     kind = known[0] if known else _kind_of_status(status)
-    return _made(kind, f"status {status}: {message[:_MAX_TEXT]}", status, headers)
+    return _error_of(kind, f"status {status}: {message[:_MAX_TEXT]}", status, headers)
 
 
 def error_in(reply: Mapping[str, Any], headers: Mapping[str, str]) -> ModelError | None:
@@ -107,10 +107,10 @@ def error_in(reply: Mapping[str, Any], headers: Mapping[str, str]) -> ModelError
     kind = [*known, *of_status, *alone, ServerFaultError][0]
     codes = f" ({', '.join(said.codes)})" if said.codes else ""
     status = said.status or (429 if kind is RateLimitedError else 0)
-    return _made(kind, f"an error with status 200: {said.message}{codes}", status, headers)
+    return _error_of(kind, f"an error with status 200: {said.message}{codes}", status, headers)
 
 
-def _made(
+def _error_of(
     kind: type[ModelError], reason: str, status: int, headers: Mapping[str, str]
 ) -> ModelError:
     error = kind(reason)
@@ -149,7 +149,9 @@ def _said_in_choice(choices: Any) -> _ServerError | None:
     """Return the error in one of the choices of a reply, as of OpenRouter."""
     if not isinstance(choices, list):
         return None
-    errors = [one["error"] for one in choices if isinstance(one, dict) and one.get("error")]
+    errors = [
+        choice["error"] for choice in choices if isinstance(choice, dict) and choice.get("error")
+    ]
     return _described(errors[0], {}) if errors else None
 
 
@@ -167,18 +169,18 @@ def _described(error: Any, around: Mapping[str, Any]) -> _ServerError:
     """Return what an object, text or list says; the object around it may have the code."""
     if isinstance(error, list):
         error = error[0]
-    holders = [one for one in (error, around) if isinstance(one, dict)]
-    plain = [one[name] for one in holders for name in _PLAIN if one.get(name)]
+    holders = [place for place in (error, around) if isinstance(place, dict)]
+    plain = [holder[name] for holder in holders for name in _PLAIN if holder.get(name)]
     texts = [error, *plain] if isinstance(error, str) else plain
-    named = [one[name] for one in holders for name in _CODES if one.get(name)]
+    named = [holder[name] for holder in holders for name in _CODES if holder.get(name)]
     if isinstance(error, str) and " " not in error:
         named.append(error)
-    words = [one.lower() for one in named if isinstance(one, str) and not one.isdigit()]
-    numbers = [int(one) for one in named if type(one) is int or str(one).isdigit()]
+    words = [code.lower() for code in named if isinstance(code, str) and not code.isdigit()]
+    numbers = [int(code) for code in named if type(code) is int or str(code).isdigit()]
     return _ServerError(
-        message="; ".join(dict.fromkeys(_shown(one) for one in texts or [error]))[:_MAX_TEXT],
-        codes=tuple(one for one in dict.fromkeys(words) if one != "error"),
-        status=next((one for one in numbers if one in _STATUSES), 0),
+        message="; ".join(dict.fromkeys(_shown(text) for text in texts or [error]))[:_MAX_TEXT],
+        codes=tuple(word for word in dict.fromkeys(words) if word != "error"),
+        status=next((number for number in numbers if number in _STATUSES), 0),
     )
 
 

@@ -41,8 +41,8 @@ class CallCounts:
         With ``replays``, the replies come from a file of the user.
         """
         new = self._store.published <= stored.at < self._store.opened
-        own = stored.start == self._context.position
-        if new and own and stored.at not in self._counted and not replays:
+        is_at_start = stored.start == self._context.position
+        if new and is_at_start and stored.at not in self._counted and not replays:
             self._counted.add(stored.at)
             self.paid(stored)
         else:

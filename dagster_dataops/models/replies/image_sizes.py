@@ -16,7 +16,7 @@ def image_size(head: bytes) -> tuple[int, int] | None:
         size = _size(head)
     except (struct.error, IndexError):
         return None
-    return size if size and all(0 < one <= _LARGEST for one in size) else None
+    return size if size and all(0 < side <= _LARGEST for side in size) else None
 
 
 def _size(head: bytes) -> tuple[int, int] | None:
@@ -55,7 +55,7 @@ def _webp_size(head: bytes) -> tuple[int, int] | None:
             return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
         case b"VP8X":
             sides = struct.unpack_from("3s3s", head, 24)
-            width, height = (int.from_bytes(one, "little") + 1 for one in sides)
+            width, height = (int.from_bytes(side, "little") + 1 for side in sides)
             return width, height
     return None
 

@@ -92,10 +92,10 @@ def _bytes_of(part: Mapping[str, Any], most: int) -> bytes:
 def _payload(part: Mapping[str, Any]) -> str:
     """Return the base64 text of a part; empty if its content is at a URL."""
     holders = [part, *(part[name] for name in _PLACES if name in part)]
-    texts = [one for one in holders if isinstance(one, str)]
-    for one in holders:
-        if isinstance(one, Mapping):
-            texts += [one[name] for name in _TEXTS if isinstance(one.get(name), str)]
+    texts = [holder for holder in holders if isinstance(holder, str)]
+    for holder in holders:
+        if isinstance(holder, Mapping):
+            texts += [holder[name] for name in _TEXTS if isinstance(holder.get(name), str)]
     for text in texts:
         if text and "://" not in text[:12]:
             head, mark, _ = text[:200].partition("base64,")

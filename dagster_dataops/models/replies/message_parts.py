@@ -66,7 +66,7 @@ def message_of(choice: Mapping[str, Any]) -> Message:
     return Message(
         text="".join(parts.texts),
         reasoning="\n".join(dict.fromkeys(parts.reasoning)),
-        refusal="\n".join(one for one in parts.refusals if one),
+        refusal="\n".join(refusal for refusal in parts.refusals if refusal),
         tool_calls=_tool_calls(message),
     )
 
@@ -153,19 +153,19 @@ def _texts_in(value: object) -> list[str]:
     if isinstance(value, str):
         return [value] if value else []
     if isinstance(value, dict):
-        return [one for name in _TEXTS_OF_REASONING for one in _texts_in(value.get(name))]
+        return [text for name in _TEXTS_OF_REASONING for text in _texts_in(value.get(name))]
     return _texts_of(value) if isinstance(value, list) else []
 
 
 def _texts_of(values: Iterable[object]) -> list[str]:
-    return ["".join(_texts_in(one)) for one in values if _texts_in(one)]
+    return ["".join(_texts_in(value)) for value in values if _texts_in(value)]
 
 
 def _tool_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the calls of tools of a message; those of the older form in the newer one."""
     calls = message.get("tool_calls")
     many = calls if isinstance(calls, list) else []
-    in_newer_form = [dict(one) for one in many if isinstance(one, dict)]
+    in_newer_form = [dict(call) for call in many if isinstance(call, dict)]
     older = message.get("function_call")
     if isinstance(older, dict) and older:
         in_newer_form.append({"type": "function", "function": dict(older)})

@@ -99,7 +99,7 @@ def reply_of(
         InvalidOutputError: It has parts that are no text.
     """
     choices = _choices(raw)
-    messages = [message_of(one) for one in choices]
+    messages = [message_of(choice) for choice in choices]
     for choice, message in zip(choices, messages, strict=True):
         _check_finished(choice, message, offers_tools=offers_tools)
     first = messages[0]
@@ -168,13 +168,13 @@ def _choices(raw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if (
         not isinstance(choices, list)
         or not choices
-        or not all(isinstance(one, dict) for one in choices)
+        or not all(isinstance(choice, dict) for choice in choices)
     ):
         keys = ", ".join(map(str, list(raw)[:10])) or "none"
         reason = f"the reply has no choices with a message; its keys: {keys}"
         raise BadReplyError(reason)
-    if all(type(one.get("index")) is int for one in choices):
-        return sorted(choices, key=lambda one: int(one["index"]))
+    if all(type(choice.get("index")) is int for choice in choices):
+        return sorted(choices, key=lambda entry: int(entry["index"]))
     return choices
 
 
@@ -183,7 +183,7 @@ def _check_finished(choice: Mapping[str, Any], message: Message, *, offers_tools
     _check_error(choice, "a choice of the reply")
     finish = finish_of(choice)
     if message.tool_calls and not offers_tools:
-        names = [str((one.get("function") or {}).get("name")) for one in message.tool_calls]
+        names = [str((call.get("function") or {}).get("name")) for call in message.tool_calls]
         reason = f"the reply calls {', '.join(names)}, but the request offers no tools"
         raise UnaskedToolCallError(reason)
     known = _FINISHED | {_CUT, _FILTERED} | (_AFTER_TOOLS if offers_tools else frozenset())

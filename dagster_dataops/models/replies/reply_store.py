@@ -292,7 +292,7 @@ class ReplyStore:
             if is_rejected:
                 at = line["rejected"]
                 line = self._line(at)
-            if line is not None and (self._server is None or self._server.made(line)):
+            if line is not None and (self._server is None or self._server.answered(line)):
                 return at, line, is_rejected
         return None
 
@@ -382,7 +382,9 @@ class _KeyTable:
         if 2 * self._used >= len(self._keys):
             old = list(zip(self._keys, self._positions, strict=True))
             self._make(2 * len(self._keys))
-            for before, at in sorted((one for one in old if one[1]), key=lambda one: one[1]):
+            for before, at in sorted(
+                (entry for entry in old if entry[1]), key=lambda entry: entry[1]
+            ):
                 self._put(before, at)
         self._put(key, position + 1)
 

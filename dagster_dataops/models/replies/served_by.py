@@ -31,7 +31,7 @@ class ServedBy(NamedTuple):
         named = {"deployment": self.deployment} if self.deployment else {}
         return {"address": self.address, **named}
 
-    def made(self, line: Mapping[str, Any]) -> bool:
+    def answered(self, line: Mapping[str, Any]) -> bool:
         """Return whether the line of a stored reply is from this server.
 
         Raises:

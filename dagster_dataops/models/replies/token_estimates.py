@@ -33,7 +33,7 @@ def estimate(
         if "file" in request:  # of a form, with a sound
             return (media or {}).get("audio", sound_tokens(len(request["file"].data))), usual_output
         return text_tokens(str(request.get("input"))), 0.0
-    tokens = sum(_message_tokens(one, media or {}) for one in request["messages"])
+    tokens = sum(_message_tokens(message, media or {}) for message in request["messages"])
     tokens += sum(text_tokens(str(request[name])) for name in _OTHER_FIELDS if name in request)
     most = request.get("max_tokens") or request.get("max_completion_tokens") or usual_output
     return tokens, float(most)
@@ -43,7 +43,7 @@ def reply_tokens(raw: Mapping[str, Any]) -> int:
     """Return about how many tokens the texts and calls of tools in a reply have; 0 for none."""
     choices = raw.get("choices")
     many = choices if isinstance(choices, list) else [raw]
-    objects = [one for one in many if isinstance(one, Mapping)]
+    objects = [call for call in many if isinstance(call, Mapping)]
     texts = [text for choice in objects for text in _spoken(choice)]
     return -int(-sum(map(text_tokens, texts)) // 1)
 
@@ -68,8 +68,8 @@ def _texts_in(value: object) -> Iterator[str]:
         for name in _SPOKEN:
             yield from _texts_in(value.get(name))
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _texts_in(one)
+        for item in value:
+            yield from _texts_in(item)
 
 
 def _message_tokens(message: Mapping[str, Any], media: Mapping[str, float]) -> float:

@@ -171,12 +171,16 @@ def _counts(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     if type(usage) is dict and type(usage.get("prompt_tokens")) is int:
         return usage
     holders = [raw.get(name) for name in _HOLDERS]
-    objects = [one for one in holders if isinstance(one, dict)]
-    objects += [one[name] for one in objects for name in _INNER if isinstance(one.get(name), dict)]
+    objects = [holder for holder in holders if isinstance(holder, dict)]
+    objects += [
+        outer[name] for outer in objects for name in _INNER if isinstance(outer.get(name), dict)
+    ]
     for counts in (*objects, raw):
         if _tokens_in(counts) is not None or _tokens_out(counts) is not None:
             return counts
-    totals: list[Mapping[str, Any]] = [one for one in objects if _first([one], _TOTAL) is not None]
+    totals: list[Mapping[str, Any]] = [
+        holder for holder in objects if _first([holder], _TOTAL) is not None
+    ]
     return totals[0] if totals else {}
 
 
@@ -189,8 +193,8 @@ def _first(holders: Iterable[Mapping[str, Any]], names: Sequence[str]) -> int | 
     for counts in holders:
         for name in names:
             value = counts.get(name)
-            if value is not None and (found := token_count(value)) is not None:
-                return found
+            if value is not None and (count := token_count(value)) is not None:
+                return count
     return None
 
 

@@ -53,12 +53,12 @@ def vector_length(reply: Mapping[str, Any]) -> int:
 def _by_index(items: list[Any]) -> dict[int, Any]:
     """Return the vectors by the number of their text: their order if they have no index."""
     vectors: dict[int, Any] = {}
-    for at, one in enumerate(items):
-        if not isinstance(one, dict):
+    for at, item in enumerate(items):
+        if not isinstance(item, dict):
             continue
-        index = one.get("index", at)
+        index = item.get("index", at)
         if type(index) is int or (isinstance(index, float) and index.is_integer()):
-            vectors[int(index)] = one.get("embedding")
+            vectors[int(index)] = item.get("embedding")
     return vectors
 
 
@@ -72,7 +72,7 @@ def _vector(value: Any, at: int) -> list[JsonValue]:
     if not isinstance(vector, list) or not vector:
         raise InvalidOutputError(f"vector {at} is no list of numbers: {value!r:.80}")
     if not (set(map(type, vector)) <= _NUMBERS and all(map(math.isfinite, vector))):
-        number = next(n for n, one in enumerate(vector) if not _is_number(one))
+        number = next(n for n, element in enumerate(vector) if not _is_number(element))
         reason = f"vector {at}: number {number} is {vector[number]!r:.40}, not a finite number"
         raise InvalidOutputError(reason)
     return list(vector)

@@ -67,11 +67,16 @@ class BatchPassage(AnyPassage):
         """
         for part, call in enumerate(self._calls):
             started = perf_counter()
-            entries = [_Entry(one, record) for one in self._open() for record in one.enter(part)]
+            entries = [
+                _Entry(passage, record)
+                for passage in self._open()
+                for record in passage.enter(part)
+            ]
             yield from self._all_at_once(call, entries) if call.batch else self._each(call, entries)
             self._times.add(part, perf_counter() - started)
         return [
-            self._failed[one] if one in self._failed else one.outcome() for one in self._passages
+            self._failed[passage] if passage in self._failed else passage.outcome()
+            for passage in self._passages
         ]
 
     @override
@@ -80,7 +85,9 @@ class BatchPassage(AnyPassage):
 
     def _open(self) -> list[Passage]:
         """Return the passages with records for the next part."""
-        return [one for one in self._passages if one.records and one not in self._failed]
+        return [
+            passage for passage in self._passages if passage.records and passage not in self._failed
+        ]
 
     def _each(self, call: PartCall, entries: Sequence[_Entry]) -> _Calls:
         for entry in entries:
@@ -97,9 +104,9 @@ class BatchPassage(AnyPassage):
         if not entries:
             return
         # Copies: a call that raises may have changed some, and they are passed again.
-        given = [own_copy(record) for _, record in entries]
+        copies = [own_copy(record) for _, record in entries]
         try:
-            returned = yield call.forward, given
+            returned = yield call.forward, copies
             outcomes = checked_batch(returned, len(entries))
         except (StepError, ContractError) as failed:
             if len(entries) == 1:
@@ -107,7 +114,7 @@ class BatchPassage(AnyPassage):
                 self._fail(entries[0], error)
                 return
         else:
-            for (passage, _), record, outcome in zip(entries, given, outcomes, strict=True):
+            for (passage, _), record, outcome in zip(entries, copies, outcomes, strict=True):
                 self._take(_Entry(passage, record), outcome)
             return
         middle = len(entries) // 2
@@ -136,8 +143,8 @@ def _ends_call(error: BaseException) -> bool:
 
 
 def _called(step: tuple[Callable[[Any], Any], Any]) -> Any:
-    function, given = step
-    return function(given)
+    function, argument = step
+    return function(argument)
 
 
 def batch_chain_function(

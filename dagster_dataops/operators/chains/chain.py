@@ -78,8 +78,8 @@ class ChainSpec(OperatorSpec):
     @override
     def targets(self) -> list[Any]:
         """The functions and classes of the parts, each once."""
-        found = {id(target): target for spec in self._specs for target in spec.targets}
-        return list(found.values())
+        by_identity = {id(target): target for spec in self._specs for target in spec.targets}
+        return list(by_identity.values())
 
     @property
     @override
@@ -96,7 +96,9 @@ class ChainSpec(OperatorSpec):
     def code(self) -> CodeFacts:
         """A digest of the names of the parts, their operators and their source code."""
         unknown = [
-            f"{one} in part {name!r}" for name, spec in self._named for one in spec.code.unknown
+            f"{reference} in part {name!r}"
+            for name, spec in self._named
+            for reference in spec.code.unknown
         ]
         codes = [spec.code_version for spec in self._specs]
         return CodeFacts(self._digest_of(codes) + end_of_rules(codes), tuple(unknown))
@@ -125,10 +127,14 @@ class ChainInvocation(Invocation):
 
     @override
     def _options_by(self, *, older: bool) -> tuple[str, tuple[str, ...]]:
-        found = [(name, part.__dataops__) for name, part in self.spec.parts]
-        unknown = [f"{one} of part {name!r}" for name, use in found for one in use.unknown_options]
-        digests = [use.earlier_options if older else use.options_digest for _, use in found]
-        form: list[Any] = [[name, one] for (name, _), one in zip(found, digests, strict=True)]
+        uses = [(name, part.__dataops__) for name, part in self.spec.parts]
+        unknown = [
+            f"{option} of part {name!r}" for name, use in uses for option in use.unknown_options
+        ]
+        digests = [use.earlier_options if older else use.options_digest for _, use in uses]
+        form: list[Any] = [
+            [name, part_digest] for (name, _), part_digest in zip(uses, digests, strict=True)
+        ]
         digest = digest_of_form([*form, self._batches] if self._batches else form)
         if older:
             return digest if all(digests) else "", tuple(unknown)
@@ -162,15 +168,15 @@ class Chain(Operator):
         """Return the chain with other operators in its parts, such as open ones."""
         spec = self.__dataops__.spec
         names = (part.name for part in self.parts)
-        parts = tuple(Part(*one) for one in zip(names, operators, strict=True))
-        made: Chain = object.__new__(type(self))
-        options = ChainOptions({name: one.__dataops__.options for name, one in parts})
-        made.__dataops__ = replace(
+        parts = tuple(Part(*pair) for pair in zip(names, operators, strict=True))
+        chain: Chain = object.__new__(type(self))
+        options = ChainOptions({name: operator.__dataops__.options for name, operator in parts})
+        chain.__dataops__ = replace(
             self.__dataops__,
             spec=replace(spec, parts=parts, declared=_declared(parts)),
             options=options,
         )
-        return made
+        return chain
 
     @override
     def __dataops_changed__(self, options: Mapping[str, Any]) -> "Chain":
@@ -187,8 +193,8 @@ class Chain(Operator):
     @override
     def __dataops_server__(self, clients: Mapping[str, Any]) -> tuple[str, bool]:
         """Return the servers of the parts."""
-        found = [part.operator.__dataops_server__(clients) for part in self.parts]
-        named = [(server, adopts) for server, adopts in found if server]
+        servers = [part.operator.__dataops_server__(clients) for part in self.parts]
+        named = [(server, adopts) for server, adopts in servers if server]
         adopts = bool(named) and all(adopts for _, adopts in named)
         return " ".join(server for server, _ in named), adopts
 
@@ -210,7 +216,7 @@ def chain_of(name: str, parts: Sequence[Part], settings: ExecutionSettings) -> C
     """
     specs = [part.operator.__dataops__.spec for part in parts]
     # Each chain has a class of its own, because facts about an operator are cached by its class.
-    made: Chain = object.__new__(cast("type[Chain]", OperatorMeta("Chain", (Chain,), {})))
+    chain: Chain = object.__new__(cast("type[Chain]", OperatorMeta("Chain", (Chain,), {})))
     options = ChainOptions({part.name: part.operator.__dataops__.options for part in parts})
     spec = ChainSpec(
         group="",
@@ -222,16 +228,16 @@ def chain_of(name: str, parts: Sequence[Part], settings: ExecutionSettings) -> C
         settings=ExecutionSettings(),
         inputs=1,
         streamed=(False,),
-        asynchronous=any(one.asynchronous for one in specs),
+        asynchronous=any(spec.asynchronous for spec in specs),
         declared=_declared(parts),
-        opens=any(one.opens for one in specs),
-        takes_context=any(one.takes_context for one in specs),
-        batch="forward_batch" if any(one.batch for one in specs) else "",
+        opens=any(spec.opens for spec in specs),
+        takes_context=any(spec.takes_context for spec in specs),
+        batch="forward_batch" if any(spec.batch for spec in specs) else "",
         parts=tuple(parts),
     )
     check_settings(spec, settings)
-    made.__dataops__ = ChainInvocation(spec=spec, options=options, settings=settings)
-    return made
+    chain.__dataops__ = ChainInvocation(spec=spec, options=options, settings=settings)
+    return chain
 
 
 def _option_of(part: Part) -> OptionSpec:
@@ -242,16 +248,16 @@ def _option_of(part: Part) -> OptionSpec:
 
 def annotations_of(spec: OperatorSpec) -> PartOptions:
     """Return the annotations of the options of an operator."""
-    annotations = PartOptions({one.name: one.annotation for one in spec.options})
+    annotations = PartOptions({option.name: option.annotation for option in spec.options})
     annotations.target, annotations.present = spec.target, present_names(spec.options)
     annotations.shipped = spec.shipped
     return annotations
 
 
-def flattened(given: Iterable[tuple[str, Operator]]) -> list[Part]:
+def flattened(operators: Iterable[tuple[str, Operator]]) -> list[Part]:
     """Return the parts of a chain: those of a chain in place of it, with unique names."""
     parts: dict[str, Part] = {}
-    for name, operator in given:
+    for name, operator in operators:
         inner = operator.parts if isinstance(operator, Chain) else (Part(name, operator),)
         for part in inner:
             unique, number = part.name, 2
@@ -295,13 +301,13 @@ _WHOLE: Final = "make it a node of its own, between two chains"
 
 
 def merged_settings(
-    chain: str, own: ExecutionSettings, parts: Sequence[tuple[str, ExecutionSettings]]
+    chain: str, options: ExecutionSettings, parts: Sequence[tuple[str, ExecutionSettings]]
 ) -> ExecutionSettings:
     """Return the settings of a chain: its own, and those on which its parts agree.
 
     Args:
         chain: Name of the chain, for errors.
-        own: Settings given to the chain.
+        options: Settings explicit to the chain.
         parts: Name and settings of every part.
 
     Raises:
@@ -309,14 +315,16 @@ def merged_settings(
     """
     wanted: dict[str, list[tuple[str, Any]]] = {}
     for part, settings in parts:
-        for name, value in settings.given().items():
+        for name, value in settings.set_values().items():
             wanted.setdefault(name, []).append((part, value))
-    given = own.given()
+    explicit = options.set_values()
     agreed = {
-        name: _agreed(chain, name, values) for name, values in wanted.items() if name not in given
+        name: _agreed(chain, name, values)
+        for name, values in wanted.items()
+        if name not in explicit
     }
-    found = {name: value for name, value in agreed.items() if value is not None}
-    return ExecutionSettings(**{**found, **given})
+    common = {name: value for name, value in agreed.items() if value is not None}
+    return ExecutionSettings(**{**common, **explicit})
 
 
 def _agreed(chain: str, setting: str, wanted: Sequence[tuple[str, Any]]) -> Any:
@@ -344,23 +352,25 @@ def _agreed(chain: str, setting: str, wanted: Sequence[tuple[str, Any]]) -> Any:
 def _declared(parts: Sequence[Part]) -> ColumnDeclarations:
     """Return the columns that a chain reads and writes, as far as its parts declare them."""
     reads: dict[str, Any] = {}
-    made: dict[str, Any] = {}
+    known_columns: dict[str, Any] = {}
     complete, known = False, True
     for part in parts:
-        read, writes, columns = (_types(part, one) for one in ("reads", "writes", "columns"))
+        read, writes, columns = (_types(part, kind) for kind in ("reads", "writes", "columns"))
         if known and not complete:
-            needed = {name for name, column in columns_needed(read or {}) if column not in made}
+            needed = {
+                name for name, column in columns_needed(read or {}) if column not in known_columns
+            }
             reads |= {name: kind for name, kind in (read or {}).items() if name in needed}
         if columns is not None:
-            made, complete, known = columns, True, True
+            known_columns, complete, known = columns, True, True
         elif writes is not None:
-            made = {**made, **writes}
+            known_columns = {**known_columns, **writes}
         else:
-            made, complete, known = {}, False, False
+            known_columns, complete, known = {}, False, False
     return ColumnDeclarations(
         reads=reads or None,
-        writes=made if known and not complete else None,
-        columns=made if complete else None,
+        writes=known_columns if known and not complete else None,
+        columns=known_columns if complete else None,
     )
 
 

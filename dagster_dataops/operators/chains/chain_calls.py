@@ -17,7 +17,7 @@ from typing_extensions import override
 from dagster_dataops.datasets.file_values.file_keeper import MADE, FileKeeper, with_stored_files
 from dagster_dataops.operators.outcomes.dispositions import Disposition, disposition
 from dagster_dataops.operators.outcomes.record_context import HIDDEN, Drop
-from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, Disposed, taken
+from dagster_dataops.operators.outcomes.return_contract import FAILED_PART, Disposed, emitted
 from dagster_dataops.records import Record
 
 Mark: TypeAlias = tuple[str, Disposition]  # name of the part that failed, disposition
@@ -111,8 +111,8 @@ class PartTimes:
             return {}
         self._noted += self._fresh
         self._fresh = 0.0
-        taken, self._seconds = self._seconds, [0.0] * len(self._names)
-        return dict(zip(self._names, taken, strict=True))
+        seconds, self._seconds = self._seconds, [0.0] * len(self._names)
+        return dict(zip(self._names, seconds, strict=True))
 
 
 def seconds_of(counts: dict[str, Any], part: int) -> float:
@@ -149,18 +149,18 @@ class Passage(AnyPassage):
 
     def enter(self, part: int) -> list[Record]:
         """Return the records that enter a part; none shares a list or a dict with another."""
-        found, self.records = self.records, []
+        records, self.records = self.records, []
         if MADE:
-            found = [with_stored_files(record, self._keeper) for record in found]
-        if len(found) > 1:
-            found[1:] = [own_copy(record) for record in found[1:]]
+            records = [with_stored_files(record, self._keeper) for record in records]
+        if len(records) > 1:
+            records[1:] = [own_copy(record) for record in records[1:]]
         self._part = part
-        self._entered.append(len(found))
-        return found
+        self._entered.append(len(records))
+        return records
 
-    def take(self, returned: object, given: Record) -> None:
+    def take(self, returned: object, record: Record) -> None:
         """Process the return value of a part for a record."""
-        records, reason = taken(returned, given)
+        records, reason = emitted(returned, record)
         self.records += records
         if reason is not None:
             part = self._names[self._part]
@@ -265,7 +265,7 @@ class _Parts:
         """Write into an exception that a part failed on the usual record."""
         Passage(self.names, part).blame(error)
 
-    def pass_on(self, part: int, returned: object, given: Record) -> Record | Disposed:
+    def pass_on(self, part: int, returned: object, before: Record) -> Record | Disposed:
         """Take the records that a part returned for one record through the parts after it."""
         reason = returned.reason if type(returned) is Drop else None
         known = self._dropped.get((part, reason)) if type(reason) is str else None
@@ -273,7 +273,7 @@ class _Parts:
             return known
         passage = Passage(self.names, part, self._keeper)
         try:
-            passage.take(returned, given)
+            passage.take(returned, before)
             for after in range(part + 1, len(self.names)):
                 if not passage.records:
                     break
@@ -296,15 +296,15 @@ class _Parts:
             for part, forward in enumerate(self.forwards):
                 if not passage.records:
                     break
-                for one in passage.enter(part):
+                for entered in passage.enter(part):
                     start = perf_counter()
                     try:
-                        returned = forward(one)
+                        returned = forward(entered)
                     finally:
                         seconds = perf_counter() - start
                         spent += seconds
                     self._times.add(part, seconds * self.weight)
-                    passage.take(returned, one)
+                    passage.take(returned, entered)
         except BaseException as error:
             passage.blame(error)
             raise
@@ -347,13 +347,13 @@ def async_chain_function(
             for part, call in enumerate(calls):
                 if not passage.records:
                     break
-                for one in passage.enter(part):
+                for entered in passage.enter(part):
                     start = perf_counter()
-                    returned = call.forward(one)
+                    returned = call.forward(entered)
                     if call.asynchronous:
                         returned = await returned
                     times.add(part, perf_counter() - start)
-                    passage.take(returned, one)
+                    passage.take(returned, entered)
         except BaseException as error:
             mark = passage.blame(error)
             if failed is not None:

@@ -63,10 +63,10 @@ class RegisteredFunction(Generic[P, R]):
 
 def named_as(target: Any) -> Any:
     """Return the object that the module of a function or class has under its name, if any."""
-    found: Any = sys.modules.get(target.__module__)
+    attribute: Any = sys.modules.get(target.__module__)
     for name in target.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found
+        attribute = getattr(attribute, name, None)
+    return attribute
 
 
 def _plain_function(function: Callable[P, R]) -> Callable[P, R]:

@@ -369,9 +369,11 @@ def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
     made: Operator = type(operator)(**options)
     # Settings of the registration, and the flag that a launch repeats, do not override those that
     # ``__init__`` passes on.
-    usual = {"ignore_errors": True, **before.spec.settings.given()}
+    usual = {"ignore_errors": True, **before.spec.settings.set_values()}
     asked = {
-        name: value for name, value in before.settings.given().items() if usual.get(name) != value
+        name: value
+        for name, value in before.settings.set_values().items()
+        if usual.get(name) != value
     }
     settings = ExecutionSettings(**asked).over(made.__dataops__.settings)
     check_settings(before.spec, settings)
@@ -499,7 +501,7 @@ def check_settings(spec: OperatorSpec, settings: ExecutionSettings) -> None:
 def _unfit_settings(spec: OperatorSpec, settings: ExecutionSettings) -> Iterator[tuple[str, str]]:
     """Yield settings that do not fit an operator, each with the reason."""
     if settings.reuse_outcomes and not spec.kind.returns_outcome:
-        reason = f"{spec.kind.one} operator has no outcome per record to keep"
+        reason = f"{spec.kind.noun} operator has no outcome per record to keep"
         yield "reuse_outcomes", f"needs a record operator; {reason}"
     if settings.save_data is False and spec.kind.always_saved:
         yield "save_data", f"is False; {spec.kind.always_saved}"

@@ -85,14 +85,14 @@ class FunctionReader(Readable):
             OperatorDefinitionError: The function did not return a stream.
         """
         spec = self.__dataops__.spec
-        made = spec.target(**self.__dataops__.options)
-        if not is_stream(type(made)):
+        stream = spec.target(**self.__dataops__.options)
+        if not is_stream(type(stream)):
             reason = (
-                f"it returned a {type(made).__name__}; a reader must return a stream, such as "
+                f"it returned a {type(stream).__name__}; a reader must return a stream, such as "
                 "read_jsonl(path) or read_sequence(records)"
             )
             raise OperatorDefinitionError(spec.qualified_name, reason)
-        return made
+        return stream
 
 
 def gives_stream(cls: type) -> bool:
@@ -120,10 +120,10 @@ def returns_stream(function: Any) -> bool:
     An annotation that cannot be resolved, for example a name imported under ``TYPE_CHECKING``, is
     compared by name.
     """
-    found = getattr(function, "__annotations__", {}).get("return")
-    if isinstance(found, str):
+    annotation = getattr(function, "__annotations__", {}).get("return")
+    if isinstance(annotation, str):
         try:
-            found = typing.get_type_hints(function).get("return")
+            annotation = typing.get_type_hints(function).get("return")
         except (NameError, TypeError, AttributeError, SyntaxError):
-            return is_stream(found)
-    return is_stream(found) or is_stream(typing.get_origin(found))
+            return is_stream(annotation)
+    return is_stream(annotation) or is_stream(typing.get_origin(annotation))

@@ -42,8 +42,8 @@ def chosen_options(invocation: Invocation) -> dict[str, ChosenOption]:
         if option is None or option.required:
             chosen[name] = ChosenOption(value, required=True)
             continue
-        given, default = invocation.options[name], option.default
-        shown = value if default is given else shown_value(name, default)
+        option_value, default = invocation.options[name], option.default
+        shown = value if default is option_value else shown_value(name, default)
         if shown != value:
             chosen[name] = ChosenOption(value, shown)
     return chosen
@@ -92,5 +92,5 @@ def hidden_in(value: Any, hide: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return hide(value)
     if isinstance(value, dict):
-        return {hide(key): hidden_in(one, hide) for key, one in value.items()}
-    return [hidden_in(one, hide) for one in value] if isinstance(value, list) else value
+        return {hide(key): hidden_in(item, hide) for key, item in value.items()}
+    return [hidden_in(item, hide) for item in value] if isinstance(value, list) else value

@@ -114,7 +114,7 @@ def spec_of_function(
     _check_reader(name, kind, terms.settings)
     parameters = parameters_of(function)
     inputs = checked_inputs(kind, name, parameters)
-    given = _given(kind, parameters[inputs:])
+    context = _given(kind, parameters[inputs:])
     _check_reachable(name, parameters[inputs:], kind)
     spec = OperatorSpec(
         group=terms.group,
@@ -122,7 +122,7 @@ def spec_of_function(
         kind=kind,
         target=function,
         options=with_former_names(
-            name, options_of(parameters[inputs:], SETTING_NAMES | given), terms.renamed, {}
+            name, options_of(parameters[inputs:], SETTING_NAMES | context), terms.renamed, {}
         ),
         any_option=takes_any(parameters),
         settings=parse_settings(f"{terms.group}.{name}", terms.settings),
@@ -130,7 +130,7 @@ def spec_of_function(
         streamed=_streamed(parameters[:inputs], kind),
         asynchronous=_asynchronous(name, function, kind),
         declared=terms.declared.checked(name),
-        takes_context=bool(given),
+        takes_context=bool(context),
         batch=terms.method if terms.method in kind.batch_methods else "",
     )
     return _with_outputs(spec, terms.outputs)
@@ -158,16 +158,16 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
         parameters = parameters[:inputs]
     for key in [key for key in REMOVED_SETTINGS if hasattr(cls, key)]:
         raise OperatorOptionError(f"{terms.group}.{name}", key, REMOVED_SETTINGS[key])
-    own = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
-    settings = {**own, **terms.settings}
+    of_class = {key: getattr(cls, key) for key in SETTING_NAMES if hasattr(cls, key)}
+    settings = {**of_class, **terms.settings}
     _check_reader(name, kind, settings, cls)
-    given = _given(kind, parameters[inputs:])
+    context = _given(kind, parameters[inputs:])
     positional = positional_options(cls)
     init = options_of(init_parameters(cls).values(), SETTING_NAMES, positional)
     _check_reachable(name, parameters[inputs:], kind)
     if kind.exports:
         _check_export(name, cls, init)
-    taken = {option.name for option in init} | SETTING_NAMES | given
+    names = {option.name for option in init} | SETTING_NAMES | context
     spec = OperatorSpec(
         group=terms.group,
         name=name,
@@ -175,7 +175,7 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
         target=target or cls,
         options=with_former_names(
             name,
-            [*init, *options_of(parameters[inputs:], taken)],
+            [*init, *options_of(parameters[inputs:], names)],
             terms.renamed or vars(target or cls).get(RENAMED, {}),
             renamed_in(cls.__mro__[1:]),
         ),
@@ -186,7 +186,7 @@ def spec_of_class(cls: type, terms: OperatorTerms, target: type | None = None) -
         asynchronous=_asynchronous(name, unbound, kind),
         declared=terms.declared.checked(name),
         opens=_opens(name, cls, kind),
-        takes_context=bool(given),
+        takes_context=bool(context),
         batch=method if method in kind.batch_methods else "",
         positional_only=positional.only,
     )
@@ -203,13 +203,15 @@ def _check_reachable(name: str, parameters: list[inspect.Parameter], kind: Opera
     """
     if kind.takes_streams:
         return
-    for one in parameters:
-        rest = one.kind is one.VAR_POSITIONAL and not takes_any(parameters)
-        if rest or (one.kind is one.POSITIONAL_ONLY and one.default is one.empty):
+    for parameter in parameters:
+        rest = parameter.kind is parameter.VAR_POSITIONAL and not takes_any(parameters)
+        if rest or (
+            parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty
+        ):
             shown, remedy = ("*", "=()") if rest else ("", ", without the / behind it")
             reason = (
-                f"its parameter '{shown}{one.name}' can never be given: options of a function are "
-                f"keywords; write {one.name}{remedy}"
+                f"its parameter '{shown}{parameter.name}' can never be given: options of a "
+                f"function are keywords; write {parameter.name}{remedy}"
             )
             raise OperatorDefinitionError(name, reason)
 
@@ -218,7 +220,11 @@ def _given(kind: OperatorKind, parameters: list[inspect.Parameter]) -> frozenset
     """Return the names of the parameters that the engine gives; they are no options."""
     if not kind.returns_outcome:
         return frozenset()
-    return frozenset(one.name for one in parameters if one.name == CONTEXT and _is_given(one))
+    return frozenset(
+        parameter.name
+        for parameter in parameters
+        if parameter.name == CONTEXT and _is_given(parameter)
+    )
 
 
 def _is_given(context: inspect.Parameter) -> bool:
@@ -239,15 +245,17 @@ def _opens(name: str, cls: type, kind: OperatorKind) -> bool:
     if not methods or issubclass(cls, Readable):
         return False
     if not kind.by_record:
-        opened = " and ".join(one.name for one in kinds() if one.by_record)
+        opened = " and ".join(kind.name for kind in kinds() if kind.by_record)
         reason = (
-            f"it has {methods[0]}(), which {kind.one} operator has not; {opened} operators have"
+            f"it has {methods[0]}(), which {kind.noun} operator has not; {opened} operators have"
         )
         raise OperatorDefinitionError(name, reason)
     for method, wanted in (("open", ["context"]), ("close", [])):
         if method in methods:
             parameters = method_of(cls, method)[1]
-            needed = [one.name for one in parameters if one.default is one.empty]
+            needed = [
+                parameter.name for parameter in parameters if parameter.default is parameter.empty
+            ]
             if len(needed) != len(wanted):
                 shown = ", ".join(["self", *wanted])
                 raise OperatorDefinitionError(name, f"define {method}({shown})")
@@ -270,18 +278,18 @@ def _kind_of_class(name: str, cls: type) -> tuple[OperatorKind, str]:
         return READER, READER.method
     ways = [(kind, way) for kind in classes() for way in kind.ways]
     has = {method for _, way in ways for method in way if has_method(cls, method)}
-    found = [(kind, way[0]) for kind, way in ways if has.issuperset(way)]
-    lowest = min((kind.precedence for kind, _ in found), default=0)
-    found = [one for one in found if one[0].precedence == lowest]
-    if len(found) > 1:
-        (_, first), (_, second), *_ = found
+    matching = [(kind, way[0]) for kind, way in ways if has.issuperset(way)]
+    lowest = min((kind.precedence for kind, _ in matching), default=0)
+    matching = [kind for kind in matching if kind[0].precedence == lowest]
+    if len(matching) > 1:
+        (_, first), (_, second), *_ = matching
         reason = f"it has both of {first} and {second}; define exactly one"
         raise OperatorDefinitionError(name, reason)
-    if not found:
+    if not matching:
         half = f"; it has only {has.pop()}" if has else ""
         reason = f"it has {_none_of([way for _, way in ways])}; define exactly one{half}"
         raise OperatorDefinitionError(name, reason)
-    return found[0]
+    return matching[0]
 
 
 def _none_of(ways: Sequence[Sequence[str]]) -> str:
@@ -316,7 +324,9 @@ def _check_export(name: str, cls: type, options: Sequence[OptionSpec]) -> None:
 
 
 def _streamed(inputs: list[inspect.Parameter], kind: OperatorKind) -> tuple[bool, ...]:
-    return tuple(kind.inputs is Inputs.ITERATORS or wants_iterator(one) for one in inputs)
+    return tuple(
+        kind.inputs is Inputs.ITERATORS or wants_iterator(parameter) for parameter in inputs
+    )
 
 
 def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
@@ -329,7 +339,7 @@ def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
         return spec
     if not spec.kind.returns_outcome:
         reason = (
-            f"it is {spec.kind.one} operator and has one result; outputs= needs an operator that "
+            f"it is {spec.kind.noun} operator and has one result; outputs= needs an operator that "
             "gets one record at a time (forward)"
         )
         raise OperatorDefinitionError(spec.name, reason)
@@ -347,7 +357,7 @@ def _with_outputs(spec: OperatorSpec, outputs: object) -> OperatorSpec:
 def _asynchronous(name: str, function: Callable[..., Any], kind: OperatorKind) -> bool:
     asynchronous = inspect.iscoroutinefunction(function)
     if asynchronous and not kind.by_record and not kind.reads_source:
-        raise OperatorDefinitionError(name, f"{kind.one} operator cannot be `async def`")
+        raise OperatorDefinitionError(name, f"{kind.noun} operator cannot be `async def`")
     if kind.path_parameter and inspect.isgeneratorfunction(function):
         writes = f"{kind.method} writes to its {kind.path_parameter}"
         raise OperatorDefinitionError(name, f"{writes}; it cannot `yield`")

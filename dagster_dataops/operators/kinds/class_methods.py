@@ -44,7 +44,10 @@ def checked_inputs(kind: OperatorKind, name: str, parameters: list[inspect.Param
     if first not in _POSITIONAL:
         raise OperatorDefinitionError(name, f"its first parameter must take {kind.takes}")
     if kind.takes_streams:
-        return sum(one.kind in _POSITIONAL and one.default is one.empty for one in parameters)
+        return sum(
+            parameter.kind in _POSITIONAL and parameter.default is parameter.empty
+            for parameter in parameters
+        )
     if kind.path_parameter:
         return _inputs_before_path(kind, name, parameters)
     return max(1, count_inputs(parameters, dataset=kind.inputs is not Inputs.RECORDS))
@@ -53,7 +56,7 @@ def checked_inputs(kind: OperatorKind, name: str, parameters: list[inspect.Param
 def _inputs_before_path(
     kind: OperatorKind, name: str, parameters: Sequence[inspect.Parameter]
 ) -> int:
-    names, last = [one.name for one in parameters], kind.path_parameter
+    names, last = [parameter.name for parameter in parameters], kind.path_parameter
     wanted = f"{kind.method} must take (self, records, {last})"
     if kind.one_input:
         fits = names == ["records", last]
@@ -61,14 +64,16 @@ def _inputs_before_path(
         wanted += f", or several inputs before the {last}"
         fits = len(names) > 1 and names[-1] == last and all(map(_is_plain, parameters))
     if not fits:
-        found = ", ".join(map(str, parameters))
-        reason = f"{wanted}; it takes (self, {found}); options belong to __init__"
+        shown = ", ".join(map(str, parameters))
+        reason = f"{wanted}; it takes (self, {shown}); options belong to __init__"
         raise OperatorDefinitionError(name, reason)
     return len(names) - 1
 
 
-def _is_plain(one: inspect.Parameter) -> bool:
-    return one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty
+def _is_plain(parameter: inspect.Parameter) -> bool:
+    return (
+        parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is parameter.empty
+    )
 
 
 def check_selection(kind: OperatorKind, name: str, cls: type, method: str) -> None:
@@ -78,8 +83,8 @@ def check_selection(kind: OperatorKind, name: str, cls: type, method: str) -> No
         OperatorDefinitionError: A method takes something else, or ``keep`` is ``async def``.
     """
     if len(method_of(cls, method)[1]) != 1:
-        taken = "one record" if method == kind.method else "a list of records"
-        reason = f"{method} must take {taken} and nothing else; options belong to __init__"
+        argument = "one record" if method == kind.method else "a list of records"
+        reason = f"{method} must take {argument} and nothing else; options belong to __init__"
         raise OperatorDefinitionError(name, reason)
     function, keep = method_of(cls, "keep")
     if [parameter.name for parameter in keep[1:]] not in ([], ["scratch"]):

@@ -120,7 +120,7 @@ class OperatorKind(NamedTuple):
         return f"{self.name} operator"
 
     @property
-    def one(self) -> str:
+    def noun(self) -> str:
         """The name with its article, such as ``an artefact``."""
         return f"{'an' if self.name[:1] in 'aeiou' else 'a'} {self.name}"
 
@@ -165,8 +165,9 @@ class OperatorKind(NamedTuple):
         if self.chained:
             return ""
         return self.not_chained or (
-            f"is {self.one} operator, which takes all records of the part before it at once, and a "
-            "chain takes one record after the other; make it a node of its own, between two chains"
+            f"is {self.noun} operator, which takes all records of the part before it at once, and "
+            "a chain takes one record after the other; make it a node of its own, between "
+            "two chains"
         )
 
 

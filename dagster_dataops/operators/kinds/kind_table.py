@@ -107,7 +107,7 @@ READER: Final = OperatorKind(
 )
 
 _TABLE: Final[dict[str, OperatorKind]] = {
-    one.name: one for one in (RECORD, DATASET, SELECTION, STREAM, ARTEFACT, EXPORT, READER)
+    kind.name: kind for kind in (RECORD, DATASET, SELECTION, STREAM, ARTEFACT, EXPORT, READER)
 }
 
 
@@ -132,9 +132,9 @@ def register_kind(kind: OperatorKind) -> OperatorKind:
     if not kind.name.isidentifier() or not kind.name.isascii():
         raise _refused(kind, "its name is not a plain identifier")
     for method in {method for way in kind.ways for method in way}:
-        owner = next((one for one in classes() for way in one.ways if method in way), None)
+        owner = next((kind for kind in classes() for way in kind.ways if method in way), None)
         if owner is not None:
-            raise _refused(kind, f"its method {method} makes {owner.one} operator; name another")
+            raise _refused(kind, f"its method {method} makes {owner.noun} operator; name another")
     if not all(kind.runner.partition(":")):
         raise _refused(kind, f"its runner is {kind.runner!r}; write 'module:name'")
     _TABLE[kind.name] = kind
@@ -152,7 +152,7 @@ def kinds() -> tuple[OperatorKind, ...]:
 
 def classes() -> tuple[OperatorKind, ...]:
     """Return the kinds that a class is of by its methods; readers are known by their base."""
-    return tuple(one for one in _TABLE.values() if not one.reads_source)
+    return tuple(kind for kind in _TABLE.values() if not kind.reads_source)
 
 
 def kind_named(name: str) -> OperatorKind:
@@ -173,14 +173,14 @@ def kind_named(name: str) -> OperatorKind:
 
 def function_methods() -> dict[str, OperatorKind]:
     """Return the kinds by the methods that a function can implement."""
-    return {method: one for one in kinds() for method in one.function_methods}
+    return {method: kind for kind in kinds() for method in kind.function_methods}
 
 
 def methods_first() -> frozenset[str]:
     """Return the methods that decide the kind of a class, whatever else it defines."""
-    return frozenset(way[0] for one in classes() if not one.precedence for way in one.ways)
+    return frozenset(way[0] for kind in classes() if not kind.precedence for way in kind.ways)
 
 
 def data_methods() -> tuple[str, ...]:
     """Return the methods that process data, those of batches first."""
-    return tuple(dict.fromkeys(way[0] for one in kinds() for way in one.ways[::-1]))
+    return tuple(dict.fromkeys(way[0] for kind in kinds() for way in kind.ways[::-1]))

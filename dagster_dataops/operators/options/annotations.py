@@ -40,21 +40,23 @@ def range_missed(value: Any, annotation: Any) -> str:
     """
     members = typing.get_args(annotation)
     if typing.get_origin(annotation) in UNIONS:
-        missed = filter(None, (range_missed(value, one) for one in members))
+        missed = filter(None, (range_missed(value, member) for member in members))
         optional = ", or None" if types.NoneType in members else ""
         return next((f"{words}{optional}" for words in missed), "")
     if typing.get_origin(annotation) is not Annotated or not isinstance(value, (int, float)):
         return ""
-    limits = [limit for one in members[1:] for limit in _limits(one)]
-    return "" if all(_is_inside(value, one) for one in limits) else _in_words(limits)
+    limits = [limit for member in members[1:] for limit in _limits(member)]
+    return "" if all(_is_inside(value, limit) for limit in limits) else _in_words(limits)
 
 
 def _limits(metadata: Any) -> Iterator["Ge | Gt | Le | Lt"]:
     """Yield the limits in an item of metadata, of which those of a group are yielded one by one."""
     from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt
 
-    found = metadata if isinstance(metadata, GroupedMetadata) else [metadata]
-    yield from (one for one in found if isinstance(one, (Ge, Gt, Le, Lt)))
+    constraints = metadata if isinstance(metadata, GroupedMetadata) else [metadata]
+    yield from (
+        constraint for constraint in constraints if isinstance(constraint, (Ge, Gt, Le, Lt))
+    )
 
 
 def _is_inside(value: Any, limit: "Ge | Gt | Le | Lt") -> bool:

@@ -32,9 +32,9 @@ class NodeReference(str):
 
     def __new__(cls, name: str, outputs: tuple[str, ...] = ()) -> Self:
         """Return the name; `str` takes no second argument."""
-        made = super().__new__(cls, name)
-        made.outputs = outputs
-        return made
+        reference = super().__new__(cls, name)
+        reference.outputs = outputs
+        return reference
 
     def __getattr__(self, output: str) -> "NodeReference":
         if output.startswith("_") or output not in self.outputs:
@@ -79,11 +79,11 @@ def referenced(value: Any) -> Iterator[str]:
     return (part.node for part in _leaves(value) if isinstance(part, ArtefactReference))
 
 
-def with_references(value: Any, found: Mapping[str, Any]) -> Any:
-    """Return ``value`` with the references in it replaced by the values of ``found``, by node."""
+def with_references(value: Any, values: Mapping[str, Any]) -> Any:
+    """Return ``value`` with the references in it replaced by the values of ``values``, by node."""
 
     def replaced(part: Any) -> Any:
-        return found[part.node] if isinstance(part, ArtefactReference) else part
+        return values[part.node] if isinstance(part, ArtefactReference) else part
 
     return _mapped(value, replaced)
 
@@ -107,7 +107,7 @@ def _mapped(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
         return value
     if type(value) in {list, tuple}:
         items = [_mapped(item, change, depth + 1) for item in value]
-        same = all(one is other for one, other in zip(items, value, strict=True))
+        same = all(item is other for item, other in zip(items, value, strict=True))
         return value if same else type(value)(items)
     if type(value) is dict:
         pairs = {key: _mapped(item, change, depth + 1) for key, item in value.items()}

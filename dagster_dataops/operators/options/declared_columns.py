@@ -68,22 +68,22 @@ def column_types(
         OperatorDefinitionError: The declaration is neither a mapping of names to types nor a list
             of names.
     """
-    given = declared(**options) if callable(declared) else declared
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        reason = f"{kind} is {given!r}; use {{'column': type}}, or a list of names"
+    columns = declared(**options) if callable(declared) else declared
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        reason = f"{kind} is {columns!r}; use {{'column': type}}, or a list of names"
         raise OperatorDefinitionError(operator, reason)
-    found = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, Any)
-    for name, kind_of in found.items():
+    by_name = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, Any)
+    for name, kind_of in by_name.items():
         if not isinstance(name, str) or not _is_type(kind_of):
             reason = f"{kind} declares {name!r} as {kind_of!r}; use a name and a type"
             raise OperatorDefinitionError(operator, f"{reason}, such as float or list[str]")
-    return found
+    return by_name
 
 
-def _is_type(given: Any) -> bool:
-    if given is Any or given is None or isinstance(given, type):
+def _is_type(annotation: Any) -> bool:
+    if annotation is Any or annotation is None or isinstance(annotation, type):
         return True
-    return typing.get_origin(given) is not None
+    return typing.get_origin(annotation) is not None
 
 
 def type_text(declared: Any) -> str:
@@ -100,13 +100,13 @@ def columns_text(columns: ColumnTypes) -> str:
 
 def accepts_type(wanted: Any, there: Any) -> bool:
     """Return whether a column of type ``there`` can be read as ``wanted`` (or int as float)."""
-    wanted, there = (types.NoneType if one is None else one for one in (wanted, there))
+    wanted, there = (types.NoneType if kind is None else kind for kind in (wanted, there))
     if Any in {wanted, there} or wanted == there:
         return True
     if typing.get_origin(there) in UNIONS:
-        return all(accepts_type(wanted, one) for one in typing.get_args(there))
+        return all(accepts_type(wanted, arg) for arg in typing.get_args(there))
     if typing.get_origin(wanted) in UNIONS:
-        return any(accepts_type(one, there) for one in typing.get_args(wanted))
+        return any(accepts_type(arg, there) for arg in typing.get_args(wanted))
     outer = typing.get_origin(wanted) or wanted
     return _is_below(typing.get_origin(there) or there, outer) and _arguments_fit(wanted, there)
 

@@ -69,10 +69,10 @@ def option_descriptions(target: Any, methods: Sequence[str] = ("forward",)) -> d
         methods: Methods of a class with parameters that are options, too. ``__init__`` takes
             precedence over them, and they over the docstring of the class.
     """
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for text in _texts(target, methods):
-        found.update(described_parameters(text))
-    return found
+        descriptions.update(described_parameters(text))
+    return descriptions
 
 
 def _texts(target: Any, methods: Sequence[str]) -> Iterator[str]:
@@ -98,10 +98,10 @@ def described_parameters(text: str) -> Mapping[str, str]:
         parsed = docstring_parser.parse(text)
     except docstring_parser.ParseError:
         return {}
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for parameter in parsed.params:
         for name in parameter.arg_name.split(","):  # NumPy's "width, height : int"
             plain = name.strip().lstrip("*").strip("`")
             if plain and parameter.description:
-                found.setdefault(plain, without_rst(inspect.cleandoc(parameter.description)))
-    return found
+                descriptions.setdefault(plain, without_rst(inspect.cleandoc(parameter.description)))
+    return descriptions

@@ -70,14 +70,14 @@ def contents_of(options: Iterable[OptionSpec], values: Mapping[str, Any]) -> dic
         options: The options that are marked.
         values: The values of all options, by name.
     """
-    found = {}
+    by_option = {}
     for option in options:
         paths = [] if option.name not in values else _paths(option.annotation, values[option.name])
         digests = [content_of(path) for path in paths if not is_version(path)]
         if any(digests):
             joined = xxhash.xxh3_128_hexdigest("\n".join(digests).encode())
-            found[option.name] = digests[0] if len(digests) == 1 else f"xxh3:{joined}"
-    return found
+            by_option[option.name] = digests[0] if len(digests) == 1 else f"xxh3:{joined}"
+    return by_option
 
 
 def is_marked(annotation: Any) -> bool:
@@ -100,11 +100,11 @@ def _paths(annotation: Any, value: Any) -> "Iterator[str | os.PathLike[str]]":
     elif origin is Annotated:
         yield from _paths(members[0], value)
     elif origin in UNIONS:
-        yield from dict.fromkeys(path for one in members for path in _paths(one, value))
+        yield from dict.fromkeys(path for member in members for path in _paths(member, value))
     elif isinstance(value, Mapping) and issubclass(origin, Mapping):
-        yield from (path for one in value.values() for path in _paths(members[-1], one))
+        yield from (path for item in value.values() for path in _paths(members[-1], item))
     elif isinstance(value, (Sequence, set, frozenset)) and not isinstance(value, (str, bytes)):
-        yield from (path for one in value for path in _paths(members[0], one))
+        yield from (path for item in value for path in _paths(members[0], item))
 
 
 def _file_digest(location: Location) -> str:

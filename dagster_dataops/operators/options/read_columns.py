@@ -43,9 +43,9 @@ class ReadName(str):
         optional: bool = False,
     ) -> Self:
         """Make the name."""
-        made = super().__new__(cls, name)
-        made.plain, made.input, made.optional = plain, input, optional
-        return made
+        read_name = super().__new__(cls, name)
+        read_name.plain, read_name.input, read_name.optional = plain, input, optional
+        return read_name
 
 
 class ReadKey:
@@ -158,8 +158,8 @@ class OptionsOf:
 
     def __call__(self, **options: Any) -> list[ReadName]:
         """Return the keys in the options of an operator."""
-        found = [key for name in self.names for key in texts_in(options.get(name))]
-        return [ReadName(key, plain=self.plain) for key in dict.fromkeys(found)]
+        names = [key for name in self.names for key in texts_in(options.get(name))]
+        return [ReadName(key, plain=self.plain) for key in dict.fromkeys(names)]
 
 
 def texts_in(value: object) -> list[str]:
@@ -168,4 +168,4 @@ def texts_in(value: object) -> list[str]:
         return [value]
     if not isinstance(value, (Mapping, Iterable)):
         return []
-    return [one for one in value if isinstance(one, str)]
+    return [item for item in value if isinstance(item, str)]

@@ -22,21 +22,21 @@ _LOG: Final = logging.getLogger(_PACKAGE)
 
 
 def with_former_names(
-    operator: str, options: Sequence[OptionSpec], own: object, inherited: Mapping[str, str]
+    operator: str, options: Sequence[OptionSpec], names: object, inherited: Mapping[str, str]
 ) -> tuple[OptionSpec, ...]:
     """Return options with their former names.
 
     Args:
         operator: The operator's name, for errors.
         options: Its options.
-        own: Its present names by the former ones, the oldest first.
+        names: Its present names by the former ones, the oldest first.
         inherited: The same of its base classes; what does not concern its options does not count.
 
     Raises:
-        OperatorDefinitionError: ``own`` is malformed, or does not fit the options.
+        OperatorDefinitionError: ``names`` is malformed, or does not fit the options.
     """
     known = [option.name for option in options]
-    checked = _checked(operator, known, own)
+    checked = _checked(operator, known, names)
     fitting = {
         old: new for old, new in inherited.items() if new in known and old not in known
     } | checked
@@ -46,28 +46,28 @@ def with_former_names(
     )
 
 
-def _checked(operator: str, known: Sequence[str], own: object) -> dict[str, str]:
-    if not isinstance(own, Mapping) or not all(
-        isinstance(one, str) for one in [*own, *own.values()]
+def _checked(operator: str, known: Sequence[str], names: object) -> dict[str, str]:
+    if not isinstance(names, Mapping) or not all(
+        isinstance(name, str) for name in [*names, *names.values()]
     ):
-        reason = f"its {RENAMED} is {own!r}; it must be a dict of present names by former names"
+        reason = f"its {RENAMED} is {names!r}; it must be a dict of present names by former names"
         raise OperatorDefinitionError(operator, reason)
-    for old, new in own.items():
+    for old, new in names.items():
         if new not in known:
             reason = f"its {RENAMED} has {new!r}, which is no option; it has {', '.join(known)}"
             raise OperatorDefinitionError(operator, reason)
         if old in known or not old.isidentifier() or old.startswith("_"):
             said = "is still one" if old in known else "cannot be the name of one"
             raise OperatorDefinitionError(operator, f"its {RENAMED} has {old!r}, which {said}")
-    return dict(own)
+    return dict(names)
 
 
 def renamed_in(classes: Sequence[type]) -> dict[str, str]:
     """Return the present names of options by former ones that classes have, the first before."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for cls in reversed(classes):
-        found |= vars(cls).get(RENAMED, {})
-    return found
+        names |= vars(cls).get(RENAMED, {})
+    return names
 
 
 def present_names(options: Iterable[OptionSpec]) -> dict[str, str]:
@@ -78,7 +78,7 @@ def present_names(options: Iterable[OptionSpec]) -> dict[str, str]:
 def by_present_names(
     operator: str,
     options: Iterable[OptionSpec],
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     *,
     shipped: bool,
     place: Callable[[str], str] = lambda _: "",
@@ -88,7 +88,7 @@ def by_present_names(
     Args:
         operator: The operator's name, for errors and warnings.
         options: Its options.
-        given: The given options, by name.
+        arguments: The given options, by name.
         shipped: Whether it is of this package, so that the warning names a release.
         place: Returns where an option was given, outside of Python.
 
@@ -96,18 +96,18 @@ def by_present_names(
         OperatorOptionError: Two names of one option were given.
     """
     present = present_names(options)
-    if present.keys().isdisjoint(given):
-        return dict(given)
-    found: dict[str, Any] = {}
+    if present.keys().isdisjoint(arguments):
+        return dict(arguments)
+    renamed: dict[str, Any] = {}
     names: dict[str, str] = {}
-    for name, value in given.items():
+    for name, value in arguments.items():
         new = present.get(name, name)
         if new in names:
             raise given_twice(operator, *sorted((name, names[new]), key=present.__contains__))
-        names[new], found[new] = name, value
-    for old in present.keys() & given.keys():
+        names[new], renamed[new] = name, value
+    for old in present.keys() & arguments.keys():
         warn_of_former(operator, old, present[old], shipped=shipped, place=place(old))
-    return found
+    return renamed
 
 
 def given_twice(operator: str, new: str, old: str) -> OperatorOptionError:

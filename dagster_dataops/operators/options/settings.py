@@ -74,12 +74,12 @@ def _is_seconds(value: object) -> bool:
 
 def _names_exceptions(value: object) -> bool:
     several = isinstance(value, (list, tuple, set, frozenset))
-    found = list(cast("list[object]", value)) if several else [value]
-    return bool(found) and all(
-        issubclass(one, BaseException)
-        if isinstance(one, type)
-        else isinstance(one, str) and all(part.isidentifier() for part in one.split("."))
-        for one in found
+    entries = list(cast("list[object]", value)) if several else [value]
+    return bool(entries) and all(
+        issubclass(entry, BaseException)
+        if isinstance(entry, type)
+        else isinstance(entry, str) and all(part.isidentifier() for part in entry.split("."))
+        for entry in entries
     )
 
 
@@ -181,12 +181,12 @@ class ExecutionSettings:
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":
         """Return these settings; missing ones are taken from ``lower``."""
-        return ExecutionSettings(**{**lower.given(), **self.given()})
+        return ExecutionSettings(**{**lower.set_values(), **self.set_values()})
 
-    def given(self) -> dict[str, Any]:
+    def set_values(self) -> dict[str, Any]:
         """Return the settings that are given, by name."""
-        found = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {setting.name: getattr(self, setting.name) for setting in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
 
     def resolved(self, *, asynchronous: bool) -> "ResolvedSettings":
         """Return these settings with every default filled in."""
@@ -196,7 +196,7 @@ class ExecutionSettings:
         filled: dict[str, Any] = {
             "stop_after_failures": default_stop_after(mode, workers),
             "drain_seconds": chosen.drain_seconds,
-            **self.given(),
+            **self.set_values(),
             "concurrency_mode": mode,
             "max_workers": workers,
             "timeout": self.timeout or None,
@@ -254,13 +254,13 @@ def execution_settings() -> dict[str, Setting]:
 
     texts = described_parameters(inspect.cleandoc(ExecutionSettings.__doc__ or ""))
     return {
-        one.name: Setting(description=" ".join(texts[one.name].split()), **one.metadata)
-        for one in fields(ExecutionSettings)
+        setting.name: Setting(description=" ".join(texts[setting.name].split()), **setting.metadata)
+        for setting in fields(ExecutionSettings)
     }
 
 
 _KINDS: Final[Mapping[str, SettingKind]] = {
-    f"_{one.name}": one.metadata["kind"] for one in fields(ExecutionSettings)
+    f"_{setting.name}": setting.metadata["kind"] for setting in fields(ExecutionSettings)
 }
 SETTING_NAMES: Final = frozenset(_KINDS)
 REMOVED_SETTINGS: Final[Mapping[str, str]] = {
@@ -270,21 +270,21 @@ REMOVED_SETTINGS: Final[Mapping[str, str]] = {
 """Why a setting of earlier versions is refused, by its name."""
 
 
-def parse_settings(operator: str, given: Mapping[str, object]) -> ExecutionSettings:
+def parse_settings(operator: str, settings: Mapping[str, object]) -> ExecutionSettings:
     """Check settings written with their underscore.
 
     Args:
         operator: Qualified name, for the error.
-        given: Some of `SETTING_NAMES`; ``None`` values, and 0 workers, count as not given.
+        settings: Some of `SETTING_NAMES`; ``None`` values, and 0 workers, count as not given.
 
     Raises:
         OperatorOptionError: A setting has an invalid value.
     """
-    for name, value in given.items():
+    for name, value in settings.items():
         kind = _KINDS[name]
         if value is not None and not kind.fits(value):
             raise OperatorOptionError(operator, name, f"must be {kind.in_words()}; got {value!r}")
-    values = {name.removeprefix("_"): value for name, value in given.items()}
+    values = {name.removeprefix("_"): value for name, value in settings.items()}
     for name in ("max_workers", "batch_size"):
         values[name] = values.get(name) or None
     if isinstance(values.get("retry_on"), (str, type)):

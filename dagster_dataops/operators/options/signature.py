@@ -131,13 +131,22 @@ def positional_of(classes: Sequence[type]) -> PositionalOptions:
     for number, cls in enumerate(defining, 1):
         function = cls.__dict__["__init__"]
         parameters = parameters_of(function)[1:]
-        names |= {one.name: one for one in parameters if one.kind in _POSITIONAL}
-        rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
+        names |= {
+            parameter.name: parameter for parameter in parameters if parameter.kind in _POSITIONAL
+        }
+        rest = next(
+            (
+                parameter.name
+                for parameter in parameters
+                if parameter.kind is parameter.VAR_POSITIONAL
+            ),
+            "",
+        )
         passed = bool(rest) and passes_on(function, rest)
         if not rest or passed is False or (passed is None and number == len(defining)):
-            only = any(one.kind is one.POSITIONAL_ONLY for one in names.values())
+            only = any(parameter.kind is parameter.POSITIONAL_ONLY for parameter in names.values())
             return PositionalOptions(tuple(names), rest, only)
-    only = any(one.kind is one.POSITIONAL_ONLY for one in names.values())
+    only = any(parameter.kind is parameter.POSITIONAL_ONLY for parameter in names.values())
     return PositionalOptions(tuple(names), only=only)
 
 
@@ -175,7 +184,9 @@ def signature_text(options: Iterable[OptionSpec], positional: Collection[str]) -
     """
     ordered = sorted(options, key=lambda option: _order(option, positional))
     texts = [_option_text(option) for option in ordered]
-    first = next((at for at, one in enumerate(ordered) if one.name not in positional), None)
+    first = next(
+        (at for at, parameter in enumerate(ordered) if parameter.name not in positional), None
+    )
     if first is not None and not ordered[first].many:
         texts.insert(first, "*")
     return f"({', '.join(texts)})"
@@ -267,7 +278,7 @@ def _is_dataset(annotation: object) -> bool:
 
 
 def bind_options(
-    operator: str, known: Iterable[OptionSpec], given: Mapping[str, Any], *, any_option: bool
+    operator: str, known: Iterable[OptionSpec], options: Mapping[str, Any], *, any_option: bool
 ) -> dict[str, Any]:
     """Return every option with its given or default value, in the order of the signature.
 
@@ -278,30 +289,30 @@ def bind_options(
         OperatorOptionError: An option is unknown (the message names the nearest one) or missing.
     """
     specs = {spec.name: spec for spec in known}
-    free = [name for name in specs if name not in given]
-    for name in (name for name in given if name not in specs):
+    free = [name for name in specs if name not in options]
+    for name in (name for name in options if name not in specs):
         if not any_option:
             raise OperatorOptionError(operator, name, _unknown(name, specs.values()))
         if near := nearest(name, free, _MISSPELLING_LIKENESS):
             text = "Operator %s: option %r is passed on by **kwargs; did you mean %r?"
             _LOG.warning(text, operator, name, near)
     for spec in specs.values():
-        if spec.required and spec.name not in given:
+        if spec.required and spec.name not in options:
             raise OperatorOptionError(operator, spec.name, "is required and was not given")
     bound = {
-        name: _all_of(operator, spec, given) if spec.many else given.get(name, spec.default)
+        name: _all_of(operator, spec, options) if spec.many else options.get(name, spec.default)
         for name, spec in specs.items()
     }
-    return bound | {name: value for name, value in given.items() if name not in specs}
+    return bound | {name: value for name, value in options.items() if name not in specs}
 
 
-def _all_of(operator: str, spec: OptionSpec, given: Mapping[str, Any]) -> tuple[Any, ...]:
+def _all_of(operator: str, spec: OptionSpec, options: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the further positional arguments.
 
     Raises:
         OperatorOptionError: They were given by name, and are no list.
     """
-    value = given.get(spec.name, ())
+    value = options.get(spec.name, ())
     if not isinstance(value, (list, tuple)):
         reason = f"is {shown(spec.name, value)}; it must be a list, or be given by position"
         raise OperatorOptionError(operator, spec.name, reason)

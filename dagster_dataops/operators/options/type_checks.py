@@ -18,24 +18,26 @@ from dagster_dataops.operators.options.signature import OptionSpec
 _CHOICE: Final = re.compile(r"Literal\[(.*?)\]")
 
 
-def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[str, Any]) -> None:
+def check_types(
+    operator: str, options: tuple[OptionSpec, ...], arguments: Mapping[str, Any]
+) -> None:
     """Raise an error for options that do not match their annotations, or are outside their range.
 
     Args:
         operator: The operator's name, for errors.
         options: The options of the signature.
-        given: The given options. Defaults, and options that name a node, are not checked.
+        arguments: The given options. Defaults, and options that name a node, are not checked.
 
     Raises:
         OperatorOptionError: An option has another type, or is outside its range.
     """
     for option in options:
-        if option.name not in given or any(referenced(given[option.name])):
+        if option.name not in arguments or any(referenced(arguments[option.name])):
             continue
-        value = given[option.name]
+        value = arguments[option.name]
         if not matches_type(value, option.annotation):
-            found = f"{type(value).__name__}: {value!r}"[:100]
-            reason = f"must be {_expected(option.annotation)}; got {found}"
+            problem = f"{type(value).__name__}: {value!r}"[:100]
+            reason = f"must be {_expected(option.annotation)}; got {problem}"
             raise OperatorOptionError(operator, option.name, reason)
         if words := range_missed(value, option.annotation):
             raise OperatorOptionError(operator, option.name, f"must be {words}; got {value!r}")
@@ -43,8 +45,8 @@ def check_types(operator: str, options: tuple[OptionSpec, ...], given: Mapping[s
 
 def _expected(annotation: Any) -> str:
     """Return a type in words, such as ``one of 'drop', 'tag'`` or ``Sequence[str] | None``."""
-    found = type_text(plain_type(annotation)).replace("collections.abc.", "")
-    return _CHOICE.sub(r"one of \1", found)
+    text = type_text(plain_type(annotation)).replace("collections.abc.", "")
+    return _CHOICE.sub(r"one of \1", text)
 
 
 def matches_type(value: Any, annotation: Any) -> bool:
@@ -57,9 +59,9 @@ def matches_type(value: Any, annotation: Any) -> bool:
     if origin is Annotated:
         return matches_type(value, inner[0])
     if origin in UNIONS:
-        return any(matches_type(value, one) for one in inner)
+        return any(matches_type(value, kind) for kind in inner)
     if origin is Literal:
-        return any(isinstance(value, type(one)) and value == one for one in inner)
+        return any(isinstance(value, type(choice)) and value == choice for choice in inner)
     if isinstance(origin, type):
         return isinstance(value, origin) and _items_match(value, origin, inner)
     return value is None if annotation is None else _matches_class(value, annotation)
@@ -77,12 +79,12 @@ def _matches_class(value: Any, annotation: Any) -> bool:
 def _items_match(value: Any, origin: type, inner: tuple[Any, ...]) -> bool:
     """Return whether the items of a collection match; those of iterators are not inspected."""
     if issubclass(origin, Mapping):
-        key, one = inner
-        return all(matches_type(k, key) and matches_type(v, one) for k, v in value.items())
+        key, item = inner
+        return all(matches_type(k, key) and matches_type(v, item) for k, v in value.items())
     if not issubclass(origin, Iterable):
         return True
     if isinstance(value, (str, bytes, Mapping)):
         return False
     if origin is tuple and inner[1:] != (...,):
         return len(value) == len(inner) and all(map(matches_type, value, inner))
-    return not isinstance(value, Collection) or all(matches_type(one, inner[0]) for one in value)
+    return not isinstance(value, Collection) or all(matches_type(item, inner[0]) for item in value)

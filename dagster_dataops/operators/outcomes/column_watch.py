@@ -45,7 +45,7 @@ class Patience:
 
     def __init__(self) -> None:
         self._lacking: dict[str, int] = {}
-        self._found: set[str] = set()
+        self._present: set[str] = set()
         self._told: set[int] = set()
 
     def tells(self, part: int) -> bool:
@@ -56,7 +56,7 @@ class Patience:
 
     def find(self, name: str) -> None:
         """Note that a record had a column."""
-        self._found.add(name)
+        self._present.add(name)
 
     def lack(self, name: str, part: int, key: str) -> None:
         """Note that a record lacked a column.
@@ -64,7 +64,7 @@ class Patience:
         Raises:
             StopRun: So did all before it, and they are many.
         """
-        if name in self._found:
+        if name in self._present:
             return
         self._lacking[name] = self._lacking.get(name, 0) + 1
         if self._lacking[name] >= _MOST_LACKING:
@@ -116,7 +116,7 @@ class ColumnWatch:
         finds = _Finds(number, part, self._count, self._patience) if number else None
         look = _Lacks(part, self._strict, finds)
         note = self._noted.extend
-        return _noting(part, forward, look, lambda found, _: note(_names(number, found)))
+        return _noting(part, forward, look, lambda lacks, _: note(_names(number, lacks)))
 
     def around(self, forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return the plain function of the operator; what it lacks counts if it succeeds."""
@@ -130,9 +130,9 @@ class ColumnWatch:
             part = self._parts[0]
             return self._around(WatchedPart(part.keys, True, part.batch), forward)  # noqa: FBT003
 
-        async def call(given: Any) -> Any:
+        async def call(record: Any) -> Any:
             try:
-                returned = await forward(given)
+                returned = await forward(record)
             except BaseException:
                 self._noted.clear()
                 raise
@@ -142,9 +142,9 @@ class ColumnWatch:
         return call
 
     def _around_chain(self, forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def call(given: Any) -> Any:
+        def call(record: Any) -> Any:
             try:
-                returned = forward(given)
+                returned = forward(record)
             except BaseException:
                 self._noted.clear()
                 raise
@@ -155,11 +155,13 @@ class ColumnWatch:
         return call
 
     def _around(self, part: WatchedPart, forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def count(found: Sequence[list[str]], returned: Any) -> None:
-            if part.batch and isinstance(returned, list) and len(returned) == len(found):
-                pairs = zip(found, returned, strict=True)
-                found = [one for one, made in pairs if not isinstance(made, BaseException)]
-            for name in _names(0, found):
+        def count(lacking: Sequence[list[str]], returned: Any) -> None:
+            if part.batch and isinstance(returned, list) and len(returned) == len(lacking):
+                pairs = zip(lacking, returned, strict=True)
+                lacking = [
+                    lacks for lacks, outcome in pairs if not isinstance(outcome, BaseException)
+                ]
+            for name in _names(0, lacking):
                 self._count(name)
 
         return _noting(part, forward, _Lacks(part, self._strict, None), count)
@@ -189,8 +191,8 @@ class _Finds:
         Raises:
             StopRun: Many records lacked one, and none had it.
         """
-        found = self._open.difference(lacked)
-        for name in found:
+        seen = self._open.difference(lacked)
+        for name in seen:
             self._count(self._name(name))
             self._patience.find(self._name(name))
         if lacked and self._patience.tells(self._part):
@@ -199,7 +201,7 @@ class _Finds:
         if self._waits:
             for name in lacked:
                 self._patience.lack(self._name(name), self._part, name)
-        self._open -= found
+        self._open -= seen
         return not self._open
 
     def _name(self, key: str) -> str:
@@ -215,12 +217,12 @@ class _Lacks:
         self.plain = [key.name for key in part.keys]
         self.quick = finds is None and not part.batch
 
-    def __call__(self, given: Any) -> Sequence[list[str]]:
-        return self._looks(given)
+    def __call__(self, argument: Any) -> Sequence[list[str]]:
+        return self._looks(argument)
 
-    def _at_batch(self, given: Any) -> Sequence[list[str]]:
-        found = [one for record in given for one in self._at_one(record) or ([],)]
-        return found if any(found) else ()
+    def _at_batch(self, records: Any) -> Sequence[list[str]]:
+        lacking = [names for record in records for names in self._at_one(record) or ([],)]
+        return lacking if any(lacking) else ()
 
     def _at_one(self, record: Record) -> Sequence[list[str]]:
         lacked = [key.name for key in self._keys if not key.is_in(record)]
@@ -240,31 +242,31 @@ def _noting(
     """Return ``forward``, which notes what the given record lacks when it has succeeded."""
     names = tuple(look.plain)
 
-    async def call_async(given: Any) -> Any:
-        found = look(given)
-        returned = await forward(given)
-        if found:
-            note(found, returned)
+    async def call_async(record: Any) -> Any:
+        lacking = look(record)
+        returned = await forward(record)
+        if lacking:
+            note(lacking, returned)
         return returned
 
-    def call(given: Any) -> Any:
+    def call(record: Any) -> Any:
         if look.quick:
             for name in names:
-                if name not in given:
+                if name not in record:
                     break
             else:
-                return forward(given)
-        found = look(given)
-        returned = forward(given)
-        if found:
-            note(found, returned)
+                return forward(record)
+        lacking = look(record)
+        returned = forward(record)
+        if lacking:
+            note(lacking, returned)
         return returned
 
     return call_async if part.asynchronous else call
 
 
-def _names(part: int, found: Sequence[list[str]]) -> Iterator[str]:
-    return (f"{_LACKS} {part} {name}" for one in found for name in one)
+def _names(part: int, lacking: Sequence[list[str]]) -> Iterator[str]:
+    return (f"{_LACKS} {part} {name}" for names in lacking for name in names)
 
 
 def missing_counts(
@@ -291,14 +293,14 @@ def never_found(counts: Mapping[str, float]) -> list[tuple[int, str, int]]:
     Args:
         counts: The sums of hidden counts of a chain.
     """
-    found = []
+    entries = []
     for name, number in counts.items():
         if not name.startswith(f"{_LACKS} "):
             continue
         part, key = _split(name)
         if part and f"{_FINDS} {part} {key}" not in counts:
-            found.append((part, key, int(number)))
-    return found
+            entries.append((part, key, int(number)))
+    return entries
 
 
 def columns_seen(counts: Mapping[str, float], part: int) -> list[str]:

@@ -72,62 +72,62 @@ def routing(outputs: tuple[str, ...], *, batch: bool) -> Callable[[Any, Any], An
     """
     indices = {name: index for index, name in enumerate(outputs)}
     if not batch:
-        return lambda returned, given: disposed(returned, given, indices)
+        return lambda returned, record: disposed(returned, record, indices)
 
-    def route_all(returned: object, given: list[Record]) -> list[Any]:
-        elements = zip(checked_batch(returned, len(given)), given, strict=True)
-        return [_disposed_or_error(one, record, indices) for one, record in elements]
+    def route_all(returned: object, records: list[Record]) -> list[Any]:
+        elements = zip(checked_batch(returned, len(records)), records, strict=True)
+        return [_disposed_or_error(element, record, indices) for element, record in elements]
 
     return route_all
 
 
-def _disposed_or_error(returned: object, given: Record, indices: Mapping[str, int]) -> object:
+def _disposed_or_error(returned: object, record: Record, indices: Mapping[str, int]) -> object:
     if isinstance(returned, BaseException):
         return returned
     try:
-        return disposed(returned, given, indices)
+        return disposed(returned, record, indices)
     except ContractError as error:  # of this record alone
         return error
 
 
-def disposed(returned: object, given: Record, indices: Mapping[str, int]) -> Disposed | Drop:
+def disposed(returned: object, source: Record, indices: Mapping[str, int]) -> Disposed | Drop:
     """Return the records that a returned value sends, with the disposition of the given record.
 
     Args:
         returned: One `To`, or a list of them; the empty list or a `Drop` drops the record.
-        given: The record that was passed to ``forward``.
+        source: The record that was passed to ``forward``.
         indices: The index of each output.
 
     Raises:
         ContractError: ``returned`` is none of these, or names an unknown output.
     """
     if type(returned) is To:
-        record = _record(returned, given, indices)
+        record = _record(returned, source, indices)
         return Disposed([record], sending(indices[returned.output]))
     if isinstance(returned, Drop):
         return returned
-    if isinstance(returned, list) and all(type(one) is To for one in returned):
-        records = [_record(one, given, indices) for one in returned]
-        return Disposed(records, sending(*(indices[one.output] for one in returned)))
+    if isinstance(returned, list) and all(type(sent) is To for sent in returned):
+        records = [_record(sent, source, indices) for sent in returned]
+        return Disposed(records, sending(*(indices[sent.output] for sent in returned)))
     names = list(indices)
-    found = "None" if returned is None else f"a {type(returned).__name__}"
+    problem = "None" if returned is None else f"a {type(returned).__name__}"
     if isinstance(returned, list):
-        other = next(one for one in returned if type(one) is not To)
-        found = f"a list with a {type(other).__name__}"
+        other = next(sent for sent in returned if type(sent) is not To)
+        problem = f"a list with a {type(other).__name__}"
     msg = (
-        f"returned {found}; the operator has the outputs {', '.join(names)}: return "
+        f"returned {problem}; the operator has the outputs {', '.join(names)}: return "
         f"To({names[0]!r}), To({names[0]!r}, record), a list of these, or [] to drop the record"
     )
     raise ContractError(msg)
 
 
-def _record(sent: To, given: Record, indices: Mapping[str, int]) -> Record:
+def _record(sent: To, source: Record, indices: Mapping[str, int]) -> Record:
     if sent.output not in indices:
         near = nearest(str(sent.output), indices)
         hint = f"; did you mean {near!r}?" if near else ""
         msg = f"sent a record to {sent.output!r}; its outputs are {', '.join(indices)}{hint}"
         raise ContractError(msg)
-    record: object = given if sent.record is None else sent.record
+    record: object = source if sent.record is None else sent.record
     if not isinstance(record, dict):
         kind = type(record).__name__
         msg = f"sent a {kind} to {sent.output!r}; send a dict"

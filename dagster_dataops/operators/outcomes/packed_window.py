@@ -41,7 +41,7 @@ def forward_window(self: Any, records: list[Record]) -> PackedWindow:
     except Exception as error:  # noqa: BLE001 - a failure of this window alone
         return _failed_window(error, len(samples))
     places = {id(sample): place for place, sample in enumerate(samples)}
-    found = PackedWindow()
+    window = PackedWindow()
     packed: set[int] = set()
     failed: dict[int, Exception] = {}
     foreign = False
@@ -49,25 +49,25 @@ def forward_window(self: Any, records: list[Record]) -> PackedWindow:
         members = [places[id(sample)] for sample in group if id(sample) in places]
         foreign = foreign or len(members) < len(group)
         try:
-            found += packs_of(self.pack_selected_samples, group)
+            window += packs_of(self.pack_selected_samples, group)
         except Exception as error:  # noqa: BLE001 - a failure of this group alone
             failed |= dict.fromkeys(members, error)
         else:
             packed.update(members)
-    found.failed = {place: error for place, error in failed.items() if place not in packed}
-    rest = set(range(len(samples))) - packed - set(found.failed)
-    found.unused = set() if foreign else rest  # copies of records cannot be told apart
-    return found
+    window.failed = {place: error for place, error in failed.items() if place not in packed}
+    rest = set(range(len(samples))) - packed - set(window.failed)
+    window.unused = set() if foreign else rest  # copies of records cannot be told apart
+    return window
 
 
 def _failed_window(error: Exception, size: int) -> PackedWindow:
-    found = PackedWindow()
-    found.failed, found.unused = dict.fromkeys(range(size), error), set()
-    return found
+    window = PackedWindow()
+    window.failed, window.unused = dict.fromkeys(range(size), error), set()
+    return window
 
 
 def add_forward_window(cls: type) -> None:
     """Give a class with both methods, and no other of an operator, ``forward_window``."""
     others = ("forward", "forward_batch", "forward_window", "forward_batch_input")
-    if is_packing(cls) and not any(callable(getattr(cls, one, None)) for one in others):
+    if is_packing(cls) and not any(callable(getattr(cls, other, None)) for other in others):
         cls.forward_window = forward_window  # type: ignore[attr-defined]

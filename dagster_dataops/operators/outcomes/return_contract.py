@@ -33,15 +33,15 @@ class Disposed(NamedTuple):
 
 
 def encode_outcome(
-    returned: object, given: Record, keeper: ValueKeeper | None = None
+    returned: object, record: Record, keeper: ValueKeeper | None = None
 ) -> tuple[bytes, Disposition]:
     """Return the result lines for the return value of ``forward``, and the disposition.
 
     Args:
-        returned: ``None`` keeps ``given`` as ``forward`` left it, a dict replaces it, a list of
+        returned: ``None`` keeps ``record`` as ``forward`` left it, a dict replaces it, a list of
             dicts replaces it by these records in this order, the empty list drops it, and a `Drop`
             drops it for a reason.
-        given: The record that was passed to ``forward``.
+        record: The record that was passed to ``forward``.
         keeper: Keeps values that JSON cannot hold.
 
     Returns:
@@ -54,14 +54,14 @@ def encode_outcome(
     if isinstance(returned, dict):
         return encode(returned, keeper), USUAL
     if returned is None:
-        return encode(given, keeper), USUAL
+        return encode(record, keeper), USUAL
     if isinstance(returned, Disposed):
         try:
             return _lines(returned.records, keeper), returned.disposition
         except UnencodableError as error:
             setattr(error, FAILED_PART, ("", returned.disposition))
             raise
-    records, reason = taken(returned, given)
+    records, reason = emitted(returned, record)
     lines = _lines(records, keeper)
     return lines, emitting(len(records)) if reason is None else dropped_for(reason)
 
@@ -70,13 +70,13 @@ def _lines(records: list[Record], keeper: ValueKeeper | None) -> bytes:
     return b"".join([encode(record, keeper) for record in records])
 
 
-def taken(returned: object, given: Record) -> tuple[list[Record], str | None]:
+def emitted(returned: object, record: Record) -> tuple[list[Record], str | None]:
     """Return the records that a part of a chain passes on, and why it dropped its record.
 
     Arguments and errors as `encode_outcome`; the reason is ``None`` if the record was not dropped.
     """
     if returned is None:
-        return [given], None
+        return [record], None
     if isinstance(returned, dict):
         return [returned], None
     if isinstance(returned, list):

@@ -52,8 +52,8 @@ def is_inner_credential(name: str) -> bool:
 
     One word alone is not enough here: a table of texts may have an entry ``credentials``.
     """
-    found = _credential_in(name)
-    return " " in found or name.lower() in {"authorization", "apikey"}
+    credential = _credential_in(name)
+    return " " in credential or name.lower() in {"authorization", "apikey"}
 
 
 @functools.lru_cache(maxsize=1024)

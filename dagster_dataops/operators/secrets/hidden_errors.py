@@ -11,7 +11,7 @@ _MOST: Final = 100  # exceptions of a chain that are looked at
 def holds_secrets(error: BaseException, secrets: Secrets) -> bool:
     """Return whether an exception, or one that led to it, has a secret in its texts."""
     return bool(secrets) and any(
-        secrets.are_in(text) for one in exceptions_of(error) for text in texts_of(one)
+        secrets.are_in(text) for member in exceptions_of(error) for text in texts_of(member)
     )
 
 
@@ -33,9 +33,9 @@ def hidden(value: Any, secrets: Secrets) -> Any:
     if isinstance(value, str):
         return secrets.hide(value)
     if isinstance(value, (tuple, list)):
-        return type(value)([hidden(one, secrets) for one in value])
+        return type(value)([hidden(item, secrets) for item in value])
     if isinstance(value, dict):
-        return {hidden(key, secrets): hidden(one, secrets) for key, one in value.items()}
+        return {hidden(key, secrets): hidden(item, secrets) for key, item in value.items()}
     if isinstance(value, (bytes, set)) and secrets.are_in(repr(value)):
         return secrets.hide(repr(value))
     return value
@@ -43,15 +43,15 @@ def hidden(value: Any, secrets: Secrets) -> Any:
 
 def exceptions_of(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception, those that led to it, and the members of groups; at most a hundred."""
-    found = {id(error): error}
+    errors = {id(error): error}
     waiting = [error]
     while waiting:
-        one = waiting.pop()
-        yield one
-        members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-        for other in (one.__cause__, one.__context__, *members):
-            if other is not None and id(other) not in found and len(found) < _MOST:
-                found[id(other)] = other
+        current = waiting.pop()
+        yield current
+        members = current.exceptions if isinstance(current, BaseExceptionGroup) else ()
+        for other in (current.__cause__, current.__context__, *members):
+            if other is not None and id(other) not in errors and len(errors) < _MOST:
+                errors[id(other)] = other
                 waiting.append(other)
 
 

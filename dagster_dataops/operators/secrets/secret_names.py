@@ -83,7 +83,7 @@ def is_secret(name: str) -> bool:
 def names_password(name: str) -> bool:
     """Return whether a name is that of a password, or salt, which may be a number."""
     words = words_of(name)
-    if not ALWAYS.isdisjoint(words) or any(one.endswith(_GLUED_ALWAYS) for one in words):
+    if not ALWAYS.isdisjoint(words) or any(word.endswith(_GLUED_ALWAYS) for word in words):
         return True
     return _ends_in_salt(words)
 
@@ -108,7 +108,7 @@ def _spelled(words: list[str]) -> Iterator[str]:
 def _is_glued(word: str) -> bool:
     if word.endswith(_GLUED_ALWAYS):
         return True
-    found = (
+    pairs = (
         (word.removesuffix(tail), heads) for tail, heads in _GLUED.items() if word.endswith(tail)
     )
-    return any(head in heads for head, heads in found)
+    return any(head in heads for head, heads in pairs)

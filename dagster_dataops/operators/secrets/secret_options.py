@@ -74,7 +74,9 @@ def holds_secret(name: str, value: Any) -> bool:
 
 def secrets_of(options: Mapping[str, Any]) -> Secrets:
     """Return the secrets of options."""
-    return Secrets(one for name, value in options.items() for one in _secrets(name, value, set()))
+    return Secrets(
+        secret for name, value in options.items() for secret in _secrets(name, value, set())
+    )
 
 
 def without_secrets(text: str, options: Mapping[str, Any]) -> str:
@@ -93,8 +95,12 @@ def _must_hide(name: str, value: Any) -> bool:
 
 def _redacted_inside(value: Any, depth: int) -> Any:
     if isinstance(value, Mapping):
-        made = {key: redacted(_key(key), item, depth) for key, item in value.items()}
-        return value if all(made[key] is value[key] for key in made) else made
+        redacted_items = {key: redacted(_key(key), item, depth) for key, item in value.items()}
+        return (
+            value
+            if all(redacted_items[key] is value[key] for key in redacted_items)
+            else redacted_items
+        )
     if isinstance(value, (list, tuple)):
         return _redacted_items(value, depth)
     if isinstance(value, AbstractSet):
@@ -107,10 +113,10 @@ def _redacted_inside(value: Any, depth: int) -> Any:
 
 def _redacted_items(value: Any, depth: int) -> Any:
     if isinstance(value, list) and _are_pairs(value):
-        made = [list(_redacted_items(tuple(pair), depth)) for pair in value]
-        return value if made == value else made
+        redacted_pairs = [list(_redacted_items(tuple(pair), depth)) for pair in value]
+        return value if redacted_pairs == value else redacted_pairs
     items = [redacted(name, item, depth) for name, item in _named_items(value)]
-    same = all(one is other for one, other in zip(items, value, strict=True))
+    same = all(item is other for item, other in zip(items, value, strict=True))
     if same:
         return value
     if isinstance(value, list):
@@ -151,7 +157,7 @@ def _named_items(value: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 def _are_pairs(value: list[Any]) -> bool:
     """Return whether a list holds nothing but lists of a name and a value, as YAML has pairs."""
     return bool(value) and all(
-        isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in value
     )
 
 
@@ -232,9 +238,9 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     if is_dataclass(value):
         yield from ((field.name, getattr(value, field.name, None)) for field in fields(value))
         return
-    own = getattr(value, "__dict__", None)
-    if isinstance(own, dict):
-        yield from list(own.items())
+    attributes = getattr(value, "__dict__", None)
+    if isinstance(attributes, dict):
+        yield from list(attributes.items())
     for cls in type(value).__mro__:
         slots = cls.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else tuple(slots):

@@ -52,10 +52,12 @@ class Secrets:
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        known = {one.strip() for one in texts}
-        known = {one for one in known if len(one) >= MIN_LENGTH}
-        self._forms = sorted({form for one in known for form in _forms(one)}, key=len, reverse=True)
-        self._escaped = [_Escaped.of(one) for one in sorted(known, key=len, reverse=True)]
+        known = {text.strip() for text in texts}
+        known = {text for text in known if len(text) >= MIN_LENGTH}
+        self._forms = sorted(
+            {form for text in known for form in _forms(text)}, key=len, reverse=True
+        )
+        self._escaped = [_Escaped.of(text) for text in sorted(known, key=len, reverse=True)]
 
     def __bool__(self) -> bool:
         return bool(self._forms)
@@ -73,9 +75,9 @@ class Secrets:
         for form in self._forms:
             if form in text:
                 text = text.replace(form, HIDDEN)
-        for one in self._escaped:
-            if one.needle in text:
-                text = one.pattern.sub(HIDDEN, text)
+        for secret in self._escaped:
+            if secret.needle in text:
+                text = secret.pattern.sub(HIDDEN, text)
         return text
 
 
@@ -158,8 +160,8 @@ def without_logins(text: str) -> str:
     return _without_tokens(text) if len(text) > _LONGEST_TOKEN_FREE else text
 
 
-def _without_flag(found: re.Match[str]) -> str:
-    return found["before"] + HIDDEN if is_secret(found["name"]) else found[0]
+def _without_flag(match: re.Match[str]) -> str:
+    return match["before"] + HIDDEN if is_secret(match["name"]) else match[0]
 
 
 def without_logins_in_trace(text: str) -> str:
@@ -205,9 +207,9 @@ def secrets_in(text: str) -> Iterator[str]:
     if _may_name(text):
         yield from _named_in(text)
     if "Bearer" in text or "Basic" in text:
-        yield from (one[2] for one in re.finditer(_IN_HEADER, text))
+        yield from (match[2] for match in re.finditer(_IN_HEADER, text))
     if len(text) > _LONGEST_TOKEN_FREE:
-        yield from (text[one.start : one.end] for one in _known_tokens(text))
+        yield from (text[token.start : token.end] for token in _known_tokens(text))
 
 
 def _named_in(text: str) -> Iterator[str]:
@@ -215,8 +217,8 @@ def _named_in(text: str) -> Iterator[str]:
     for start, end in _named_values(text):
         yield from (text[start:end], text[start:end].rpartition(" ")[2])
     for cookies in re.finditer(_COOKIES, text):
-        yield from (one.partition("=")[2].strip() for one in cookies["value"].split(";"))
-    yield from (one["value"] for one in re.finditer(_FLAG, text) if is_secret(one["name"]))
+        yield from (cookie.partition("=")[2].strip() for cookie in cookies["value"].split(";"))
+    yield from (match["value"] for match in re.finditer(_FLAG, text) if is_secret(match["name"]))
 
 
 def password_of(login: str) -> Iterator[str]:
@@ -238,22 +240,22 @@ def _named_values(text: str) -> Iterator[tuple[int, int]]:
     for named in re.finditer(_NAMED, text):
         if named.end() < end or not is_secret(named[1]):
             continue
-        found = value.match(text, named.end())
-        if found is not None and not _is_harmless(found, named[1]):
-            start, end = found.span("bare" if found["quote"] is None else "quoted")
+        match = value.match(text, named.end())
+        if match is not None and not _is_harmless(match, named[1]):
+            start, end = match.span("bare" if match["quote"] is None else "quoted")
             yield start, end
 
 
-def _is_harmless(found: re.Match[str], name: str) -> bool:
+def _is_harmless(match: re.Match[str], name: str) -> bool:
     """Return whether the value of a secret name is no secret: nothing, or the number of tokens."""
-    value = found["quoted"] or found["bare"]
+    value = match["quoted"] or match["bare"]
     if value.lower() in _NO_SECRETS or HIDDEN in value:
         return True
-    return value.replace(".", "", 1).isdigit() and not found["quote"] and not names_password(name)
+    return value.replace(".", "", 1).isdigit() and not match["quote"] and not names_password(name)
 
 
 def _without_tokens(text: str) -> str:
-    return _without(text, ((one.start, one.end) for one in _known_tokens(text)))
+    return _without(text, ((token.start, token.end) for token in _known_tokens(text)))
 
 
 def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:

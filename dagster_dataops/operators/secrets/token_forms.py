@@ -147,11 +147,11 @@ def secrets(text: str, more: tuple[Form, ...] = ()) -> list[Secret]:
         text: The text.
         more: Forms to look for beside the known ones.
     """
-    found = [*_tokens(text, _FORMS + more), *_private_keys(text)]
-    if len(found) < 2:
-        return found
+    matches = [*_tokens(text, _FORMS + more), *_private_keys(text)]
+    if len(matches) < 2:
+        return matches
     kept: list[Secret] = []
-    for secret in sorted(found):
+    for secret in sorted(matches):
         if not kept or secret.start >= kept[-1].end:
             kept.append(secret)
     return kept

@@ -25,13 +25,13 @@ def check_artefacts(graph: str, node: OperatorNode, known: Mapping[str, Operator
         if kind.exports:
             before = known[wanted].inputs[0]
             reason = (
-                f"node {node.name!r} takes its input from {wanted!r}, which is {kind.one}: files, "
+                f"node {node.name!r} takes its input from {wanted!r}, which is {kind.noun}: files, "
                 f"not records; take it from {before!r}, the input of the export"
             )
             raise PipelineDefinitionError(graph, reason)
         if kind.makes_folder:
             reason = (
-                f"node {node.name!r} takes its input from {wanted!r}, which is {kind.one}: a "
+                f"node {node.name!r} takes its input from {wanted!r}, which is {kind.noun}: a "
                 f"folder, not records; {_HINT}, such as index=ppl.{wanted}"
             )
             raise PipelineDefinitionError(graph, reason)
@@ -60,6 +60,6 @@ def _wrong(wanted: str, known: Mapping[str, OperatorNode]) -> str:
     if _kind(known[wanted]).makes_folder:
         return ""
     return (
-        f"which is {_kind(known[wanted]).one} operator; an option takes an artefact, the result of "
-        "a class with `build`. To read its records, name it in `inputs`"
+        f"which is {_kind(known[wanted]).noun} operator; an option takes an artefact, the result "
+        "of a class with `build`. To read its records, name it in `inputs`"
     )

@@ -56,8 +56,8 @@ def check_columns(
         inputs = [results[name] for name in node.inputs]
         spec = node.operator.__dataops__.spec
         if spec.inputs == 1:  # declarations do not say which of several inputs they apply to
-            for where, found in zip(node.inputs, inputs, strict=True):
-                _check_reads(pipeline, node, where, found)
+            for where, known in zip(node.inputs, inputs, strict=True):
+                _check_reads(pipeline, node, where, known)
         columns = _columns_after(node, inputs)
         results |= dict.fromkeys(node.results, columns)
     return results
@@ -76,21 +76,21 @@ def _declared(node: OperatorNode, kind: str) -> dict[str, Any] | None:
     return column_types(name, kind, declaration, invocation.options)
 
 
-def _check_reads(pipeline: str, node: OperatorNode, where: str, found: KnownColumns) -> None:
+def _check_reads(pipeline: str, node: OperatorNode, where: str, columns: KnownColumns) -> None:
     if node.operator.__dataops__.resolved.missing == ALLOWED:
         return
     declared = _declared(node, "reads") or {}
     for name, column in columns_needed(declared):
         wanted = declared[name] if column == name else Any  # a selector says nothing of the column
-        there = found.types.get(column, UNKNOWN)
-        if there is UNKNOWN and not found.complete:
+        there = columns.types.get(column, UNKNOWN)
+        if there is UNKNOWN and not columns.complete:
             continue
         if there is not UNKNOWN and accepts_type(wanted, there):
             continue
         kind = "" if wanted is Any else f" as {type_text(wanted)}"
         reads = f"node {node.name!r} reads column {column!r}{kind}"
         if there is UNKNOWN:
-            reason = f"{reads}, which {_origin(where)} does not have. {_listed(column, found)}"
+            reason = f"{reads}, which {_origin(where)} does not have. {_listed(column, columns)}"
         else:
             reason = f"{reads}, and in {_origin(where)} it is {type_text(there)}"
         raise PipelineDefinitionError(pipeline, reason)
@@ -100,9 +100,9 @@ def _origin(where: str) -> str:
     return "the source" if where == SOURCE else f"the result of {where!r}"
 
 
-def _listed(column: str, found: KnownColumns) -> str:
-    near = nearest(column, found.types)
-    columns = ", ".join(f"{name} ({type_text(kind)})" for name, kind in found.types.items())
+def _listed(column: str, known: KnownColumns) -> str:
+    near = nearest(column, known.types)
+    columns = ", ".join(f"{name} ({type_text(kind)})" for name, kind in known.types.items())
     return f"It has: {columns or 'no columns'}{f'. Did you mean {near!r}?' if near else ''}"
 
 
@@ -124,11 +124,11 @@ def common_columns(inputs: list[KnownColumns]) -> KnownColumns:
     if not inputs:
         return UNKNOWN
     first = inputs[0]
-    if all(one == first for one in inputs):
+    if all(known == first for known in inputs):
         return first
     same = {
         column: kind
         for column, kind in first.types.items()
-        if all(one.types.get(column, UNKNOWN) == kind for one in inputs)
+        if all(known.types.get(column, UNKNOWN) == kind for known in inputs)
     }
     return KnownColumns(same, complete=False)

@@ -37,8 +37,8 @@ New: TypeAlias = "Operations | Callable[..., Operations] | Operator"
 class FoundStages(list[Stage]):
     """The stages that `find` found. Taking one of none is an error that lists the stages."""
 
-    def __init__(self, found: list[Stage], wanted: str, known: str) -> None:
-        super().__init__(found)
+    def __init__(self, stages: list[Stage], wanted: str, known: str) -> None:
+        super().__init__(stages)
         self._missing = (wanted, known)
 
     @override
@@ -86,17 +86,19 @@ def find(graph: Operations | OperatorGraph, wanted: Wanted) -> list[Stage] | lis
     Raises:
         StreamDefinitionError: ``wanted`` is neither a name nor a function.
     """
-    given: object = wanted
-    if not isinstance(given, str) and not callable(given):
-        reason = f"wanted is a {type(given).__name__}; it must be a name, a class or a function"
+    target: object = wanted
+    if not isinstance(target, str) and not callable(target):
+        reason = f"wanted is a {type(target).__name__}; it must be a name, a class or a function"
         raise StreamDefinitionError("graphs.find", reason)
     if isinstance(graph, OperatorGraph):
         return node_editing.find_nodes(graph, wanted)
     stages = traverse(graph)
     if isinstance(wanted, str):
-        return FoundStages([one for one in stages if one.name == wanted], wanted, _names(stages))
+        return FoundStages(
+            [stage for stage in stages if stage.name == wanted], wanted, _names(stages)
+        )
     test: Callable[[Any], bool] = partial(_is_a, wanted) if isinstance(wanted, type) else wanted
-    chosen = [one for one in stages if test(one)]
+    chosen = [stage for stage in stages if test(stage)]
     return FoundStages(chosen, getattr(wanted, "__name__", "wanted"), _names(stages))
 
 
@@ -121,8 +123,8 @@ def replace(graph: _Graph, old: Part, new: New) -> _Graph:
     if isinstance(graph, OperatorGraph):
         return node_editing.replace_node(graph, _node(old), new)  # type: ignore[return-value]
     stage = _stage(graph, old)
-    upon = [DataPipelineBuilder(one) for one in stage.inputs]
-    return cast("_Graph", _exchanged(graph, stage, lambda _: _made("replace", new, *upon)))
+    upon = [DataPipelineBuilder(source) for source in stage.inputs]
+    return cast("_Graph", _exchanged(graph, stage, lambda _: _stage_of("replace", new, *upon)))
 
 
 def insert(
@@ -149,7 +151,7 @@ def insert(
         return node_editing.insert_node(graph, _node(after), new, name)  # type: ignore[return-value]
     stage = _stage(graph, after)
     upon = DataPipelineBuilder(stage)
-    return cast("_Graph", _exchanged(graph, stage, lambda _: _made("insert", new, upon)))
+    return cast("_Graph", _exchanged(graph, stage, lambda _: _stage_of("insert", new, upon)))
 
 
 def remove(graph: _Graph, old: Part) -> _Graph:
@@ -165,16 +167,16 @@ def remove(graph: _Graph, old: Part) -> _Graph:
         return node_editing.remove_node(graph, _node(old))  # type: ignore[return-value]
     stage = _stage(graph, old)
     if len(stage.inputs) != 1:
-        found = f"it has {len(stage.inputs)} inputs" if stage.inputs else "it is a source"
-        reason = f"cannot be removed: {found}, so nothing can take its place; use graphs.replace"
+        problem = f"it has {len(stage.inputs)} inputs" if stage.inputs else "it is a source"
+        reason = f"cannot be removed: {problem}, so nothing can take its place; use graphs.replace"
         raise StreamDefinitionError(stage.name, reason)
-    return cast("_Graph", _exchanged(graph, stage, lambda one: one.inputs[0]))
+    return cast("_Graph", _exchanged(graph, stage, lambda removed: removed.inputs[0]))
 
 
 def _exchanged(graph: Operations, stage: Stage, make: Callable[[Stage], Stage]) -> Any:
-    made = exchanged(graph.stage, stage, make)
-    check_sharding(made)
-    return graph.with_stage(made)
+    edited = exchanged(graph.stage, stage, make)
+    check_sharding(edited)
+    return graph.with_stage(edited)
 
 
 def _last(graph: object) -> Stage:
@@ -184,24 +186,24 @@ def _last(graph: object) -> Stage:
     return graph.stage
 
 
-def _node(given: Part) -> str:
-    return given if isinstance(given, str) else given.name
+def _node(part: Part) -> str:
+    return part if isinstance(part, str) else part.name
 
 
-def _stage(graph: Operations, given: Part) -> Stage:
+def _stage(graph: Operations, part: Part) -> Stage:
     """Return the stage that is given, by itself or by name.
 
     Raises:
         StreamDefinitionError: It is not in the stream, or several have the name.
     """
     stages = distinct_stages(_last(graph))
-    same = [one for one in stages if one is given or one.name == given]
+    same = [stage for stage in stages if stage is part or stage.name == part]
     if len(same) == 1:
         return same[0]
     if same:
         reason = f"{len(same)} stages have this name; choose one from graphs.find()"
         raise StreamDefinitionError(same[0].name, reason)
-    raise _absent(_node(given), _names(stages))
+    raise _absent(_node(part), _names(stages))
 
 
 def _absent(wanted: str, known: str) -> StreamDefinitionError:
@@ -213,19 +215,19 @@ def _absent(wanted: str, known: str) -> StreamDefinitionError:
 
 
 def _names(stages: list[Stage]) -> str:
-    return ", ".join(one.name for one in stages)
+    return ", ".join(stage.name for stage in stages)
 
 
-def _made(action: str, new: Any, *upon: Operations) -> Stage:
+def _stage_of(action: str, new: Any, *upon: Operations) -> Stage:
     """Return the last stage of the stream that is given, or that a function makes of others."""
-    made: object = new
+    stream: object = new
     if callable(new) and not isinstance(new, Operations):
         _check_takes(action, new, len(upon))
-        made = new(*upon)
-    if not isinstance(made, Operations):
-        reason = f"new must be or return a stream, but this is a {type(made).__name__}"
+        stream = new(*upon)
+    if not isinstance(stream, Operations):
+        reason = f"new must be or return a stream, but this is a {type(stream).__name__}"
         raise StreamDefinitionError(f"graphs.{action}", reason)
-    return made.part()
+    return stream.part()
 
 
 def _check_takes(action: str, function: Callable[..., Any], count: int) -> None:

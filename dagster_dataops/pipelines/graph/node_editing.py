@@ -22,8 +22,8 @@ def find_nodes(graph: OperatorGraph, wanted: str | Callable[[Any], bool]) -> lis
 def replace_node(graph: OperatorGraph, name: str, new: object) -> OperatorGraph:
     """Return the graph with another operator in a node; its name and its inputs stay."""
     old = _known(graph, name)
-    made = replace(old, operator=_operator(graph, new))
-    return _rebuilt(graph, {name: [made]})
+    changed_node = replace(old, operator=_operator(graph, new))
+    return _rebuilt(graph, {name: [changed_node]})
 
 
 def insert_node(graph: OperatorGraph, after: str, new: object, name: str | None) -> OperatorGraph:
@@ -33,8 +33,8 @@ def insert_node(graph: OperatorGraph, after: str, new: object, name: str | None)
         raise PipelineDefinitionError(graph.name, reason)
     if name in graph.nodes:
         raise PipelineDefinitionError(graph.name, f"two nodes are called {name!r}")
-    made = OperatorNode(name, _operator(graph, new), (after,))
-    result = made.results[0] if len(made.results) == 1 else name
+    inserted = OperatorNode(name, _operator(graph, new), (after,))
+    result = inserted.results[0] if len(inserted.results) == 1 else name
     readers = {
         node.name: [_reading(node, {after: result})]
         for node in graph.nodes.values()
@@ -43,10 +43,10 @@ def insert_node(graph: OperatorGraph, after: str, new: object, name: str | None)
     if after == SOURCE:
         first = next(iter(graph.nodes))
         return _rebuilt(
-            graph, {**readers, first: [made, *readers.get(first, [graph.nodes[first]])]}
+            graph, {**readers, first: [inserted, *readers.get(first, [graph.nodes[first]])]}
         )
     before = _known(graph, after.partition(".")[0])
-    return _rebuilt(graph, {**readers, before.name: [before, made]})
+    return _rebuilt(graph, {**readers, before.name: [before, inserted]})
 
 
 def remove_node(graph: OperatorGraph, name: str) -> OperatorGraph:
@@ -69,12 +69,12 @@ def _rebuilt(graph: OperatorGraph, changed: dict[str, list[OperatorNode]]) -> Op
     Raises:
         PipelineDefinitionError: The nodes do not fit together.
     """
-    nodes = [made for name, node in graph.nodes.items() for made in changed.get(name, [node])]
+    nodes = [added for name, node in graph.nodes.items() for added in changed.get(name, [node])]
     return OperatorGraph.of(graph.name, nodes)
 
 
 def _reading(node: OperatorNode, instead: dict[str, str]) -> OperatorNode:
-    return replace(node, inputs=tuple(instead.get(one, one) for one in node.inputs))
+    return replace(node, inputs=tuple(instead.get(source, source) for source in node.inputs))
 
 
 def _known(graph: OperatorGraph, name: str) -> OperatorNode:
@@ -84,11 +84,13 @@ def _known(graph: OperatorGraph, name: str) -> OperatorNode:
     return graph.nodes[name]
 
 
-def _operator(graph: OperatorGraph, given: object) -> Operator:
-    if not isinstance(given, Operator):
-        reason = f"new is a {type(given).__name__}; for a graph it must be a constructed operator"
+def _operator(graph: OperatorGraph, operator: object) -> Operator:
+    if not isinstance(operator, Operator):
+        reason = (
+            f"new is a {type(operator).__name__}; for a graph it must be a constructed operator"
+        )
         raise PipelineDefinitionError(graph.name, reason)
-    return given
+    return operator
 
 
 def _operator_name(node: OperatorNode) -> str:

@@ -55,8 +55,11 @@ def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
     total = 0
     with storage(path, "read the failed records"), path.open("rb") as file:
         for total, line in enumerate(file, 1):  # noqa: B007 - it is the number of rows
-            found = orjson.loads(line)
-            key = (str(found.get("exception")), str(found.get("part") or found.get("stage") or ""))
+            failed = orjson.loads(line)
+            key = (
+                str(failed.get("exception")),
+                str(failed.get("part") or failed.get("stage") or ""),
+            )
             if key not in groups and len(groups) >= _MOST_GROUPS:
                 key = ("others", "")
             number = numbers.setdefault(key, len(numbers))
@@ -64,7 +67,7 @@ def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
                 key, {"exception": key[0], "part": key[1], "records": 0, "message": ""}
             )
             group["records"] += 1
-            row = _row(found, number)
+            row = _row(failed, number)
             group["message"] = group["message"] or row["message"]
             if budget.take(row) or group["records"] <= _OF_A_GROUP:
                 rows.append(row)
@@ -76,10 +79,10 @@ def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
     }
 
 
-def _row(found: dict[str, Any], group: int) -> dict[str, Any]:
+def _row(failure: dict[str, Any], group: int) -> dict[str, Any]:
     return {
         "group": group,
-        "line": found.get("line"),
-        "message": excerpt(found.get("message", "")),
-        "input": excerpt(found.get("input"), _INPUT),
+        "line": failure.get("line"),
+        "message": excerpt(failure.get("message", "")),
+        "input": excerpt(failure.get("input"), _INPUT),
     }

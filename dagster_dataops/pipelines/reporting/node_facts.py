@@ -39,7 +39,7 @@ def counts_of(node: PublishedNode) -> dict[str, Any]:
         "dropped": None if manifest.new_records else manifest.dropped,
         "failed": manifest.failed,
         "seconds": round(manifest.seconds, 2),
-        "outputs": {name: one["rows_out"] for name, one in manifest.outputs.items()},
+        "outputs": {name: output["rows_out"] for name, output in manifest.outputs.items()},
         "parts": manifest.funnel,
     }
     return facts
@@ -82,15 +82,15 @@ def details_of(
 
 def _images(node: PublishedNode) -> list[dict[str, Any]]:
     """Return pictures of the first images that the records of a node name."""
-    found: list[dict[str, Any]] = []
+    images: list[dict[str, Any]] = []
     for path in node.results:
         use_roots_above(path)
         try:
             records = JsonlDataset.of_file(path).head(_IMAGE_RECORDS)
         except DataOpsError:  # a file that was changed by hand
             continue
-        found += [one._asdict() for one in thumbnails(records, _IMAGES)]
-    return found
+        images += [thumbnail._asdict() for thumbnail in thumbnails(records, _IMAGES)]
+    return images
 
 
 def _lacking(manifest: Manifest) -> list[str]:
@@ -106,8 +106,8 @@ def _drops(manifest: Manifest) -> list[dict[str, Any]]:
             "reason": reason,
             "records": records,
             "examples": [
-                {"line": one.get("line"), "input": excerpt(one.get("input", ""))}
-                for one in manifest.drop_examples.get(reason, [])
+                {"line": example.get("line"), "input": excerpt(example.get("input", ""))}
+                for example in manifest.drop_examples.get(reason, [])
             ],
         }
         for reason, records in manifest.drops.items()

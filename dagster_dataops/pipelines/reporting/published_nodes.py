@@ -48,7 +48,9 @@ class PublishedNode:
     def inputs(self) -> list[Location]:
         """The inputs, in order."""
         return (
-            [] if self.manifest is None else [input_location(one) for one in self.manifest.inputs]
+            []
+            if self.manifest is None
+            else [input_location(source) for source in self.manifest.inputs]
         )
 
 
@@ -58,8 +60,8 @@ def published_nodes(places: Iterable[Root]) -> list[PublishedNode]:
     Args:
         places: Folders of nodes, which may have partitions, or one folder of a whole pipeline.
     """
-    found = [node for place in places for node in _in(place)]
-    unique = {node.folder.path: node for node in reversed(found)}
+    every = [node for place in places for node in _in(place)]
+    unique = {node.folder.path: node for node in reversed(every)}
     return _in_order(list(islice(reversed(unique.values()), MOST_NODES)))
 
 
@@ -84,7 +86,7 @@ def _walked(place: Root) -> Iterator[PublishedNode]:
         if unfinished and not names:
             shown = _name(place.path, path, path.name)
             yield PublishedNode(shown, NodeFolder.of(folder), None, unfinished)
-        folders[:] = sorted(one for one in folders if not _has_no_nodes(one))
+        folders[:] = sorted(folder for folder in folders if not _has_no_nodes(folder))
 
 
 def _has_no_nodes(folder: str) -> bool:
@@ -103,11 +105,11 @@ def _name(place: Path, path: Path, name: str) -> str:
 
 def _unfinished(path: Path) -> str:
     try:
-        found = existing(path / "checkpoints")
+        contents = existing(path / "checkpoints")
     except (DataOpsError, OSError) as error:
         return f"its checkpoints cannot be read: {error}"
-    records = max((one.table.records for one in found), default=0)
-    return f"unfinished, {counted(records, 'records')} settled" if found else ""
+    records = max((content.table.records for content in contents), default=0)
+    return f"unfinished, {counted(records, 'records')} settled" if contents else ""
 
 
 def _in_order(nodes: Sequence[PublishedNode]) -> list[PublishedNode]:

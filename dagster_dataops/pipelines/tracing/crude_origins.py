@@ -50,15 +50,15 @@ def crude_files(lines: Iterable[str | None]) -> tuple[CrudeFile, ...]:
             bytes are looked up in the index of the store. A pack is left out: its sources
             are those of all its samples.
     """
-    found: dict[tuple[str, str, str], CrudeFile] = {}
+    origins: dict[tuple[str, str, str], CrudeFile] = {}
     for line in lines:
         record = record_in(line)
-        for one in () if _is_pack(record) else _files_of(record):
-            key = one.dataset, one.shard, one.name
-            if key not in found or found[key].first is None:
-                found[key] = one
-    files = list(found.values())
-    return tuple(_located(files) if any(one.first is None for one in files) else files)
+        for file in () if _is_pack(record) else _files_of(record):
+            key = file.dataset, file.shard, file.name
+            if key not in origins or origins[key].first is None:
+                origins[key] = file
+    files = list(origins.values())
+    return tuple(_located(files) if any(file.first is None for file in files) else files)
 
 
 def record_in(line: str | None) -> Mapping[str, Any]:
@@ -76,7 +76,7 @@ def packed_keys(line: str | None) -> set[bytes]:
     """Return the restore keys of the records in a pack; none if the line is no pack."""
     record = record_in(line)
     keys = record[RESTORE_KEY][1:] if _is_pack(record) else ()
-    return {compact_copy(orjson.dumps(one)) for one in keys if isinstance(one, list)}
+    return {compact_copy(orjson.dumps(key)) for key in keys if isinstance(key, list)}
 
 
 def _is_pack(record: Mapping[str, Any]) -> bool:
@@ -122,9 +122,13 @@ def _bytes(place: list[int]) -> tuple[int | None, int | None]:
 
 def _located(files: Iterable[CrudeFile]) -> Iterator[CrudeFile]:
     """Yield files with their bytes in the shard, if their store is there and has them there."""
-    asked = [one for one in files if one.first is None]
-    places = function_of_part("bytes_of_files")((one.dataset, one.shard, one.name) for one in asked)
-    known = {id(one): place for one, place in zip(asked, places, strict=True) if place is not None}
-    for one in files:
-        first, end = _bytes(known[id(one)]) if id(one) in known else (one.first, one.end)
-        yield replace(one, first=first, end=end)
+    asked = [file for file in files if file.first is None]
+    places = function_of_part("bytes_of_files")(
+        (file.dataset, file.shard, file.name) for file in asked
+    )
+    known = {
+        id(file): place for file, place in zip(asked, places, strict=True) if place is not None
+    }
+    for file in files:
+        first, end = _bytes(known[id(file)]) if id(file) in known else (file.first, file.end)
+        yield replace(file, first=first, end=end)

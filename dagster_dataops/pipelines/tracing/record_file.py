@@ -72,7 +72,7 @@ class RecordFile:
             longest: Number of bytes to cut texts to.
         """
         wanted = sorted(set(indices), reverse=True)
-        found: dict[int, FoundLine] = {}
+        by_index: dict[int, FoundLine] = {}
         for block in self._blocks():
             if not wanted:
                 break
@@ -82,14 +82,14 @@ class RecordFile:
             while wanted and wanted[-1] < block.records_after:
                 index = wanted.pop()
                 line = lines[index - block.records_before]
-                found[index] = FoundLine(line.number, line.text[:longest])
-        return found
+                by_index[index] = FoundLine(line.number, line.text[:longest])
+        return by_index
 
     def index_of(self, line: int) -> int | None:
         """Return the index of the record in a line, counted from 1; ``None`` if it has none."""
         for block in self._blocks():
             if line <= block.lines_before + block.lines:
-                numbers = [one.number for one in block.records()]
+                numbers = [record.number for record in block.records()]
                 return block.records_before + numbers.index(line) if line in numbers else None
         return None
 

@@ -159,7 +159,7 @@ class KeptMap:
 
     def _emitted_by(self, codes: Sequence[bytes], output: int) -> Iterator[int]:
         """Yield the number of lines of each record in an output."""
-        numbers = {one: _emitted(one, output if self._routed else None) for one in set(codes)}
+        numbers = {code: _emitted(code, output if self._routed else None) for code in set(codes)}
         return map(numbers.__getitem__, codes)
 
 
@@ -171,7 +171,7 @@ def _sums(numbers: "array[int]") -> "array[int]":
 @lru_cache(1024)
 def _numbers(table: tuple[bytes, ...], output: int | None) -> list[int]:
     """Return the number of lines of a record by the code of its disposition."""
-    return [_emitted(one, output) for one in (USUAL, *table)]
+    return [_emitted(disposition, output) for disposition in (USUAL, *table)]
 
 
 def _dispositions(notes: SpanNotes) -> list[bytes]:
@@ -180,8 +180,8 @@ def _dispositions(notes: SpanNotes) -> list[bytes]:
 
 @cache
 def _fields(disposition: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(disposition)
-    return found
+    fields: dict[str, Any] = orjson.loads(disposition)
+    return fields
 
 
 def _emitted(disposition: bytes, output: int | None) -> int:
@@ -198,19 +198,19 @@ def failed_indices(folder: NodeFolder, manifest: Manifest) -> "array[int]":
     Raises:
         TraceError: They are not all in the error file.
     """
-    found = array("Q")
+    indices = array("Q")
     if not manifest.failed:
-        return found
+        return indices
     if folder.errors.exists():
         with storage(folder.errors, "read the failed records"), folder.errors.open("rb") as file:
-            found.extend(int(line[_INDEX : line.find(b",")]) for line in file)
-    if len(found) != manifest.failed:
+            indices.extend(int(line[_INDEX : line.find(b",")]) for line in file)
+    if len(indices) != manifest.failed:
         reason = (
             f"{counted(manifest.failed, 'records')} failed, and {folder.errors} has "
-            f"{len(found):,} of them; run the node again"
+            f"{len(indices):,} of them; run the node again"
         )
         raise TraceError(str(folder.path), reason)
-    return found
+    return indices
 
 
 def find_error_row(

@@ -134,12 +134,12 @@ def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, Found
     wanted: dict[Location, set[int]] = {}
     for ref in refs:
         wanted.setdefault(ref.path, set()).add(ref.record)
-    found: dict[Ref, FoundLine] = {}
+    by_ref: dict[Ref, FoundLine] = {}
     for path, indices in wanted.items():
         if exists(path):
             lines = records_in(path).find(indices, longest)
-            found |= {Ref(path, index): line for index, line in lines.items()}
-    return found
+            by_ref |= {Ref(path, index): line for index, line in lines.items()}
+    return by_ref
 
 
 def _at_hand(location: Location, node: NodeFolder) -> Location:
@@ -160,11 +160,11 @@ def _loaded(path: Path) -> Manifest | None:
         TraceError: It is of another version of this package.
     """
     try:
-        manifest, found = Manifest.load(path), other_format(path)
+        manifest, other = Manifest.load(path), other_format(path)
     except NewerVersionError as error:
-        manifest, found = None, error.found
-    if found:
-        reason = f"the manifest has format {found}; this version reads {FORMAT}; run the node again"
+        manifest, other = None, error.found
+    if other:
+        reason = f"the manifest has format {other}; this version reads {FORMAT}; run the node again"
         raise TraceError(str(path), reason)
     return manifest
 
@@ -189,7 +189,8 @@ class TracedNode:
         self.name = folder.name
         self.operator = manifest.operator
         self.inputs = [
-            TracedInput(_at_hand(input_location(one), folder), one) for one in manifest.inputs
+            TracedInput(_at_hand(input_location(source), folder), source)
+            for source in manifest.inputs
         ]
         self._manifest = manifest
         self._parts = manifest.parts(folder)
@@ -237,9 +238,9 @@ class TracedNode:
         Raises:
             TraceOutdatedError: It was changed since.
         """
-        for one in self.inputs:
-            if one.path == path:
-                one.check(self.name)
+        for source in self.inputs:
+            if source.path == path:
+                source.check(self.name)
 
     def check_result(self, result: Location) -> None:
         """Check that a result is the published one.
@@ -247,10 +248,10 @@ class TracedNode:
         Raises:
             TraceOutdatedError: It was edited, replaced or deleted.
         """
-        for place, own in self._parts.values():
-            if place.result == result and not own.tells_of(place.result):
+        for place, part in self._parts.values():
+            if place.result == result and not part.tells_of(place.result):
                 change = "edited or replaced" if place.result.exists() else "deleted"
-                reason = f"it was {change} after run {own.run} published it; run the node again"
+                reason = f"it was {change} after run {part.run} published it; run the node again"
                 raise TraceOutdatedError(str(result), reason)
 
     @property
@@ -321,12 +322,12 @@ class TracedNode:
         if self.end:
             row = self._refused(ref)
             return None if row is None else [NodeEntry([ref], (), {"failed": True}, row)]
-        numbers = [at for at, one in enumerate(self.inputs) if one.path == ref.path]
+        numbers = [at for at, source in enumerate(self.inputs) if source.path == ref.path]
         if self._trace is Tracing.POSITION:
             # A stream knows a file that it reads twice only once.
             lines = dict.fromkeys(self._origins.items_of(numbers[0], ref.record))
-            found = [self._combined(line) for line in lines]
-            return found or [NodeEntry([ref], (), {"emitted": 0})]
+            entries = [self._combined(line) for line in lines]
+            return entries or [NodeEntry([ref], (), {"emitted": 0})]
         records = [self._starts[number] + ref.record for number in numbers]
         return [self._entry(self._map.of_record(record)) for record in records]
 
@@ -336,7 +337,7 @@ class TracedNode:
             return None
         row = find_error_row(self.folder, ref.record, ref.path)
         if row is None and len(self.inputs) > 1:  # they were joined
-            number = [one.path for one in self.inputs].index(ref.path)
+            number = [source.path for source in self.inputs].index(ref.path)
             row = find_error_row(self.folder, self._starts[number] + ref.record, self.folder.input)
         return row
 
@@ -347,16 +348,16 @@ class TracedNode:
 
     def _entry(self, entry: MapEntry) -> NodeEntry:
         names = list(self.results.items())
-        made = [(Ref(names[output][1], line), names[output][0]) for output, line in entry.lines]
-        given = [self.ref_of(record) for record in entry.records]
+        results = [(Ref(names[output][1], line), names[output][0]) for output, line in entry.lines]
+        records = [self.ref_of(record) for record in entry.records]
         error = find_error_row(self.folder, entry.records[0]) if "failed" in entry.fields else None
-        return NodeEntry(given, made, entry.fields, error, entry.left_out)
+        return NodeEntry(records, results, entry.fields, error, entry.left_out)
 
     def _combined(self, line: int) -> NodeEntry:
         (result,) = self.results.values()
-        found = self._origins.of_item(line)
-        given = [Ref(self.inputs[number].path, record) for number, record in found]
-        return NodeEntry(given, [(Ref(result, line), "")], {})
+        origins = self._origins.of_item(line)
+        records = [Ref(self.inputs[number].path, record) for number, record in origins]
+        return NodeEntry(records, [(Ref(result, line), "")], {})
 
     def ref_of(self, record: int) -> Ref:
         """Return a record of the joined inputs as a record of its input."""
@@ -366,7 +367,7 @@ class TracedNode:
     @cached_property
     def _origins(self) -> ItemOrigins:
         try:
-            return ItemOrigins(self._manifest.combined, [one.rows for one in self.inputs])
+            return ItemOrigins(self._manifest.combined, [source.rows for source in self.inputs])
         except ValueError as error:
             reason = f"the description of its stream is damaged ({error}); run the node again"
             raise TraceError(str(self.folder.path), reason) from None
@@ -376,7 +377,7 @@ class TracedNode:
         """The number of records before those of each input."""
         if len(self.inputs) == 1:
             return [0]
-        return list(accumulate((one.rows for one in self.inputs[:-1]), initial=0))
+        return list(accumulate((source.rows for source in self.inputs[:-1]), initial=0))
 
     @cached_property
     def _map(self) -> KeptMap | LineMap:

@@ -89,8 +89,8 @@ def _results_in(folder: str | os.PathLike[str]) -> tuple[list[Path], StoreBucket
     Links to the folder are followed, since named outputs know their node by a relative path.
     """
     check_local("folder", folder)
-    given = Path(folder).expanduser().absolute()
-    place = given.parent.resolve() / given.name if given.is_file() else given.resolve()
+    absolute = Path(folder).expanduser().absolute()
+    place = absolute.parent.resolve() / absolute.name if absolute.is_file() else absolute.resolve()
     root = folder_at(place)
     try:
         return [NodeFolder.at(root).result], root.bucket
@@ -117,38 +117,38 @@ class _Walk:
         refs = [*self.sources, *self.results, *(ref for _, ref, _ in self.ends)]
         for _, entry in self.entries:
             refs += [*entry.given, *(ref for ref, _ in entry.made)]
-        found = lines_of(refs)
+        lines = lines_of(refs)
         alone = [ref for _, entry in self.entries if len(entry.given) == 1 for ref, _ in entry.made]
         return Trace(
-            tuple(_place(ref, found) for ref in self.sources),
-            tuple(_step(node, entry, found) for node, entry in self.entries),
-            tuple(_place(ref, found) for ref in self.results),
+            tuple(_place(ref, lines) for ref in self.sources),
+            tuple(_step(node, entry, lines) for node, entry in self.entries),
+            tuple(_place(ref, lines) for ref in self.results),
             tuple(
                 TrailEnd(
                     node.name if node else ref.path.name,
                     node.operator if node else "source",
-                    _place(ref, found),
+                    _place(ref, lines),
                     reason,
                 )
                 for node, ref, reason in self.ends
             ),
-            crude_files(_place(ref, found).text for ref in [*self.sources, *alone]),
+            crude_files(_place(ref, lines).text for ref in [*self.sources, *alone]),
         )
 
 
-def _place(ref: Ref, found: Mapping[Ref, FoundLine], output: str = "") -> Place:
-    line = found.get(ref)
+def _place(ref: Ref, lines: Mapping[Ref, FoundLine], output: str = "") -> Place:
+    line = lines.get(ref)
     if line is None:
         return Place(str(ref.path), ref.record + 1, None, output)
     return Place(str(ref.path), line.number, line.text.decode(errors="replace"), output)
 
 
-def _step(node: TracedNode, entry: NodeEntry, found: Mapping[Ref, FoundLine]) -> Step:
+def _step(node: TracedNode, entry: NodeEntry, lines: Mapping[Ref, FoundLine]) -> Step:
     return Step(
         node=node.name,
         operator=node.operator,
-        given=tuple(_place(ref, found) for ref in entry.given),
-        made=tuple(_place(ref, found, output) for ref, output in entry.made),
+        given=tuple(_place(ref, lines) for ref in entry.given),
+        made=tuple(_place(ref, lines, output) for ref, output in entry.made),
         outcome=outcome_of(entry.fields, len(entry.given), len(entry.made)),
         reasons=reasons_of(entry.fields),
         part=str((entry.error or {}).get("part", "")),
@@ -210,7 +210,7 @@ class _Backward:
         for path in {ref.path for ref in entry.given}:
             node.check_input(path)
         self._walk.entries.append((node, entry))
-        self._seen.update(made for made, _ in entry.made)
+        self._seen.update(ref for ref, _ in entry.made)
         return entry.given
 
     def _node(self, result: Location) -> TracedNode | None:
@@ -235,10 +235,14 @@ def _of_pack(ref: Ref, entry: NodeEntry) -> NodeEntry:
     keys = packed_keys(_place(ref, {ref: line}).text) if line is not None else set()
     if not keys:
         return entry
-    found = lines_of(entry.given)
-    given = [one for one in entry.given if restore_key_of(_place(one, found).text) in keys]
-    made = [one for one in entry.made if one[0] == ref]
-    return entry._replace(given=given, made=made, left_out=0) if given and made else entry
+    lines = lines_of(entry.given)
+    refs = [
+        input_ref
+        for input_ref in entry.given
+        if restore_key_of(_place(input_ref, lines).text) in keys
+    ]
+    results = [result for result in entry.made if result[0] == ref]
+    return entry._replace(given=refs, made=results, left_out=0) if refs and results else entry
 
 
 def _into_packs(ref: Ref, entry: NodeEntry) -> NodeEntry:
@@ -252,13 +256,15 @@ def _into_packs(ref: Ref, entry: NodeEntry) -> NodeEntry:
     """
     if len(entry.given) == 1 or entry.left_out:
         return entry
-    made = [one for one, _ in entry.made]
-    found = lines_of([ref, *made])
-    keys = {one: packed_keys(_place(one, found).text) for one in made}
+    refs = [ref for ref, _ in entry.made]
+    lines = lines_of([ref, *refs])
+    keys = {ref: packed_keys(_place(ref, lines).text) for ref in refs}
     if not any(keys.values()):
         return entry
-    own = restore_key_of(_place(ref, found).text)
-    return entry._replace(given=[ref], made=[one for one in entry.made if own in keys[one[0]]])
+    key = restore_key_of(_place(ref, lines).text)
+    return entry._replace(
+        given=[ref], made=[result for result in entry.made if key in keys[result[0]]]
+    )
 
 
 def _in_order(
@@ -273,11 +279,13 @@ def _in_order(
 
     def rank(number: int) -> int:
         if number not in ranks:
-            before = [makers[one.path] for one in nodes[number].inputs if one.path in makers]
+            before = [
+                makers[source.path] for source in nodes[number].inputs if source.path in makers
+            ]
             ranks[number] = 1 + max(map(rank, before), default=0)
         return ranks[number]
 
-    return sorted(entries, key=lambda found: rank(id(found[0])))
+    return sorted(entries, key=lambda pair: rank(id(pair[0])))
 
 
 def _ref_of(path: Location, line: int) -> Ref:
@@ -326,8 +334,8 @@ class _Forward:
             self._sources[result] = None
             return
         self._known.update(node.results.values())
-        for one in node.inputs:
-            self._discover(one.path)
+        for source in node.inputs:
+            self._discover(source.path)
         self._nodes.append(node)
 
     def trace(self, line: int, source: str | os.PathLike[str] | None) -> Trace:
@@ -342,8 +350,8 @@ class _Forward:
         walk = _Walk(sources=[start])
         refs: dict[Location, dict[Ref, None]] = {start.path: {start: None}}
         for node in self._nodes:
-            for given in dict.fromkeys(one.path for one in node.inputs):
-                for ref in refs.get(given, {}):
+            for wanted_path in dict.fromkeys(source.path for source in node.inputs):
+                for ref in refs.get(wanted_path, {}):
                     self._pass(walk, node, ref, refs)
         walk.results = [ref for result in self._results for ref in refs.get(result, {})]
         return walk.written()
@@ -360,7 +368,7 @@ class _Forward:
         if entries is None:
             walk.ends.append((node, ref, node.end))
             return
-        for entry in (_into_packs(ref, one) for one in entries):
+        for entry in (_into_packs(ref, packed) for packed in entries):
             if (node, entry) in walk.entries:  # of another record of the batch or row
                 continue
             if len(walk.entries) >= MOST_LINES:
@@ -368,8 +376,8 @@ class _Forward:
                 walk.ends.append((node, ref, reason))
                 return
             walk.entries.append((node, entry))
-            for made, _ in entry.made:
-                refs.setdefault(made.path, {})[made] = None
+            for output_ref, _ in entry.made:
+                refs.setdefault(output_ref.path, {})[output_ref] = None
 
     def _source(self, wanted: str | os.PathLike[str] | None) -> Location:
         """Return the source to trace from.
@@ -378,16 +386,16 @@ class _Forward:
             TraceError: It is not unique.
         """
         if wanted is None:
-            found = list(self._sources)
+            matches = list(self._sources)
         else:
             paths = [
                 *self._sources,
-                *(one for node in self._nodes for one in node.results.values()),
+                *(result for node in self._nodes for result in node.results.values()),
             ]
-            found = [path for path in paths if _is_named(path, os.fspath(wanted))]
-        if len(found) == 1:
-            return found[0]
+            matches = [path for path in paths if _is_named(path, os.fspath(wanted))]
+        if len(matches) == 1:
+            return matches[0]
         known = ", ".join(map(str, self._sources))
-        given = "" if wanted is None else f"{os.fspath(wanted)!r} is not one of them; "
-        reason = f"{given}give one of the sources as `source`: {known}"
+        prefix = "" if wanted is None else f"{os.fspath(wanted)!r} is not one of them; "
+        reason = f"{prefix}give one of the sources as `source`: {known}"
         raise TraceError(str(self._results[0]), reason)

@@ -84,7 +84,7 @@ class Step:
         if self.error is not None:
             yield f"    {self.error.get('exception')}: {_cut(str(self.error.get('message')))}"
         chosen = set(followed)
-        shown = [one for one in self.made if one in chosen] or list(self.made)
+        shown = [place for place in self.made if place in chosen] or list(self.made)
         for place in shown[:_SHOWN_LINES]:
             yield f"    {_label(place)}: {_cut(place.text)}"
         if len(shown) > _SHOWN_LINES:
@@ -160,7 +160,7 @@ class Trace:
         if len(self.sources) > _SHOWN_LINES:
             lines.append(f"and {len(self.sources) - _SHOWN_LINES:,} more source lines")
         if self.files:
-            lines += ["files", *(f"    {one}" for one in self.files[:_SHOWN_FILES])]
+            lines += ["files", *(f"    {file}" for file in self.files[:_SHOWN_FILES])]
         if len(self.files) > _SHOWN_FILES:
             lines.append(f"    and {len(self.files) - _SHOWN_FILES:,} more")
         followed = {*self.results, *(place for step in self.steps for place in step.given)}
@@ -190,11 +190,11 @@ def outcome_of(fields: Mapping[str, Any], records: int, lines: int) -> str:
 
 def reasons_of(fields: Mapping[str, Any]) -> dict[str, int]:
     """Return the reasons of a disposition with their numbers, without empty ones."""
-    found: dict[str, int] = {}
+    reasons: dict[str, int] = {}
     for reason, number in reasons_in(fields):
         if reason:
-            found[reason] = found.get(reason, 0) + number
-    return found
+            reasons[reason] = reasons.get(reason, 0) + number
+    return reasons
 
 
 def _numbers(places: Sequence[Place]) -> str:

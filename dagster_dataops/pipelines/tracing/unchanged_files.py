@@ -25,13 +25,15 @@ def unchanged(
     Raises:
         TraceOutdatedError: One was published or changed meanwhile, even if the block has failed.
     """
-    given = list(results)
-    before = _states_behind(given, bucket, nodes_before=nodes_before)
+    paths = list(results)
+    before = _states_behind(paths, bucket, nodes_before=nodes_before)
     try:
         yield
     finally:
-        now = _states_behind(given, bucket, nodes_before=nodes_before)
-        for path in [one for one in before | now if before.get(one) != now.get(one)]:
+        now = _states_behind(paths, bucket, nodes_before=nodes_before)
+        for path in [
+            changed for changed in before | now if before.get(changed) != now.get(changed)
+        ]:
             reason = "it was published or changed while it was read; try again"
             raise TraceOutdatedError(str(path), reason)
 
@@ -51,8 +53,8 @@ def _states_behind(
             continue
         traced = nodes_before or result in results
         node = TracedNode.of_result(result, bucket) if traced else None
-        states |= {one: _state_of(one) for one in {result, *(node.files if node else ())}}
-        waiting += [one.path for one in node.inputs] if node else []
+        states |= {path: _state_of(path) for path in {result, *(node.files if node else ())}}
+        waiting += [source.path for source in node.inputs] if node else []
     return states
 
 

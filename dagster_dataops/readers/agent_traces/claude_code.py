@@ -107,7 +107,7 @@ def _of_branch(kept: list[Line], lines: list[Line]) -> list[Line]:
         return kept
     messages = {_message_id(line) for line in kept if str(line.get("uuid")) in names} - {None}
     with_calls = [
-        one for one in kept if str(one.get("uuid")) in names or _message_id(one) in messages
+        line for line in kept if str(line.get("uuid")) in names or _message_id(line) in messages
     ]
     calls = {block["id"] for line in with_calls for block in _blocks(line, "tool_use", "id")}
     chosen = {id(line) for line in with_calls}

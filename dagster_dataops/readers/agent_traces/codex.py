@@ -105,8 +105,8 @@ class _Reading:
         self._add_call(item, item.get("name"), item.get("arguments"))
 
     def _custom_call(self, item: dict[str, Any]) -> None:
-        given = {"input": item["input"]} if "input" in item else item.get("arguments")
-        self._add_call(item, item.get("name"), given)
+        arguments = {"input": item["input"]} if "input" in item else item.get("arguments")
+        self._add_call(item, item.get("name"), arguments)
 
     def _shell_call(self, item: dict[str, Any]) -> None:
         self._add_call(item, "local_shell", item.get("action"))
@@ -140,13 +140,13 @@ class _Reading:
         if not isinstance(content, list):
             return self.session.text_of(content)
         parts: list[dict[str, Any]] = []
-        for one in content:
-            kind = block_type(one)
-            has_text = isinstance(one, dict) and isinstance(one.get("text"), str)
+        for block in content:
+            kind = block_type(block)
+            has_text = isinstance(block, dict) and isinstance(block.get("text"), str)
             if has_text and (kind is None or kind in _TEXTS):
-                parts.append({"type": "text", "text": one["text"]})
-            elif kind == "input_image" and isinstance(one.get("image_url"), str):
-                parts.append({"type": "image_url", "image_url": {"url": one["image_url"]}})
+                parts.append({"type": "text", "text": block["text"]})
+            elif kind == "input_image" and isinstance(block.get("image_url"), str):
+                parts.append({"type": "image_url", "image_url": {"url": block["image_url"]}})
             else:
                 self.session.left_out[str(kind)] += 1
         return parts

@@ -48,22 +48,22 @@ def gemini_cli_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Sess
 
 def _messages(session: Session, lines: list[Line]) -> list[Line]:
     """Return the messages that were not taken back."""
-    found: dict[object, Line] = {}
+    by_name: dict[object, Line] = {}
     for number, line in enumerate(lines):
         facts = line.get(_SET, line if "projectHash" in line else None)
         if isinstance(facts, dict):
             session.tell(session_id=facts.get("sessionId"), started_at=facts.get("startTime"))
             if facts.get(_MESSAGES) is not None:
                 listed = list_of_dicts(_MESSAGES, facts[_MESSAGES])
-                found = {one.get("id") or at: one for at, one in enumerate(listed)}
+                by_name = {line.get("id") or at: line for at, line in enumerate(listed)}
         elif _REWIND in line:
-            names = list(found)
-            start = names.index(line[_REWIND]) if line[_REWIND] in found else len(names)
+            names = list(by_name)
+            start = names.index(line[_REWIND]) if line[_REWIND] in by_name else len(names)
             session.left_out["abandoned"] += len(names) - start
-            found = {name: found[name] for name in names[:start]}
+            by_name = {name: by_name[name] for name in names[:start]}
         else:
-            found[line.get("id") or f"line {number}"] = line
-    return list(found.values())
+            by_name[line.get("id") or f"line {number}"] = line
+    return list(by_name.values())
 
 
 def _add_answer(session: Session, message: Line, number: int) -> None:
@@ -72,22 +72,22 @@ def _add_answer(session: Session, message: Line, number: int) -> None:
     thoughts = list_of_dicts("thoughts", message.get("thoughts") or [])
     if texts := [text for thought in thoughts if (text := _thought(thought))]:
         answer[REASONING] = BETWEEN_THOUGHTS.join(texts)
-    made = list_of_dicts("toolCalls", message.get("toolCalls") or [])
-    names = [one.get("id") or f"{one.get('name')}_{number}_{at}" for at, one in enumerate(made)]
-    if made:
+    calls = list_of_dicts("toolCalls", message.get("toolCalls") or [])
+    names = [call.get("id") or f"{call.get('name')}_{number}_{at}" for at, call in enumerate(calls)]
+    if calls:
         answer["tool_calls"] = [
-            call_of(one.get("name"), name, one.get("args"))
-            for one, name in zip(made, names, strict=True)
+            call_of(call.get("name"), name, call.get("args"))
+            for call, name in zip(calls, names, strict=True)
         ]
     session.messages.append(answer)
-    for one, name in zip(made, names, strict=True):
-        if one.get("result") is not None:
+    for call, name in zip(calls, names, strict=True):
+        if call.get("result") is not None:
             result = {
                 "role": TOOL,
                 "tool_call_id": name,
-                "content": _result(session, one["result"]),
+                "content": _result(session, call["result"]),
             }
-            failed = {"is_error": True} if one.get("status") in _FAILED else {}
+            failed = {"is_error": True} if call.get("status") in _FAILED else {}
             session.messages.append(result | failed)
 
 
@@ -111,8 +111,8 @@ def _result(session: Session, result: object) -> str | list[dict[str, Any]]:
 
 def _parts(session: Session, listed: list[Any]) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
-    for one in listed:
-        part: dict[str, Any] = one if isinstance(one, dict) else {"text": one}
+    for block in listed:
+        part: dict[str, Any] = block if isinstance(block, dict) else {"text": block}
         response, data = part.get("functionResponse"), part.get("inlineData")
         if isinstance(text := part.get("text"), str):
             parts.append({"type": "text", "text": text})

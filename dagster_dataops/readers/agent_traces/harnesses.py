@@ -45,7 +45,7 @@ def _harness_of_line(line: Mapping[str, Any]) -> str | None:
         or (kind == "summary" and "leafUuid" in line),
         PI: (kind == "session" and "id" in line) or (kind == "message" and has_message),
     }
-    return next((name for name, found in signs.items() if found), None)
+    return next((name for name, matches in signs.items() if matches), None)
 
 
 def is_trace_line(record: Mapping[str, Any]) -> bool:

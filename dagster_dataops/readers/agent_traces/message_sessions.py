@@ -40,7 +40,7 @@ def pi_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
     del sidechains
     session = Session()
     session.tell(harness=PI)
-    names = branch([one for one in lines if one.get("type") != "session"], "id", _PI_PARENTS)
+    names = branch([line for line in lines if line.get("type") != "session"], "id", _PI_PARENTS)
     for line in lines:
         message = line.get("message")
         if line.get("type") == "session":
@@ -57,52 +57,54 @@ def pi_sessions(lines: list[Line], *, sidechains: bool) -> Iterator[Session]:
 
 def _add_pi_message(session: Session, message: dict[str, Any]) -> None:
     role, content = message.get("role"), message.get("content")
-    made: dict[str, Any]
+    added: dict[str, Any]
     if role == "toolResult":
-        made = {"role": TOOL, "tool_call_id": message.get("toolCallId")}
-        made["content"] = _pi_content(session, content)
+        added = {"role": TOOL, "tool_call_id": message.get("toolCallId")}
+        added["content"] = _pi_content(session, content)
         if message.get("isError"):
-            made["is_error"] = True
+            added["is_error"] = True
     elif role == USER:
-        made = {"role": USER, "content": _pi_content(session, content)}
+        added = {"role": USER, "content": _pi_content(session, content)}
     elif role == ASSISTANT:
         session.tell(model=message.get("model"))
-        made = _pi_answer(session, content)
+        added = _pi_answer(session, content)
     else:
         session.left_out[str(role)] += 1
         return
-    session.messages.append(made)
+    session.messages.append(added)
 
 
 def _pi_answer(session: Session, content: object) -> dict[str, Any]:
     blocks = content if isinstance(content, list) else []
-    made: dict[str, Any] = {"role": ASSISTANT, "content": None}
-    thoughts = [text_entry(one, "thinking", "") for one in blocks if block_type(one) == "thinking"]
-    calls = [
-        call_of(one.get("name"), one.get("id"), one.get("arguments"))
-        for one in blocks
-        if block_type(one) == "toolCall"
+    answer: dict[str, Any] = {"role": ASSISTANT, "content": None}
+    thoughts = [
+        text_entry(block, "thinking", "") for block in blocks if block_type(block) == "thinking"
     ]
-    others = [one for one in blocks if block_type(one) not in ("thinking", "toolCall")]
+    calls = [
+        call_of(block.get("name"), block.get("id"), block.get("arguments"))
+        for block in blocks
+        if block_type(block) == "toolCall"
+    ]
+    others = [block for block in blocks if block_type(block) not in ("thinking", "toolCall")]
     if said := others if isinstance(content, list) else content:
-        made["content"] = _pi_content(session, said)
+        answer["content"] = _pi_content(session, said)
     if any(thoughts):
-        made[REASONING] = BETWEEN_THOUGHTS.join(filter(None, thoughts))
+        answer[REASONING] = BETWEEN_THOUGHTS.join(filter(None, thoughts))
     if calls:
-        made["tool_calls"] = calls
-    return made
+        answer["tool_calls"] = calls
+    return answer
 
 
 def _pi_content(session: Session, content: object) -> str | list[dict[str, Any]]:
     if not isinstance(content, list):
         return session.text_of(content)
     parts: list[dict[str, Any]] = []
-    for one in content:
-        kind = block_type(one)
+    for block in content:
+        kind = block_type(block)
         if kind == "text":
-            parts.append({"type": "text", "text": text_entry(one, "text", "")})
+            parts.append({"type": "text", "text": text_entry(block, "text", "")})
         elif kind == "image":
-            media_type, data = (text_entry(one, key, "") for key in ("mimeType", "data"))
+            media_type, data = (text_entry(block, key, "") for key in ("mimeType", "data"))
             url = f"data:{media_type};base64,{data}"
             parts.append({"type": "image_url", "image_url": {"url": url}})
         else:
@@ -171,18 +173,20 @@ def _begins_with_prompt(messages: list[dict[str, Any]]) -> bool:
 
 
 def _add_hermes_message(session: Session, message: dict[str, Any]) -> None:
-    made = {key: one for key, one in message.items() if key in _OF_HERMES and one is not None}
+    answer = {
+        key: value for key, value in message.items() if key in _OF_HERMES and value is not None
+    }
     session.left_out["other_keys"] += len(
-        [key for key, one in message.items() if key not in _OF_HERMES and one is not None]
+        [key for key, value in message.items() if key not in _OF_HERMES and value is not None]
     )
-    reasoning = made.pop("reasoning", None) or made.get(REASONING)
+    reasoning = answer.pop("reasoning", None) or answer.get(REASONING)
     if reasoning:
-        made[REASONING] = reasoning
-    made.pop("tool_name", None)  # the call has it
-    calls = json_list(made.pop("tool_calls", None), "tool_calls")
+        answer[REASONING] = reasoning
+    answer.pop("tool_name", None)  # the call has it
+    calls = json_list(answer.pop("tool_calls", None), "tool_calls")
     if listed := list_of_dicts("tool_calls", calls or []):
-        made["tool_calls"] = [_hermes_call(call) for call in listed]
-    session.messages.append(made)
+        answer["tool_calls"] = [_hermes_call(call) for call in listed]
+    session.messages.append(answer)
 
 
 def _hermes_call(call: dict[str, Any]) -> dict[str, Any]:

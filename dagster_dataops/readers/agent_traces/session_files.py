@@ -34,7 +34,7 @@ class SessionCursor(FileCursor):
         except StreamSourceError as error:
             if self._read != _FAILED:
                 self._read = _FAILED
-                self.counter.settle(self.location.path, error)
+                self.counter.handle(self.location.path, error)
             return
         for number, record in enumerate(records):
             if number >= self._read:
@@ -55,7 +55,9 @@ class SessionCursor(FileCursor):
             sessions = list(HARNESSES[harness](lines, sidechains=stage.sidechains == "records"))
             for session in sessions:
                 session.tell(torn=torn or None)
-            return [one for each in sessions for one in each.records(reasoning=stage.reasoning)]
+            return [
+                record for each in sessions for record in each.records(reasoning=stage.reasoning)
+            ]
         except UnfitRecordError as error:
             raise StreamSourceError(path, f"is no sound session of {harness}: {error}") from None
 

@@ -67,7 +67,7 @@ class Session:
                     self.left_out["reasoning"] += 1
         self._check()
         placed = list(self._with_results_behind_calls())
-        spoken = [one for one in placed if _says_something(one)]
+        spoken = [message for message in placed if _says_something(message)]
         if len(spoken) < len(placed):
             self.left_out["empty_turn"] += len(placed) - len(spoken)
         if not spoken:
@@ -93,10 +93,10 @@ class Session:
     def _joined(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the messages; several texts of one and nothing else are one text."""
         return [
-            {**one, "content": self._one_text(one["role"], one["content"])}
-            if isinstance(one["content"], list)
-            else one
-            for one in messages
+            {**message, "content": self._one_text(message["role"], message["content"])}
+            if isinstance(message["content"], list)
+            else message
+            for message in messages
         ]
 
     def _one_text(self, role: str, parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
@@ -108,14 +108,14 @@ class Session:
 
     def _with_results_behind_calls(self) -> Iterator[dict[str, Any]]:
         """Yield the messages, each call's result behind its message, with the name of the call."""
-        answers = [one for one in self.messages if one["role"] == TOOL]
-        results = {one["tool_call_id"]: one for one in answers}  # the last one counts
+        answers = [message for message in self.messages if message["role"] == TOOL]
+        results = {answer["tool_call_id"]: answer for answer in answers}  # the last one counts
         self.left_out["result_again"] += len(answers) - len(results)
         known: set[str] = set()
         for message in self.messages:
             if message["role"] == TOOL:
                 continue
-            calls = [one for one in message.get("tool_calls", []) if one["id"] not in known]
+            calls = [call for call in message.get("tool_calls", []) if call["id"] not in known]
             if len(calls) < len(message.get("tool_calls", [])):
                 self.left_out["call_again"] += len(message["tool_calls"]) - len(calls)
                 message["tool_calls"] = calls
@@ -150,10 +150,10 @@ def call_of(name: object, identity: object, arguments: object) -> Call:
     """
     if isinstance(arguments, str):
         try:
-            found = json_text_value(arguments, "arguments") if arguments.strip() else {}
+            value = json_text_value(arguments, "arguments") if arguments.strip() else {}
         except UnfitRecordError:
-            found = arguments
-        arguments = found if isinstance(found, dict) else {"input": arguments}
+            value = arguments
+        arguments = value if isinstance(value, dict) else {"input": arguments}
     elif arguments is None:
         arguments = {}
     elif not isinstance(arguments, dict):
@@ -176,11 +176,11 @@ def branch(lines: list[Line], key: str, parent_keys: tuple[str, ...]) -> set[str
     if not named:
         return None
     before = dict(zip([*named][1:], named, strict=False))
-    found: set[str] = set()
+    names: set[str] = set()
     name: Any = next(reversed(named))
-    while isinstance(name, str) and name not in found:
-        found.add(name)
+    while isinstance(name, str) and name not in names:
+        names.add(name)
         line = named[name]
-        parent = next((line[one] for one in parent_keys if line.get(one) is not None), None)
+        parent = next((line[key] for key in parent_keys if line.get(key) is not None), None)
         name = parent if parent is None or str(parent) in named else before.get(name)
-    return found
+    return names

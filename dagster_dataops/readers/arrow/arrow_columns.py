@@ -19,7 +19,7 @@ from dagster_dataops.readers.arrow.arrow_values import (
 
 # What pyarrow raises for values that Python cannot hold; SystemError if lengths are damaged.
 UNREADABLE: Final = (ValueError, OverflowError, SystemError, pa.ArrowException)
-Settle = Callable[[Any, StreamSourceError], object]
+HandleFailure = Callable[[Any, StreamSourceError], object]
 
 
 class _Column(NamedTuple):
@@ -56,10 +56,10 @@ class RecordColumns:
         parse_json: bool = False,
         conversions: Mapping[str, Conversion] | None = None,
     ) -> None:
-        self._path, self._given = path, conversions or {}
+        self._path, self._conversions = path, conversions or {}
         self._conversion_of = partial(conversion_of, parse_json=parse_json)
         self._missing = frozenset(missing)
-        self._missing_numbers = frozenset(one.lower() for one in missing)
+        self._missing_numbers = frozenset(text.lower() for text in missing)
         self.names = tuple(schema.names if wanted is None else wanted)
         for name in self.names:
             count = schema.names.count(name)
@@ -70,7 +70,7 @@ class RecordColumns:
 
     def _column(self, field: pa.Field) -> _Column:
         try:
-            conversion = self._given.get(field.name) or self._conversion_of(field.type)
+            conversion = self._conversions.get(field.name) or self._conversion_of(field.type)
             return _Column(field, conversion, may_hold_floats(field.type))
         except TypeError as error:
             reason = (
@@ -80,14 +80,14 @@ class RecordColumns:
             raise StreamSourceError(self._path, reason) from error
 
     def good_rows(
-        self, rows: Any, place: Callable[[int], str], settle: Settle
+        self, rows: Any, place: Callable[[int], str], handle: HandleFailure
     ) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         """Yield the records of a table or record batch, in runs of good rows.
 
         Args:
             rows: The table or record batch.
             place: Returns the place of a row, given its index in ``rows``, for messages.
-            settle: Called with a row that Python or JSON cannot hold, and the error that names it.
+            handle: Called with a row that Python or JSON cannot hold, and the error that names it.
 
         Yields:
             The index of the first row of a run, and the records.
@@ -95,12 +95,12 @@ class RecordColumns:
         try:
             whole = self._records(rows)
         except _BadValueError:
-            yield from self._row_by_row(rows, place, settle)
+            yield from self._row_by_row(rows, place, handle)
         else:
             yield 0, whole
 
     def _row_by_row(
-        self, rows: Any, place: Callable[[int], str], settle: Settle
+        self, rows: Any, place: Callable[[int], str], handle: HandleFailure
     ) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         begin, good = 0, []
         for at in range(rows.num_rows):
@@ -109,7 +109,7 @@ class RecordColumns:
                 good += self._records(row)
             except _BadValueError as error:
                 yield begin, good
-                settle(_shown(row), StreamSourceError(place(at), str(error)))
+                handle(_shown(row), StreamSourceError(place(at), str(error)))
                 begin, good = at + 1, []
         yield begin, good
 
@@ -121,21 +121,23 @@ class RecordColumns:
 
     def _values(self, rows: Any, column: _Column) -> list[Any]:
         (stored, convert), field = column.conversion, column.field
-        found = rows.column(field.name)
+        stored_column = rows.column(field.name)
         try:
             if stored != field.type:
-                found = found.cast(stored)
-            values: list[Any] = found.to_pylist()
+                stored_column = stored_column.cast(stored)
+            values: list[Any] = stored_column.to_pylist()
             if convert is not None:
                 values = list(map(nullable(convert), values))
-            if column.may_hold_floats and not is_finite(found):
-                values = [finite(one, self._missing_numbers) for one in values]
+            if column.may_hold_floats and not is_finite(stored_column):
+                values = [finite(value, self._missing_numbers) for value in values]
         except UNREADABLE as error:
             msg = f"column {field.name!r} has a value that cannot be read: {error}"
             raise _BadValueError(msg) from error
         if not self._missing:
             return values
-        return [None if type(one) is str and one in self._missing else one for one in values]
+        return [
+            None if type(value) is str and value in self._missing else value for value in values
+        ]
 
 
 class _BadValueError(ValueError):

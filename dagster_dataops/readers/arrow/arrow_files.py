@@ -59,16 +59,16 @@ class TableCursor(GroupCursor):
     @override
     def located(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         wanted, file_key = self.stage.columns, self.stage.file_key
-        found = super().located(records)
+        placed = super().located(records)
         if wanted is None or not self.location.partition:
-            return found
+            return placed
         names = [*wanted, file_key] if file_key else wanted  # in the order that was asked for
-        return [{name: one[name] for name in names} for one in found]
+        return [{name: record[name] for name in names} for record in placed]
 
     def group_chunks(
         self, columns: RecordColumns, batches: Iterator[Any], group: Group, row: int
     ) -> Iterator[RowChunk]:
-        """Yield the records of one group, starting at a row; settle the bad ones."""
+        """Yield the records of one group, starting at a row; handle the bad ones."""
         at = 0
         for batch in batches:
             end = at + batch.num_rows
@@ -76,7 +76,7 @@ class TableCursor(GroupCursor):
                 first = max(at, row)
                 rows = batch.slice(first - at)
                 for start, records in columns.good_rows(
-                    rows, partial(self._place, group, first), self.counter.settle
+                    rows, partial(self._place, group, first), self.counter.handle
                 ):
                     yield RowChunk(group.number, first + start, records)
             at = end
@@ -106,7 +106,7 @@ class ParquetCursor(TableCursor):
         place = f"{self.location.path}, row group {number + 1} of {file.num_row_groups}"
 
         def rows_before() -> int:
-            return sum(file.metadata.row_group(one).num_rows for one in range(number))
+            return sum(file.metadata.row_group(group).num_rows for group in range(number))
 
         try:
             with naming_file(place, "Parquet"):
@@ -114,7 +114,7 @@ class ParquetCursor(TableCursor):
                 batches = file.iter_batches(_ROWS, [number], names, use_threads=False)
                 yield from self.group_chunks(columns, batches, Group(number, rows_before), row)
         except DamagedFileError as error:
-            self.counter.settle(place, error)
+            self.counter.handle(place, error)
 
 
 class ArrowCursor(TableCursor):
@@ -126,10 +126,10 @@ class ArrowCursor(TableCursor):
             with self.location.opened() as content:
                 is_file = content.read_at(len(_FILE_MARK), 0) == _FILE_MARK
             reading = self._of_file if is_file else self._of_stream
-            for found, batch in reading(group):
+            for source_columns, batch in reading(group):
                 columns = self.columns(batch.schema)
                 slices = (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
-                yield from self.group_chunks(columns, slices, found, row)
+                yield from self.group_chunks(columns, slices, source_columns, row)
                 row = 0
 
     def _of_file(self, group: int) -> Iterator[tuple[Group, Any]]:
@@ -140,7 +140,7 @@ class ArrowCursor(TableCursor):
                     with naming_file(place, "Arrow"):
                         batch = file.get_batch(number)
                 except DamagedFileError as error:
-                    self.counter.settle(place, error)
+                    self.counter.handle(place, error)
                 else:
                     yield Group(number, partial(_rows_in, file, number)), batch
 
@@ -181,7 +181,7 @@ class ArrowFiles(TableStage):
 
 def _rows_in(file: Any, batches: int) -> int:
     """Return the number of rows in the first batches of an Arrow file."""
-    return sum(file.get_batch(one).num_rows for one in range(batches))
+    return sum(file.get_batch(batch).num_rows for batch in range(batches))
 
 
 @contextmanager

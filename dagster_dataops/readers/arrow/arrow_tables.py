@@ -90,8 +90,8 @@ def read_arrow(  # noqa: PLR0913 - the options of files
     return DataPipelineBuilder(stage)
 
 
-def _missing(reader: str, given: Collection[str]) -> tuple[str, ...]:
-    return tuple(sorted(texts(reader, "missing", given) or ()))
+def _missing(reader: str, values: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(texts(reader, "missing", values) or ()))
 
 
 def _arrow(reader: str) -> "ModuleType":

@@ -65,9 +65,9 @@ def conversion_of(kind: pa.DataType, *, parse_json: bool = False) -> Conversion:
         return Conversion(kind) if inside.convert is None else inside
     if pa.types.is_nested(kind):
         return _nested(kind, of)
-    for matches, made in _CONVERSIONS:
+    for matches, make in _CONVERSIONS:
         if matches(kind):
-            return made(kind)
+            return make(kind)
     raise TypeError(str(kind))
 
 
@@ -119,8 +119,8 @@ def _nested(kind: Any, of: ConversionOf) -> Conversion:
 
 def _struct(kind: Any, of: ConversionOf) -> Conversion:
     forms = {field.name: of(field.type) for field in kind}
-    stored = pa.struct([pa.field(name, one.stored) for name, one in forms.items()])
-    makes = {name: nullable(one.convert) for name, one in forms.items() if one.convert}
+    stored = pa.struct([pa.field(name, form.stored) for name, form in forms.items()])
+    makes = {name: nullable(form.convert) for name, form in forms.items() if form.convert}
     if not makes:
         return Conversion(kind)
 
@@ -136,14 +136,14 @@ def _map(kind: Any, of: ConversionOf) -> Conversion:
     has_texts = pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type)
 
     def convert(pairs: list[tuple[Any, Any]]) -> Any:
-        made = [[make_key(one), make_item(other)] for one, other in pairs]
+        converted = [[make_key(name), make_item(other)] for name, other in pairs]
         if not has_texts:
-            return made
-        found = dict(made)
-        if len(found) < len(made):
+            return converted
+        merged = dict(converted)
+        if len(merged) < len(converted):
             msg = "a map contains one key twice"
             raise ValueError(msg)
-        return found
+        return merged
 
     return Conversion(pa.map_(key.stored, item.stored), convert)
 
@@ -221,7 +221,7 @@ def finite(value: Any, missing: Collection[str]) -> Any:
         msg = f"{value} is not in JSON; missing=['{value}'] makes it null"
         raise ValueError(msg)
     if isinstance(value, list):
-        return [finite(one, missing) for one in value]
+        return [finite(item, missing) for item in value]
     if isinstance(value, dict):
-        return {key: finite(one, missing) for key, one in value.items()}
+        return {key: finite(item, missing) for key, item in value.items()}
     return value

@@ -55,14 +55,14 @@ def type_names(types: Mapping[str, CellType] | CellType | None) -> dict[str, str
     if types is None:
         return {}
     if isinstance(types, Mapping):
-        return {column: _type_name(column, one) for column, one in types.items()}
+        return {column: _type_name(column, cell_type) for column, cell_type in types.items()}
     return _type_name("every column", types)
 
 
-def _type_name(column: str, given: CellType) -> str:
-    name = given.__name__ if isinstance(given, type) else given
+def _type_name(column: str, cell_type: CellType) -> str:
+    name = cell_type.__name__ if isinstance(cell_type, type) else cell_type
     if name not in _CONVERTS:
-        reason = f"types: {column} is {given!r}; it is one of int, float, str, bool, 'json'"
+        reason = f"types: {column} is {cell_type!r}; it is one of int, float, str, bool, 'json'"
         raise StreamArgumentError("read_delimited", reason)
     return name
 
@@ -76,13 +76,13 @@ def convert(name: str, missing: Collection[str]) -> Convert | None:
     """
     if name == "str":
         return _texts(missing) if missing else None
-    missing, made = frozenset({"", *missing}), _CONVERTS[name]
+    missing, converter = frozenset({"", *missing}), _CONVERTS[name]
 
     def value(text: str) -> Any:
         if text in missing:
             return None
         try:
-            return made(text)
+            return converter(text)
         except (ValueError, KeyError) as error:
             shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
             detail = f": {error}" if isinstance(error, ValueError) and name != "int" else ""

@@ -89,17 +89,17 @@ def read_delimited(  # noqa: PLR0913 - the options of the format
     return DataPipelineBuilder(stage)
 
 
-def _dialect(given: CsvDialect) -> CsvDialect:
+def _dialect(dialect: CsvDialect) -> CsvDialect:
     try:
-        given.reader(iter(()))
+        dialect.reader(iter(()))
     except (TypeError, ValueError) as error:
         raise StreamArgumentError(_NAME, str(error)) from error
-    return given
+    return dialect
 
 
 def _names(names: SequenceOf[str] | None) -> tuple[str, ...] | None:
-    found = texts(_NAME, "names", names)
-    twice = repeated(found or ())
+    checked = texts(_NAME, "names", names)
+    twice = repeated(checked or ())
     if twice is not None:
         raise StreamDefinitionError(_NAME, f"names contains {twice!r} twice")
-    return found
+    return checked

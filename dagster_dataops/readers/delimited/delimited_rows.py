@@ -45,8 +45,8 @@ class RowCursor(BlockCursor):
         self.terminator = Terminator(ended, len(ended))
         begin, names = len(mark), self.stage.names
         if self.stage.header:
-            length, found = self._header(content, begin)
-            begin, names = begin + length, names or found
+            length, header = self._header(content, begin)
+            begin, names = begin + length, names or header
         self._columns = names or ()
         self._check_columns()
         self._conversions = self.stage.conversions(self.path, self._columns)
@@ -136,9 +136,9 @@ class RowCursor(BlockCursor):
         columns = self._columns
         records: list[Any] = [dict(zip(columns, row, strict=False)) for row in whole]
         try:
-            for name, made in self._conversions:
+            for name, conversion in self._conversions:
                 for record in records:
-                    record[name] = made(record[name])
+                    record[name] = conversion(record[name])
         except ValueError:
             return self.parse_each(zip(lines, rows, strict=True), self._record)
         return ParsedBlock(records, None, lines)
@@ -154,9 +154,9 @@ class RowCursor(BlockCursor):
         if not (self._is_text or _is_text(cells)):
             raise self._refused(line, f"is not {self.stage.encoding} text")
         record: dict[str, Any] = dict(zip(self._columns, cells, strict=True))
-        for name, made in self._conversions:
+        for name, conversion in self._conversions:
             try:
-                record[name] = made(record[name])
+                record[name] = conversion(record[name])
             except ValueError as error:
                 raise self._refused(line, f"column {name!r}: {error}") from error
         return record
@@ -195,8 +195,8 @@ class DelimitedFiles(FileStage):
         if unknown:
             reason = f"has no column {unknown[0]!r}, which types names; {_columns_text(columns)}"
             raise StreamSourceError(path, reason)
-        made = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
-        return [(name, one) for name, one in made if one is not None]
+        converters = ((name, convert(types.get(name, "str"), self.missing)) for name in columns)
+        return [(name, converter) for name, converter in converters if converter is not None]
 
 
 def repeated(names: Sequence[str]) -> str | None:

@@ -65,7 +65,7 @@ class HubSplit:
     config: str | None
 
     @property
-    def given(self) -> tuple[str, ...]:
+    def paths(self) -> tuple[str, ...]:
         """The address of the dataset."""
         return (f"hf://datasets/{self.repo}",)
 
@@ -93,7 +93,7 @@ class HubSplit:
             tree = api.list_repo_tree(
                 self.repo, recursive=True, revision=info.sha, repo_type="dataset"
             )
-            known = {one.path: _file_of(one) for one in tree if isinstance(one, RepoFile)}
+            known = {entry.path: _file_of(entry) for entry in tree if isinstance(entry, RepoFile)}
         except Exception as error:
             raise self._unreachable(error) from error
         if not any(map(_is_parquet, known)):
@@ -105,8 +105,8 @@ class HubSplit:
 
     def _configuration(self, configs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return the configuration of the card that is read."""
-        by_name = {str(one.get("config_name", "default")): one for one in configs}
-        default = [name for name, one in by_name.items() if one.get("default")] or ["default"]
+        by_name = {str(config.get("config_name", "default")): config for config in configs}
+        default = [name for name, config in by_name.items() if config.get("default")] or ["default"]
         name = self.config or (default[0] if default[0] in by_name else None)
         if name is None and len(by_name) == 1:
             (name,) = by_name
@@ -169,7 +169,9 @@ class HubSplit:
         named = [path for path in paths if _names(path, self.split)]
         if named or self.split != "train":
             return named
-        return paths if not any(_names(path, one) for path in paths for one in _OTHER_NAMES) else []
+        return (
+            paths if not any(_names(path, name) for path in paths for name in _OTHER_NAMES) else []
+        )
 
     def _unreachable(self, error: Exception) -> StreamSourceError:
         """Return the error of a failed call, with its remedy."""

@@ -44,10 +44,10 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
 
     @override
     def identity(self) -> object:
-        found = self.loaded()
-        step = max(1, len(found) // _MAX_DIGESTED_ROWS)
-        rows = [_content(found[at : at + 1]) for at in range(0, len(found), step)]
-        return [len(found), digest([str(found.features), rows])]
+        loaded = self.loaded()
+        step = max(1, len(loaded) // _MAX_DIGESTED_ROWS)
+        rows = [_content(loaded[at : at + 1]) for at in range(0, len(loaded), step)]
+        return [len(loaded), digest([str(loaded.features), rows])]
 
     def loaded(self) -> Any:
         """Return the dataset; slices of it are Arrow tables.
@@ -55,25 +55,25 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
         Raises:
             StreamSourceError: The dataset cannot be loaded, or has splits.
         """
-        found = self.dataset
-        if isinstance(found, (str, os.PathLike)):
-            path = os.fspath(found)
+        rows = self.dataset
+        if isinstance(rows, (str, os.PathLike)):
+            path = os.fspath(rows)
             try:
-                found = datasets.load_from_disk(path)
+                rows = datasets.load_from_disk(path)
             except Exception as error:
                 reason = f"cannot be loaded as a dataset: {error}"
                 raise StreamSourceError(path, reason) from error
-        if isinstance(found, datasets.DatasetDict):
-            reason = f"has splits; read one of them: {sorted(found)}"
+        if isinstance(rows, datasets.DatasetDict):
+            reason = f"has splits; read one of them: {sorted(rows)}"
             raise StreamSourceError(self.place, reason)
-        return found.with_format("arrow")
+        return rows.with_format("arrow")
 
     @property
     def place(self) -> str:
         """The dataset's path or type, for messages."""
-        given = self.dataset
-        is_path = isinstance(given, (str, os.PathLike))
-        return os.fspath(given) if is_path else f"{type(given).__name__} in memory"
+        source = self.dataset
+        is_path = isinstance(source, (str, os.PathLike))
+        return os.fspath(source) if is_path else f"{type(source).__name__} in memory"
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
@@ -92,7 +92,7 @@ class HuggingFaceRows(BlockwiseCursor, SourceStage):
                 )
             first = self.first_index
             for begin, records in columns.good_rows(
-                table, partial(self._row, first), self.counter.settle
+                table, partial(self._row, first), self.counter.handle
             ):
                 self.first_index = first + begin
                 self._failed_before = self.counter.count

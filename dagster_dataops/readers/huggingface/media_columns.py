@@ -24,13 +24,13 @@ def media_columns(schema: pa.Schema) -> dict[str, Conversion]:
     Returns:
         The conversions by column: bytes become a `File`, a path alone the reference to it.
     """
-    found: dict[str, Conversion] = {}
+    columns: dict[str, Conversion] = {}
     for name, feature in _features(schema).items():
         if schema.names.count(name) == 1:
             conversion = _conversion(schema.field(name).type, feature)
             if conversion is not None:
-                found[name] = conversion
-    return found
+                columns[name] = conversion
+    return columns
 
 
 def _features(schema: pa.Schema) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ class FrameCursor(FileCursor):
 
     @position.setter
     def position(self, position: State) -> None:
-        self._start, self._passed = (one + 0 for one in position)  # TypeError unless numbers
+        self._start, self._passed = (number + 0 for number in position)  # TypeError unless numbers
 
     @override
     def blocks(self) -> Iterator[Iterator[Any]]:
@@ -73,7 +73,7 @@ class FrameCursor(FileCursor):
                     self.begin_block([])
         except DamagedFileError as error:
             self._start, self._passed = _ENDED, 0
-            self.counter.settle(path, error)
+            self.counter.handle(path, error)
 
     def _frames(self, content: Content) -> list[Frame]:
         """Return the frames of the next block: at least one, but none at the end of the file."""

@@ -64,8 +64,8 @@ def record_class() -> Any:
     )
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    found = pool.FindMessageTypeByName(f"{file.package}.OFRecord")
-    return message_factory.GetMessageClass(found)
+    message = pool.FindMessageTypeByName(f"{file.package}.OFRecord")
+    return message_factory.GetMessageClass(message)
 
 
 def features_of(payload: bytes) -> dict[str, list[Any]]:
@@ -83,9 +83,9 @@ def features_of(payload: bytes) -> dict[str, list[Any]]:
     except Exception as error:  # protobuf has several classes of this error
         msg = f"is damaged, or is no OFRecord: {error}"
         raise ValueError(msg) from error
-    found = {}
+    values = {}
     for name in sorted(record.feature):
         feature = record.feature[name]
         kind = feature.WhichOneof("kind")
-        found[name] = [] if kind is None else list(getattr(feature, kind).value)
-    return found
+        values[name] = [] if kind is None else list(getattr(feature, kind).value)
+    return values

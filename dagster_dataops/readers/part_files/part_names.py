@@ -49,21 +49,21 @@ class PartNames:
             StreamSourceError: The folder cannot be listed, or a part is missing.
         """
         try:
-            found = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
+            present = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
         except OSError as error:
             raise StreamSourceError(self.folder, f"cannot be listed: {error.strerror}") from error
         names = self.names
-        missing = [name for name in names if name not in found]
-        others = self._others(found.difference(names))
+        missing = [name for name in names if name not in present]
+        others = self._others(present.difference(names))
         if missing:
             raise StreamSourceError(self.folder, self._missing(missing, others))
         if others and warn:
             text = "%s: %d parts are not read, since data_part_num is %d: %s"
             _LOGGER.warning(text, self.folder, len(others), self.count, _listed(others))
 
-    def _others(self, found: set[str]) -> list[str]:
+    def _others(self, names: set[str]) -> list[str]:
         pattern = re.compile(re.escape(self.prefix) + r"[0-9]+")
-        return sorted(name for name in found if pattern.fullmatch(name))
+        return sorted(name for name in names if pattern.fullmatch(name))
 
     def _missing(self, missing: Sequence[str], others: Sequence[str]) -> str:
         """Describe which parts are missing, and suggest other arguments."""

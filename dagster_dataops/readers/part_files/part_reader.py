@@ -167,7 +167,7 @@ class PartFiles(Readable):
         )
         if self.random_shuffle:
             lines = RowShuffle(lines, self.shuffle_buffer_size, self.seed_in_use, drawn)
-        known = frozenset(one.name for one in fields(PartFiles))
+        known = frozenset(entry.name for entry in fields(PartFiles))
         values = reader_attributes(self, known)
         parsing = self.item_parser(self.parse, values, folder=folder, with_place=self.with_place)
         return parse_stage(lines, parsing, self.num_parallel_calls)

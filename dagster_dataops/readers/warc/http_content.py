@@ -37,8 +37,8 @@ def http_content(record: Any) -> bytes:
 def _names(headers: list[tuple[str, str]], wanted: str) -> list[str]:
     """Return the encodings that the header fields of a name list, in order."""
     lists = [value.lower().split(",") for name, value in headers if name.lower() == wanted]
-    names = [one.strip(" \t\"'") for names in lists for one in names]
-    return [one for one in names if one]
+    names = [name.strip(" \t\"'") for names in lists for name in names]
+    return [name for name in names if name]
 
 
 def _unchunked(content: bytes) -> bytes:
@@ -46,21 +46,21 @@ def _unchunked(content: bytes) -> bytes:
 
     Of content that a crawler has cut, the bytes up to there are returned.
     """
-    found, at, is_whole = bytearray(), 0, False
+    text, at, is_whole = bytearray(), 0, False
     while head := _CHUNK.match(content, at):
         size, begin = int(head[1], 16), head.end()
         if not size:
-            return bytes(found)
+            return bytes(text)
         at = begin + size
-        found += content[begin:at]
+        text += content[begin:at]
         behind = content[at : at + 2]
         if at >= len(content):
-            return bytes(found) if is_whole or head[0].endswith(b"\r\n") else content
+            return bytes(text) if is_whole or head[0].endswith(b"\r\n") else content
         if behind != b"\r\n" and behind[:1] != b"\n":
             return content
         at += 2 if behind == b"\r\n" else 1
         is_whole = True
-    return bytes(found) if at >= len(content) else content
+    return bytes(text) if at >= len(content) else content
 
 
 def _decoded(content: bytes, name: str) -> bytes:
@@ -122,36 +122,36 @@ def _brotli(content: bytes) -> bytes:
         import brotli
     except ImportError:
         raise MissingExtraError("the content encoding br", "warc") from None
-    unpacker, found = brotli.Decompressor(), bytearray()
+    unpacker, text = brotli.Decompressor(), bytearray()
     try:
         for at in range(0, len(content), _PIECE_BYTES):
-            _add(found, unpacker.process(content[at : at + _PIECE_BYTES]))
+            _add(text, unpacker.process(content[at : at + _PIECE_BYTES]))
     except brotli.error as error:
         raise _NotEncodedError(str(error)) from error
-    return bytes(found)
+    return bytes(text)
 
 
 def _parts(content: bytes, new_unpacker: Callable[[], Any]) -> bytes:
     """Decompress parts one after another. Content that a crawler has cut is decompressed so far."""
-    found, at = bytearray(), 0
+    text, at = bytearray(), 0
     while at < len(content):
-        unpacker, begin = new_unpacker(), len(found)
+        unpacker, begin = new_unpacker(), len(text)
         try:
             while at < len(content) and not unpacker.eof:
                 piece = content[at : at + _PIECE_BYTES]
-                _add(found, unpacker.decompress(piece))
+                _add(text, unpacker.decompress(piece))
                 at += len(piece)
         except zlib.error:
-            if begin and len(found) == begin:  # what follows the parts is no part
+            if begin and len(text) == begin:  # what follows the parts is no part
                 break
             raise
         at -= len(unpacker.unused_data)
-    return bytes(found)
+    return bytes(text)
 
 
-def _add(found: bytearray, part: bytes) -> None:
-    found += part
-    if len(found) > _MAX_BYTES:
+def _add(text: bytearray, part: bytes) -> None:
+    text += part
+    if len(text) > _MAX_BYTES:
         msg = "its content is over 1 GiB when it is decompressed"
         raise ValueError(msg)
 

@@ -55,15 +55,15 @@ def _names(content: bytes, content_type: str) -> Iterator[str]:
 
 def _name_of(label: str) -> str | None:
     """Return the name of the charset with a label; ``None`` if it is not known."""
-    found = webencodings.lookup(_FURTHER_NAMES.get(label.strip().lower(), label))
-    return None if found is None else str(found.name)
+    encoding = webencodings.lookup(_FURTHER_NAMES.get(label.strip().lower(), label))
+    return None if encoding is None else str(encoding.name)
 
 
 def _label_of(content_type: str) -> str | None:
     message = Message()
     message["Content-Type"] = " ".join(content_type.split())
     try:
-        found = message.get_param("charset")
+        charset = message.get_param("charset")
     except (LookupError, ValueError):  # of the RFC 2231 form, which may name any codec
         return None
-    return found if isinstance(found, str) else None
+    return charset if isinstance(charset, str) else None

@@ -140,11 +140,11 @@ def record_at(
         if len(head) < size or size > _MAX_HEADER_BYTES:
             raise BadPartError(begin, "is truncated, or is not a WARC record")
         size *= 2
-    found = head[blank : blank_line.end()]
-    length, kind = _LENGTH.search(found), _TYPE.search(found)
-    if not found.startswith(_BEGIN) or length is None or kind is None:
+    header = head[blank : blank_line.end()]
+    length, kind = _LENGTH.search(header), _TYPE.search(header)
+    if not header.startswith(_BEGIN) or length is None or kind is None:
         raise BadPartError(begin, "is not a WARC record")
-    whole = len(found) + int(length[1])
+    whole = len(header) + int(length[1])
     content = read_at(whole, at + blank)
     if len(content) < whole:
         raise BadPartError(begin, "is truncated, or its Content-Length is wrong")
@@ -173,8 +173,8 @@ def _blank_bytes(behind: bytes, *, in_member: bool) -> int | None:
 def next_mark(content: Content, at: int) -> int | None:
     """Return the next offset at which a part may begin, from an offset on; ``None`` at the end."""
     while block := content.read_at(_READ_BYTES, at):
-        found = _MARK.search(block)
-        if found is not None:
-            return at + found.start()
+        mark = _MARK.search(block)
+        if mark is not None:
+            return at + mark.start()
         at += max(1, len(block) - _MARK_BYTES)
     return None

@@ -51,14 +51,14 @@ class WarcCursor(GroupCursor):
                         yield RowChunk(begin, number, self._records(frame.content, begin))
 
     def _parts(self, content: Content, begin: int) -> Iterator[WarcPart]:
-        """Yield the parts of the file; settle the bad ones, and go on at the next good one."""
+        """Yield the parts of the file; handle the bad ones, and go on at the next good one."""
         at: int | None = begin
         while at is not None:
             try:
                 yield from warc_parts(content, at)
             except BadPartError as error:
                 if content.failure is None:
-                    self._settle(error.begin, error.reason, error)
+                    self._handle(error.begin, error.reason, error)
                     at = next_mark(content, error.begin + 1)
                     continue
             if content.failure is not None:
@@ -66,21 +66,21 @@ class WarcCursor(GroupCursor):
             return
 
     def _records(self, content: bytes, begin: int) -> list[dict[str, Any]]:
-        """Return the record in some bytes; nothing, if it is settled as a failure."""
+        """Return the record in some bytes; nothing, if it is handled as a failure."""
         try:
             return [_record(content, binary=self.stage.binary)]
         except MissingExtraError as error:
-            self._settle(begin, str(error), error)
+            self._handle(begin, str(error), error)
         except Exception as error:  # noqa: BLE001 - warcio raises various errors for bad headers
             reason = f"cannot be read: {type(error).__name__}: {error}"
-            self._settle(begin, reason, error)
+            self._handle(begin, reason, error)
         return []
 
-    def _settle(self, begin: int, reason: str, cause: Exception) -> None:
+    def _handle(self, begin: int, reason: str, cause: Exception) -> None:
         place = f"{self.location.path}, record at byte {begin}"
         error = StreamSourceError(place, reason)
         error.__cause__ = cause
-        self.counter.settle(place, error)
+        self.counter.handle(place, error)
 
 
 @dataclass(eq=False)

@@ -9,10 +9,10 @@ from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 _SEED_LIMIT: Final = 2**64
 
 
-def check_callable(stage: str, argument: str, given: object) -> None:
-    """Raise `StreamArgumentError` unless ``given`` is callable."""
-    if not callable(given):
-        reason = f"{argument} is a {type(given).__name__}; it must be a function"
+def check_callable(stage: str, argument: str, value: object) -> None:
+    """Raise `StreamArgumentError` unless ``value`` is callable."""
+    if not callable(value):
+        reason = f"{argument} is a {type(value).__name__}; it must be a function"
         raise StreamArgumentError(stage, reason)
 
 
@@ -27,37 +27,37 @@ def check_takes(stage: str, functions: Iterable[Callable[..., Any]], *values: st
             signature.bind(*values)
         except TypeError as error:
             name = getattr(function, "__qualname__", type(function).__name__)
-            given = " and ".join(values)
-            reason = f"fn is called with {given}, which {name}{signature} does not take: {error}"
+            words = " and ".join(values)
+            reason = f"fn is called with {words}, which {name}{signature} does not take: {error}"
             raise StreamArgumentError(stage, reason) from None
 
 
-def check_count(stage: str, argument: str, given: object, least: int) -> None:
-    """Raise an error unless ``given`` is an integer of at least ``least``.
+def check_count(stage: str, argument: str, value: object, least: int) -> None:
+    """Raise an error unless ``value`` is an integer of at least ``least``.
 
     Raises:
         StreamArgumentError: It is not a non-negative integer.
         StreamDefinitionError: It is a non-negative integer below ``least``.
     """
-    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        reason = f"{argument} is {given!r}; it must be an integer of at least {least}"
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        reason = f"{argument} is {value!r}; it must be an integer of at least {least}"
         raise StreamArgumentError(stage, reason)
-    if given < least:
-        raise StreamDefinitionError(stage, f"{argument} is {given}; it must be at least {least}")
+    if value < least:
+        raise StreamDefinitionError(stage, f"{argument} is {value}; it must be at least {least}")
 
 
-def texts(stage: str, argument: str, given: Iterable[str] | None) -> tuple[str, ...] | None:
+def texts(stage: str, argument: str, values: Iterable[str] | None) -> tuple[str, ...] | None:
     """Return a list of texts as a tuple; ``None`` for ``None``.
 
     Raises:
         StreamArgumentError: It is one text, or holds something else.
     """
-    if given is None:
+    if values is None:
         return None
-    found = tuple(given)
-    if isinstance(given, str) or not all(isinstance(one, str) for one in found):
-        raise StreamArgumentError(stage, f"{argument} is {given!r}; it must be a list of texts")
-    return found
+    checked = tuple(values)
+    if isinstance(values, str) or not all(isinstance(value, str) for value in checked):
+        raise StreamArgumentError(stage, f"{argument} is {values!r}; it must be a list of texts")
+    return checked
 
 
 def check_seed(stage: str, seed: object) -> None:
@@ -67,6 +67,6 @@ def check_seed(stage: str, seed: object) -> None:
         raise StreamArgumentError(stage, reason)
 
 
-def is_seed(given: object) -> bool:
-    """Return whether ``given`` is an unsigned 64-bit integer."""
-    return type(given) is int and 0 <= given < _SEED_LIMIT
+def is_seed(seed: object) -> bool:
+    """Return whether ``seed`` is an unsigned 64-bit integer."""
+    return type(seed) is int and 0 <= seed < _SEED_LIMIT

@@ -23,7 +23,7 @@ class ElementCursor(Cursor):
     Attributes:
         number: The number of items read, by all ranks.
         step: The number of ranks.
-        own: The rank.
+        rank: The rank.
         observers: Called before each item is read. No stage of the run is within an element then.
     """
 
@@ -32,7 +32,7 @@ class ElementCursor(Cursor):
     def __init__(self, source: Cursor) -> None:
         self.opened = [source]
         self.number = 0
-        self.step, self.own = source.numbering
+        self.step, self.rank = source.numbering
         self.observers: list[Callable[[], None]] = []
 
     @override
@@ -112,9 +112,9 @@ class NumberedStage(UnaryStage):
         An item after the first one of the same element has a second number.
         """
         number = self._elements.number - self._elements.step
-        own = number + self._elements.own
+        plain = number + self._elements.rank
         if number == self._element:
             self._repeated += 1
-            return (own, self._repeated)
+            return (plain, self._repeated)
         self._element, self._repeated = number, 0
-        return (own,)
+        return (plain,)

@@ -132,7 +132,7 @@ class FailureHandler:
         Those of other ranks, which may share the file, stay.
         """
         self._stored = dict(enumerate(state))
-        self.kept = [one for one in self.kept if self._stays(one)]
+        self.kept = [failure for failure in self.kept if self._stays(failure)]
         if self._path is not None and self._path.exists():
             self._drop_unseen(self._path)
 
@@ -160,11 +160,11 @@ class FailureHandler:
 
     def _is_own(self, entry: dict[str, Any]) -> bool:
         """Return whether an entry is of this share; those of another number are divided up."""
-        own, number = self._share
+        remainder, number = self._share
         rank, ranks = entry.get("rank", 0), entry.get("ranks", 1)
-        return bool(rank == own if ranks == number else rank % number == own)
+        return bool(rank == remainder if ranks == number else rank % number == remainder)
 
-    def settle(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
+    def handle(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
         """Count a failure, log it and store it.
 
         Raises:
@@ -270,7 +270,7 @@ class FailureCounter:
         self.before: object = None
         self._first: Exception | None = None  # of those in a row
 
-    def settle(self, item: Any, error: Exception, before: object = None) -> object:
+    def handle(self, item: Any, error: Exception, before: object = None) -> object:
         """Handle one failure, and return `FAILED`; an item that is skipped is none.
 
         Args:
@@ -287,7 +287,7 @@ class FailureCounter:
         if self.in_a_row == 1:
             self._first = error
         self.before = before
-        self._failures.settle(self, item, error)
+        self._failures.handle(self, item, error)
         tolerance = self._failures.tolerance
         if tolerance is not None and self.in_a_row >= tolerance:
             raise self._too_many() from self._first

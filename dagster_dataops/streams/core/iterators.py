@@ -77,8 +77,8 @@ class IteratorSource(SourceStage):
             return
         passed = sum(1 for _ in islice(self._open, self._number))
         if passed < self._number:
-            found = counted(passed, "items")
-            msg = f"the iterator ends after {found}, but the state is at item {self._number}"
+            count = counted(passed, "items")
+            msg = f"the iterator ends after {count}, but the state is at item {self._number}"
             raise DataPipelineError(msg)
 
     @override

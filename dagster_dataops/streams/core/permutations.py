@@ -40,7 +40,9 @@ class Permutation:
         if self._shuffled is not None:
             return [self._shuffled[place] for place in places]
         size = self._size
-        return [one if one < size else self._walk_cycle(one) for one in self._permute(places)]
+        return [
+            value if value < size else self._walk_cycle(value) for value in self._permute(places)
+        ]
 
     def _walk_cycle(self, number: int) -> int:
         """Apply the network again until the result is below ``size`` (cycle walking)."""
@@ -53,10 +55,10 @@ class Permutation:
         upper, lower = [place // low for place in places], [place % low for place in places]
         for of_lower, of_upper in self._tables:
             pairs = zip(upper, lower, strict=True)
-            upper = [(one + of_lower[other]) % high for one, other in pairs]
+            upper = [(left + of_lower[other]) % high for left, other in pairs]
             pairs = zip(lower, upper, strict=True)
-            lower = [(one + of_upper[other]) % low for one, other in pairs]
-        return [one * low + other for one, other in zip(upper, lower, strict=True)]
+            lower = [(left + of_upper[other]) % low for left, other in pairs]
+        return [left * low + other for left, other in zip(upper, lower, strict=True)]
 
 
 def _table(generator: random.Random, size: int, limit: int) -> list[int]:

@@ -43,8 +43,12 @@ def checked_rank(stage: str, rank: int, world_size: int) -> WorldRank:
 
 def torch_group() -> Any:
     """Return ``torch.distributed`` if this process is in a group. Imports nothing."""
-    found = sys.modules.get("torch.distributed")
-    return found if found is not None and found.is_available() and found.is_initialized() else None
+    distributed = sys.modules.get("torch.distributed")
+    return (
+        distributed
+        if distributed is not None and distributed.is_available() and distributed.is_initialized()
+        else None
+    )
 
 
 def group_rank() -> WorldRank | None:

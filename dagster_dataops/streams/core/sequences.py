@@ -19,9 +19,11 @@ def fresh(item: Any) -> Any:
     """Return a deep copy of an item, so that functions cannot change the source."""
     kind = type(item)
     if kind is dict:
-        return {key: fresh(one) if type(one) in _MUTABLE else one for key, one in item.items()}
+        return {
+            key: fresh(value) if type(value) in _MUTABLE else value for key, value in item.items()
+        }
     if kind is list:
-        return [fresh(one) if type(one) in _MUTABLE else one for one in item]
+        return [fresh(value) if type(value) in _MUTABLE else value for value in item]
     return tuple(map(fresh, item)) if kind is tuple else item
 
 

@@ -91,11 +91,11 @@ class Cursor(ABC):
 
     def splits_element(self) -> bool:
         """Return whether a restored position is between several items of one element."""
-        return any(one.splits_element() for one in self.opened)
+        return any(stage.splits_element() for stage in self.opened)
 
     def leaves(self) -> list[dict[str, Any]]:
         """Return facts about the datasets that are mixed; see `Manifest.leaves`."""
-        return [leaf for one in self.opened for leaf in one.leaves()]
+        return [leaf for stage in self.opened for leaf in stage.leaves()]
 
     def states_before(self) -> list[State] | None:
         """Return the states of the inputs before the items that were read ahead, if any were."""
@@ -118,8 +118,8 @@ class Cursor(ABC):
         inputs = self.states_before()
         if inputs is None:
             inputs = []
-            for one in self.opened:
-                inputs.append(one.state())
+            for stage in self.opened:
+                inputs.append(stage.state())
         if inputs:
             if not position and len(inputs) == 1:
                 return inputs[0]
@@ -143,8 +143,8 @@ class Cursor(ABC):
                 msg = f"{key} of stage {self.title} is of type {types}"
                 raise TypeError(msg)
             setattr(self, name, value)
-        for one, inner in zip(self.opened, values.get(_INPUTS, ()), strict=True):
-            one.restore(inner)
+        for stage, inner in zip(self.opened, values.get(_INPUTS, ()), strict=True):
+            stage.restore(inner)
 
     def values_of(self, state: State) -> Mapping[str, Any]:
         """Return the values in a position by name.
@@ -159,10 +159,10 @@ class Cursor(ABC):
         values = self.with_names(state[UNNAMED]) if state.keys() == {UNNAMED} else state
         needed = {key for key, _ in self.keys} | ({_INPUTS} if self.opened else set())
         if values.keys() != needed:
-            found, expected = (", ".join(sorted(one)) or "none" for one in (values, needed))
+            names, expected = (", ".join(sorted(value)) or "none" for value in (values, needed))
             msg = (
                 f"its position is damaged, or another version of stage {self.title} has written "
-                f"it: its values are {found}, and {expected} are expected. Start afresh, or use "
+                f"it: its values are {names}, and {expected} are expected. Start afresh, or use "
                 "that version"
             )
             raise StreamStateError(msg)
@@ -172,9 +172,9 @@ class Cursor(ABC):
         """Add the names to the values of a position of version 2; see `UNNAMED`."""
         count = len(self.keys)
         parts = [state] if count + len(self.opened) == 1 else state
-        values = {key: one for (key, _), one in zip(self.keys, parts[:count], strict=True)}
+        values = {key: part for (key, _), part in zip(self.keys, parts[:count], strict=True)}
         if self.opened:
-            values[_INPUTS] = [{UNNAMED: one} for one in parts[count:]]
+            values[_INPUTS] = [{UNNAMED: part} for part in parts[count:]]
         return values
 
     @property
@@ -191,10 +191,10 @@ class Cursor(ABC):
         """
         before = self.states_before()
         self.reset()
-        for number, one in enumerate(self.opened):
+        for number, stage in enumerate(self.opened):
             if before is not None:
-                one.restore(before[number])
-            one.restart(reset_rng=reset_rng)
+                stage.restore(before[number])
+            stage.restart(reset_rng=reset_rng)
 
 
 class NestingCursor(Cursor):
@@ -352,7 +352,7 @@ class Stage(Cursor):
         """Return a cursor at the start. Reading begins when its first item is requested."""
         opened = copy(self)
         opened.counter = context.failures.counter(self.name)
-        opened.opened = [one.open(context) for one in self.inputs]
+        opened.opened = [stage.open(context) for stage in self.inputs]
         opened.begin(context)
         opened.reset()
         return opened
@@ -388,7 +388,7 @@ class Stage(Cursor):
     @property
     def path(self) -> str:
         """The names of the stage and of its inputs. Seeds are derived from this path."""
-        above = ",".join(one.path for one in self.inputs)
+        above = ",".join(stage.path for stage in self.inputs)
         return f"{above}>{self.name}" if above else self.name
 
     @property
@@ -426,16 +426,16 @@ class Stage(Cursor):
 
     def ordered(self) -> "Iterator[Stage]":
         """Yield the stage and all its inputs, sources first."""
-        for one in self.inputs:
-            yield from one.ordered()
+        for stage in self.inputs:
+            yield from stage.ordered()
         yield self
 
     def endless(self) -> "Stage | None":
         """Return the stage that makes this one infinite; ``None`` if it ends."""
         if self.finitude is Finitude.FINITE:
             return None
-        found = (one.endless() for one in self.inputs if one.finitude >= self.finitude)
-        return next((one for one in found if one is not None), self)
+        endings = (stage.endless() for stage in self.inputs if stage.finitude >= self.finitude)
+        return next((ending for ending in endings if ending is not None), self)
 
 
 @dataclass(eq=False)
@@ -487,9 +487,9 @@ class CombinedStage(Stage):
     @override
     def finitude(self) -> Finitude:
         """The finitude of a stage that reads every input to its end."""
-        return max((one.finitude for one in self.sources), default=Finitude.FINITE)
+        return max((source.finitude for source in self.sources), default=Finitude.FINITE)
 
     @cached_property
     def pseudo_infinite(self) -> list[bool]:
         """For each input, whether it is pseudo-infinite."""
-        return [one.finitude is Finitude.PSEUDO_INFINITE for one in self.sources]
+        return [source.finitude is Finitude.PSEUDO_INFINITE for source in self.sources]

@@ -22,11 +22,11 @@ def share_of(last: Stage) -> tuple[int, int]:
 
     Streams that differ only in their rank or shard have different numbers.
     """
-    own, number = 0, 1
+    part_number, number = 0, 1
     for stage in distinct_stages(last):
         part, parts = stage.share
-        own, number = own * parts + part, number * parts
-    return own, number
+        part_number, number = part_number * parts + part, number * parts
+    return part_number, number
 
 
 def exchanged(last: Stage, old: Stage, make: Callable[[Stage], Stage]) -> Stage:
@@ -39,15 +39,17 @@ def exchanged(last: Stage, old: Stage, make: Callable[[Stage], Stage]) -> Stage:
         old: The stage to exchange; a stage of the stream, or ``last`` itself.
         make: Returns the stage that takes its place. It is called once.
     """
-    made: dict[Stage, Stage] = {}
+    exchanged_stages: dict[Stage, Stage] = {}
     for stage in distinct_stages(last):
-        made[stage] = make(stage) if stage is old else with_inputs(stage, made)
-    return made[last]
+        exchanged_stages[stage] = (
+            make(stage) if stage is old else with_inputs(stage, exchanged_stages)
+        )
+    return exchanged_stages[last]
 
 
-def with_inputs(stage: Stage, made: Mapping[Stage, Stage]) -> Stage:
+def with_inputs(stage: Stage, exchanged_stages: Mapping[Stage, Stage]) -> Stage:
     """Return ``stage`` with new inputs; itself if none of them is new."""
-    inputs = tuple(made[one] for one in stage.inputs)
+    inputs = tuple(exchanged_stages[source] for source in stage.inputs)
     if inputs == stage.inputs:
         return stage
     other: Stage

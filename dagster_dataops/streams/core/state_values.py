@@ -25,11 +25,11 @@ def to_json(value: Any) -> Any:  # noqa: PLR0911 - one return per type
     if kind in _PLAIN or (kind is float and math.isfinite(value)):
         return value
     if kind is list:
-        return [to_json(one) for one in value]
+        return [to_json(item) for item in value]
     if kind is dict:
         return _dict_to_json(value)
     if kind is tuple:
-        return {"~tuple": [to_json(one) for one in value]}
+        return {"~tuple": [to_json(item) for item in value]}
     if kind is float:
         return {"~float": repr(value)}
     if kind is not bytes:
@@ -47,8 +47,8 @@ def _unsupported(kind: type) -> StreamStateError:
 def _dict_to_json(value: dict[Any, Any]) -> Any:
     plain = all(type(key) is str for key in value)
     if plain and not (len(value) == 1 and next(iter(value)).startswith(_TAG)):
-        return {key: to_json(one) for key, one in value.items()}
-    return {"~dict": [[to_json(key), to_json(one)] for key, one in value.items()]}
+        return {key: to_json(item) for key, item in value.items()}
+    return {"~dict": [[to_json(key), to_json(item)] for key, item in value.items()]}
 
 
 def from_json(value: Any) -> Any:
@@ -58,23 +58,23 @@ def from_json(value: Any) -> Any:
         StreamStateError: `to_json` never returns ``value``.
     """
     if isinstance(value, list):
-        return [from_json(one) for one in value]
+        return [from_json(item) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
         ((tag, content),) = value.items()
         if tag.startswith(_TAG):
             return _from_tag(tag, content)
-    return {key: from_json(one) for key, one in value.items()}
+    return {key: from_json(item) for key, item in value.items()}
 
 
 def _from_tag(tag: str, content: Any) -> Any:
     try:
         match tag:
             case "~tuple":
-                return tuple(from_json(one) for one in content)
+                return tuple(from_json(item) for item in content)
             case "~dict":
-                return {from_json(key): from_json(one) for key, one in content}
+                return {from_json(key): from_json(item) for key, item in content}
             case "~bytes":
                 return base64.b64decode(content, validate=True)
             case "~float":

@@ -25,10 +25,10 @@ def warn_if_unused(builders: type) -> None:
     Args:
         builders: The class of the builders. The operation is one of its methods.
     """
-    found = _operation(sys._getframe(1), builders)  # noqa: SLF001 - the caller's code is needed
-    if found is None:
+    unused = _operation(sys._getframe(1), builders)  # noqa: SLF001 - the caller's code is needed
+    if unused is None:
         return
-    operation, depth = found
+    operation, depth = unused
     msg = (
         f"the result of {operation}() is not used: builders are immutable, and operations return "
         f"a new stream, so this line has no effect; write builder = builder.{operation}(...)"

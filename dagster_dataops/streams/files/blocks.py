@@ -115,7 +115,7 @@ class BlockCursor(FileCursor):
                 lines.append(number)
             except StreamSourceError as error:
                 try:
-                    self.counter.settle(piece, error)
+                    self.counter.handle(piece, error)
                 except Exception as final:  # noqa: BLE001 - raised after the items before it
                     return block._replace(error=final)
         return block
@@ -157,7 +157,7 @@ class BlockCursor(FileCursor):
             return records
         lines = range(len(records)) if parsed.lines is None else parsed.lines
         numbered = zip(records, lines, strict=True)
-        return [{**one, key: before + line} for one, line in numbered]
+        return [{**record, key: before + line} for record, line in numbered]
 
     def read_block(self, content: Content, start: int) -> bytes:
         """Return the block that starts at byte ``start``; empty at the end of the file.
@@ -200,10 +200,10 @@ class BlockCursor(FileCursor):
     def _end_of_last_line(self, block: bytes) -> int:
         text, width = self.terminator
         end = len(block)
-        while (found := block.rfind(text, 0, end)) >= 0:
-            if found % width == 0:
-                return found + len(text)
-            end = found + len(text) - 1
+        while (end_mark := block.rfind(text, 0, end)) >= 0:
+            if end_mark % width == 0:
+                return end_mark + len(text)
+            end = end_mark + len(text) - 1
         return 0
 
     def lines_in(self, block: bytes) -> int:
@@ -212,10 +212,10 @@ class BlockCursor(FileCursor):
 
     def line_number(self, offset: int, lines: int) -> int:
         """Return the number, from 1, of the line ``lines`` lines after byte ``offset``."""
-        at, found = self._counted if self._counted[0] <= offset else (0, 0)
+        at, number = self._counted if self._counted[0] <= offset else (0, 0)
         with self.location.opened() as content:
             while at < offset and (block := content.read_at(min(offset - at, 1 << 20), at)):
-                found += self.lines_in(block)
+                number += self.lines_in(block)
                 at += len(block)
-        self._counted = (at, found)
-        return found + lines + 1
+        self._counted = (at, number)
+        return number + lines + 1

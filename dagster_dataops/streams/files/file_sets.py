@@ -32,7 +32,7 @@ class FileSet:
     """A set of files as it was specified. It is resolved each time it is read.
 
     Attributes:
-        given: Paths, URLs, patterns and folders.
+        paths: Paths, URLs, patterns and folders.
         compression: The compression of the files; ``infer`` uses the suffix of each name.
         storage_options: The arguments of fsspec's file systems.
         pattern: A pattern for the paths to keep; see `list_files`.
@@ -40,7 +40,7 @@ class FileSet:
             columns of the records.
     """
 
-    given: tuple[str, ...]
+    paths: tuple[str, ...]
     compression: str | None = INFER
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     pattern: str | None = None
@@ -62,19 +62,19 @@ class FileSet:
             StreamArgumentError: A path is neither a text nor a ``pathlib.Path``.
             StreamDefinitionError: There is no path, or the compression is unknown.
         """
-        one = isinstance(paths, (str, os.PathLike))
-        given: list[Any] = [paths] if one else list(paths)  # type: ignore[arg-type]
-        for path in given:
+        single = isinstance(paths, (str, os.PathLike))
+        listed: list[Any] = [paths] if single else list(paths)  # type: ignore[arg-type]
+        for path in listed:
             if not isinstance(path, (str, os.PathLike)):
                 reason = f"a path is {path!r}; it must be a text or a pathlib.Path"
                 raise StreamArgumentError(stage, reason)
-        if not given:
+        if not listed:
             raise StreamDefinitionError(stage, "no path was given")
         if compression not in {None, INFER, *KINDS}:
             reason = f"compression is {compression!r}; it must be 'infer', None or one of {KINDS}"
             raise StreamDefinitionError(stage, reason)
-        found = tuple(os.fspath(path) for path in given)
-        return cls(found, compression, dict(storage_options or {}), hive=hive)
+        names = tuple(os.fspath(path) for path in listed)
+        return cls(names, compression, dict(storage_options or {}), hive=hive)
 
     def locations(self) -> list[Location]:
         """Return the files in the given order; those of a pattern or folder in natural order.
@@ -82,16 +82,16 @@ class FileSet:
         Raises:
             StreamSourceError: A pattern or folder has no files or cannot be listed.
         """
-        found = [(path, given) for given in self.given for path in self._resolve(given)]
+        paths = [(path, pattern) for pattern in self.paths for path in self._resolve(pattern)]
         if self.pattern is not None:
-            found = [one for one in found if fnmatch.fnmatchcase(one[0], self.pattern)]
-        locations = [self._location(path) for path, _ in found]
+            paths = [path for path in paths if fnmatch.fnmatchcase(path[0], self.pattern)]
+        locations = [self._location(path) for path, _ in paths]
         if not self.hive:
             return locations
-        columns = partitions(_folders_below(path, given) for path, given in found)
+        columns = partitions(_folders_below(path, pattern) for path, pattern in paths)
         return [
-            replace(one, partition=names) if names else one
-            for one, names in zip(locations, columns, strict=True)
+            replace(location, partition=names) if names else location
+            for location, names in zip(locations, columns, strict=True)
         ]
 
     def plain_files(self) -> list[str] | None:
@@ -100,53 +100,53 @@ class FileSet:
         Else return ``None``. The files are listed now. A listing error gives ``None`` and is raised
         again by reading.
         """
-        if any(map(is_url, self.given)):
+        if any(map(is_url, self.paths)):
             return None
         try:
-            found = self.locations()
+            locations = self.locations()
         except StreamSourceError:
             return None
-        is_plain = all(one.is_plain and not one.partition for one in found)
-        return [one.path for one in found] if is_plain else None
+        is_plain = all(location.is_plain and not location.partition for location in locations)
+        return [location.path for location in locations] if is_plain else None
 
     def _location(self, path: str) -> Location:
         packed = compression_of(path) if self.compression == INFER else self.compression
         return Location(path, packed, self.storage_options)
 
-    def _resolve(self, given: str) -> list[str]:
-        wild = _is_wild(given)
+    def _resolve(self, text: str) -> list[str]:
+        wild = _is_wild(text)
         if wild:
-            found = self._matching(given)
-        elif self._is_folder(given):
-            found = [path for path in self._below(given) if not _is_hidden(path, given)]
+            paths = self._matching(text)
+        elif self._is_folder(text):
+            paths = [path for path in self._below(text) if not _is_hidden(path, text)]
         else:
-            return [given]
-        if not found:
+            return [text]
+        if not paths:
             reason = "matches no file" if wild else "is a folder without files"
-            raise StreamSourceError(given, reason)
-        return sorted(found, key=natural_key)
+            raise StreamSourceError(text, reason)
+        return sorted(paths, key=natural_key)
 
-    def _matching(self, given: str) -> list[str]:
-        if is_url(given):
-            return list_urls(given, self.storage_options, wild=True)
-        return [path for path in glob.glob(given, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - any text
+    def _matching(self, path: str) -> list[str]:
+        if is_url(path):
+            return list_urls(path, self.storage_options, wild=True)
+        return [path for path in glob.glob(path, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - any text
 
-    def _is_folder(self, given: str) -> bool:
-        if not is_url(given):
-            return Path(given).is_dir()
-        if given.startswith(("http://", "https://")):
-            return given.endswith("/")  # any other HTTP address is one file
-        system, path = file_system(given, self.storage_options)
+    def _is_folder(self, text: str) -> bool:
+        if not is_url(text):
+            return Path(text).is_dir()
+        if text.startswith(("http://", "https://")):
+            return text.endswith("/")  # any other HTTP address is one file
+        system, path = file_system(text, self.storage_options)
         try:
             return bool(system.isdir(path))
         except Exception as error:
-            raise source_error(given, error) from error
+            raise source_error(text, error) from error
 
-    def _below(self, given: str) -> Iterator[str]:
-        if is_url(given):
-            yield from list_urls(given, self.storage_options)
+    def _below(self, path: str) -> Iterator[str]:
+        if is_url(path):
+            yield from list_urls(path, self.storage_options)
         else:
-            yield from map(str, files_below(Path(given)))
+            yield from map(str, files_below(Path(path)))
 
     def identity(self) -> object:
         """Return a value that identifies the content of the files.
@@ -163,7 +163,7 @@ def identity(locations: list[Location]) -> object:
     Raises:
         StreamSourceError: They cannot be read.
     """
-    columns = [dict(one.partition) for one in locations]
+    columns = [dict(location.partition) for location in locations]
     content = _identity_of_content(locations)
     return [content, digest(columns)] if any(columns) else content
 
@@ -194,12 +194,12 @@ def _is_hidden(path: str, folder: str) -> bool:
     return any(part.startswith(_HIDDEN) for part in relative_path(path, folder).split("/"))
 
 
-def _folders_below(path: str, given: str) -> str:
+def _folders_below(path: str, pattern: str) -> str:
     """Return the folders of a file below a given folder, or below the fixed part of a pattern."""
-    if path == given:
+    if path == pattern:
         return ""
-    if _is_wild(given):
-        fixed = re.split(r"[*?\[]", given.partition("::")[0], maxsplit=1)[0]
-        given = fixed[: fixed.rfind("/") + 1]
-    folders, _, _ = relative_path(path, given or ".").replace(os.sep, "/").rpartition("/")
+    if _is_wild(pattern):
+        fixed = re.split(r"[*?\[]", pattern.partition("::")[0], maxsplit=1)[0]
+        pattern = fixed[: fixed.rfind("/") + 1]
+    folders, _, _ = relative_path(path, pattern or ".").replace(os.sep, "/").rpartition("/")
     return folders

@@ -74,4 +74,4 @@ class FileStage(NestingCursor, BlockwiseCursor, SourceStage):
             try:
                 yield from inner.blocks()
             except DamagedFileError as error:
-                self.counter.settle(location.path, error)
+                self.counter.handle(location.path, error)

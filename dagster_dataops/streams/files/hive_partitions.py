@@ -22,18 +22,18 @@ def partitions(folders: Iterable[str]) -> list[Partition]:
     Args:
         folders: Paths relative to the top of the data set, with slashes.
     """
-    found = [_texts(folder) for folder in folders]
-    names = {name for one in found for name in one}
-    numbers = {name for name in names if all(_is_number(one.get(name)) for one in found)}
+    texts = [_texts(folder) for folder in folders]
+    names = {name for columns in texts for name in columns}
+    numbers = {name for name in names if all(_is_number(columns.get(name)) for columns in texts)}
     return [
-        {name: _value(text, is_number=name in numbers) for name, text in one.items()}
-        for one in found
+        {name: _value(text, is_number=name in numbers) for name, text in columns.items()}
+        for columns in texts
     ]
 
 
 def _texts(folder: str) -> dict[str, str]:
     matches = map(_COLUMN.fullmatch, folder.split("/"))
-    return {unquote(one[1]): unquote(one[2]) for one in matches if one is not None}
+    return {unquote(match[1]): unquote(match[2]) for match in matches if match is not None}
 
 
 def _is_number(text: str | None) -> bool:

@@ -48,7 +48,7 @@ class JsonCursor(BlockCursor):
                 place = f"{self.path}, line {self.line_number(start, number)}"
                 raise StreamSourceError(place, str(error)) from error
 
-        numbered = [one for one in enumerate(lines) if one[1] and not one[1].isspace()]
+        numbered = [entry for entry in enumerate(lines) if entry[1] and not entry[1].isspace()]
         return self.parse_each(numbered, parse)
 
 

@@ -125,7 +125,7 @@ class IndexedRecords(IndexedItems):
             return decode(line)
         except ValueError as error:
             place = f"{self._file.path}, line {_line_number(read, start)}"
-            self._counter.settle(line, StreamSourceError(place, str(error)))
+            self._counter.handle(line, StreamSourceError(place, str(error)))
         return MISSING
 
 

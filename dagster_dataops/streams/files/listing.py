@@ -42,20 +42,20 @@ class FileList(SourceStage):
 
     @override
     def identity(self) -> object:
-        found = [relative_path(path, self.folder) for path in self._paths()]
-        return [len(found), digest(found)]
+        paths = [relative_path(path, self.folder) for path in self._paths()]
+        return [len(paths), digest(paths)]
 
     def _paths(self) -> list[str]:
         if is_url(self.folder):
-            found = list_urls(self.folder, self.storage_options)
+            paths = list_urls(self.folder, self.storage_options)
         else:
             top = Path(self.folder)
             if not top.exists():
                 raise StreamSourceError(self.folder, "there is no such file or folder")
-            found = [self.folder] if top.is_file() else [str(path) for path in files_below(top)]
+            paths = [self.folder] if top.is_file() else [str(path) for path in files_below(top)]
         if self.pattern is not None:
-            found = [path for path in found if fnmatch.fnmatchcase(path, self.pattern)]
-        return sorted(found, key=natural_key)
+            paths = [path for path in paths if fnmatch.fnmatchcase(path, self.pattern)]
+        return sorted(paths, key=natural_key)
 
 
 def relative_path(path: str, folder: str) -> str:

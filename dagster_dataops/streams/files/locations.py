@@ -62,9 +62,9 @@ class Location:
         """
         columns = self.partition
         if columns:
-            records = [{**one, **columns, **one} for one in records]
+            records = [{**record, **columns, **record} for record in records]
         if file_key is not None:
-            records = [{**one, file_key: self.path} for one in records]
+            records = [{**record, file_key: self.path} for record in records]
         return records
 
     def opened(self) -> Content:

@@ -36,13 +36,13 @@ def file_system(url: str, options: Options) -> tuple[Any, str]:
     import fsspec
 
     try:
-        found, path = fsspec.url_to_fs(url, **options)
+        system, path = fsspec.url_to_fs(url, **options)
     except ImportError as error:
         reason = f"its file system needs a package that is not installed: {error}"
         raise StreamSourceError(url, reason) from error
     except Exception as error:
         raise source_error(url, error) from error
-    return found, path
+    return system, path
 
 
 def source_error(url: str, error: Exception) -> StreamSourceError:
@@ -67,9 +67,9 @@ def file_details(url: str, options: Options) -> dict[str, Any]:
     Raises:
         StreamSourceError: The file cannot be reached.
     """
-    found, path = file_system(url, options)
+    system, path = file_system(url, options)
     try:
-        return dict(found.info(path))
+        return dict(system.info(path))
     except Exception as error:
         raise source_error(url, error) from error
 
@@ -171,18 +171,18 @@ def list_urls(url: str, options: Options, *, wild: bool = False) -> list[str]:
     Raises:
         StreamSourceError: The folder cannot be listed.
     """
-    found, path = file_system(url, options)
+    system, path = file_system(url, options)
     try:
-        names = found.glob(path) if wild else found.find(path)
-        files = [name for name in names if not wild or found.isfile(name)]
+        names = system.glob(path) if wild else system.find(path)
+        files = [name for name in names if not wild or system.isfile(name)]
     except Exception as error:
         raise source_error(url, error) from error
-    return [_url_of(found, name, url) for name in files]
+    return [_url_of(system, name, url) for name in files]
 
 
-def _url_of(found: Any, name: str, url: str) -> str:
+def _url_of(system: Any, name: str, url: str) -> str:
     chain = url.split("::")
     if len(chain) > 1:  # zip://name::https://…: names belong to the first part
         return "::".join([f"{chain[0].partition('://')[0]}://{name.lstrip('/')}", *chain[1:]])
-    full: str = found.unstrip_protocol(name)
+    full: str = system.unstrip_protocol(name)
     return full

@@ -84,8 +84,8 @@ class LineCursor(BlockCursor):
     def _parsed_lines(self, lines: list[str], numbers: list[int] | None = None) -> ParsedBlock:
         stage = self.stage
         if stage.skip_empty:
-            given = range(len(lines)) if numbers is None else numbers
-            numbers = [number for number, line in zip(given, lines, strict=True) if line]
+            places = range(len(lines)) if numbers is None else numbers
+            numbers = [number for number, line in zip(places, lines, strict=True) if line]
             lines = [line for line in lines if line]
         if stage.ltrim and stage.rtrim:
             lines = [line.strip() for line in lines]

@@ -34,15 +34,15 @@ class ChangedFunctions:
         """Note that a stream has changed functions."""
         parts = list(_parts(functions.values()))
         key = tuple(map(id, parts))
-        references = tuple(self._reference(one, key) for one in parts)
+        references = tuple(self._reference(part, key) for part in parts)
         self._changes[key] = _Change(references, before, after)
 
-    def _reference(self, one: Any, key: _Key) -> Callable[[], Any]:
+    def _reference(self, part: Any, key: _Key) -> Callable[[], Any]:
         try:
-            return weakref.ref(one, lambda _: self._forget(key))
+            return weakref.ref(part, lambda _: self._forget(key))
         except TypeError:
             self._hold(key)
-            return partial(_same, one)
+            return partial(_same, part)
 
     def _hold(self, key: _Key) -> None:
         if key not in self._held:
@@ -56,15 +56,15 @@ class ChangedFunctions:
     def before(self, functions: Mapping[str, Any], present: str) -> str:
         """Return the digest that functions had, given the present one."""
         parts = list(_parts(functions.values()))
-        found = self._changes.get(tuple(map(id, parts)))
-        if found is None or found.after != present:
+        change = self._changes.get(tuple(map(id, parts)))
+        if change is None or change.after != present:
             return present
-        same = all(one() is part for one, part in zip(found.parts, parts, strict=True))
-        return found.before if same else present
+        same = all(reference() is part for reference, part in zip(change.parts, parts, strict=True))
+        return change.before if same else present
 
 
-def _same(one: Any) -> Any:
-    return one
+def _same(part: Any) -> Any:
+    return part
 
 
 def _parts(values: Iterable[Any]) -> Iterator[Any]:

@@ -34,7 +34,7 @@ class HeldObjects:
 
     def originals(self, functions: Functions) -> dict[str, Any]:
         """Return functions that hold the other objects."""
-        return {name: self._original(one) for name, one in functions.items()}
+        return {name: self._original(function) for name, function in functions.items()}
 
     def _original(self, value: Any) -> Any:
         """Return a function with the originals of the objects that it holds."""
@@ -49,9 +49,11 @@ class HeldObjects:
                 bound = holder is value.__self__
                 return value if bound else types.MethodType(value.__func__, holder)
             case tuple():
-                made = tuple(map(self._original, value))
-                same = all(one is other for one, other in zip(made, value, strict=True))
-                return value if same else made
+                originals = tuple(map(self._original, value))
+                same = all(
+                    original is other for original, other in zip(originals, value, strict=True)
+                )
+                return value if same else originals
             case partial():
                 return self._original_partial(value)
             case types.FunctionType() if value.__closure__:
@@ -59,9 +61,9 @@ class HeldObjects:
         return value
 
     def _original_partial(self, value: "partial[Any]") -> "partial[Any]":
-        given = (value.func, *value.args, *value.keywords.values())
-        function, *others = self._original(given)
-        if all(one is other for one, other in zip(given, (function, *others), strict=True)):
+        held = (value.func, *value.args, *value.keywords.values())
+        function, *others = self._original(held)
+        if all(part is other for part, other in zip(held, (function, *others), strict=True)):
             return value
         count = len(value.args)
         named = dict(zip(value.keywords, others[count:], strict=True))
@@ -72,19 +74,19 @@ class HeldObjects:
             held = [cell.cell_contents for cell in function.__closure__ or ()]
         except ValueError:  # an empty cell: assigned later
             return function
-        originals = [one if one is function else self._original(one) for one in held]
-        if all(one is other for one, other in zip(held, originals, strict=True)):
+        originals = [cell if cell is function else self._original(cell) for cell in held]
+        if all(part is other for part, other in zip(held, originals, strict=True)):
             return function
-        made = types.FunctionType(
+        copy = types.FunctionType(
             function.__code__,
             function.__globals__,
             function.__name__,
             function.__defaults__,
             tuple(map(types.CellType, originals)),
         )
-        made.__kwdefaults__ = function.__kwdefaults__
-        vars(made).update(vars(function))
-        return made
+        copy.__kwdefaults__ = function.__kwdefaults__
+        vars(copy).update(vars(function))
+        return copy
 
 
 def is_large(functions: Functions) -> bool:
@@ -93,12 +95,12 @@ def is_large(functions: Functions) -> bool:
     seen: set[int] = set()
     size = 0
     while rest:
-        one = rest.pop()
-        if id(one) in seen:
+        value = rest.pop()
+        if id(value) in seen:
             continue
-        seen.add(id(one))
-        size += _bytes_of(one)
-        parts = list(_parts_of(one))
+        seen.add(id(value))
+        size += _bytes_of(value)
+        parts = list(_parts_of(value))
         if len(seen) + len(rest) + len(parts) > _LARGE_COUNT or size > _LARGE_BYTES:
             return True
         rest += parts
@@ -118,19 +120,19 @@ def _parts_of(value: Any) -> Iterable[Any]:
     """Return the objects that a digest of an object goes on to, as far as they can be large."""
     match value:
         case dict() | types.MappingProxyType():
-            found: Iterable[Any] = [*value, *value.values()]
+            parts: Iterable[Any] = [*value, *value.values()]
         case list() | tuple() | set() | frozenset():
-            found = value
+            parts = value
         case types.FunctionType():
             cells = value.__closure__ or ()
             held = [cell.cell_contents for cell in cells if cell != _EMPTY]
-            found = [*held, *map(value.__globals__.get, value.__code__.co_names)]
+            parts = [*held, *map(value.__globals__.get, value.__code__.co_names)]
         case types.MethodType():
-            found = [value.__self__, value.__func__]
+            parts = [value.__self__, value.__func__]
         case partial():
-            found = [value.func, *value.args, *value.keywords.values()]
+            parts = [value.func, *value.args, *value.keywords.values()]
         case type() | types.ModuleType():
-            found = ()
+            parts = ()
         case _:
-            found = attributes_of(value).values()
-    return found
+            parts = attributes_of(value).values()
+    return parts

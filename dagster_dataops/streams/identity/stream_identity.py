@@ -37,7 +37,7 @@ def fingerprint(stage: Stage, on_error: OnError, held: HeldObjects) -> list[dict
         StreamSourceError: A source cannot be read.
     """
     counted = {"stage": "stream", "on_error": "raise" if on_error == "raise" else "skip"}
-    return [*(_fingerprint_parts(one, held) for one in _counting(stage)), counted]
+    return [*(_fingerprint_parts(part, held) for part in _counting(stage)), counted]
 
 
 def see_code(stage: Stage, held: HeldObjects) -> None:
@@ -48,20 +48,20 @@ def see_code(stage: Stage, held: HeldObjects) -> None:
     process could load a state. A digest that takes long, because the function holds much, is taken
     with the first state.
     """
-    for one in _counting(stage):
-        if one.code_seen is None:
+    for part in _counting(stage):
+        if part.code_seen is None:
             with suppress(Exception):  # the first state raises it again
-                functions = _options_and_code(one)[1]
+                functions = _options_and_code(part)[1]
                 if functions and not is_large(functions):
-                    _code_of(one, functions, held)
+                    _code_of(part, functions, held)
 
 
 def changed_since_seen(stage: Stage, held: HeldObjects) -> list[str]:
     """Return the stages whose functions have changed what they keep since `see_code`."""
     return [
-        f"stage {number} ({one.name})"
-        for number, one in enumerate(_counting(stage), 1)
-        if _has_changed(one, held)
+        f"stage {number} ({part.name})"
+        for number, part in enumerate(_counting(stage), 1)
+        if _has_changed(part, held)
     ]
 
 
@@ -84,19 +84,19 @@ def earlier_codes(stage: Stage, held: HeldObjects) -> list[str]:
 
     It is empty for a stage without code, and if that version left something out, see `code_facts`.
     """
-    return [*(_earlier_code(_options_and_code(one)[1], held) for one in _counting(stage)), ""]
+    return [*(_earlier_code(_options_and_code(part)[1], held) for part in _counting(stage)), ""]
 
 
 def _earlier_code(functions: dict[str, Any], held: HeldObjects) -> str:
-    found: list[str] = []
+    codes: list[str] = []
 
     def earlier(target: Any) -> str:
         code = code_facts(target, older=True)
-        found.append("" if code.unknown else code.digest)
-        return found[-1]
+        codes.append("" if code.unknown else code.digest)
+        return codes[-1]
 
-    made = digest(held.originals(functions), earlier)
-    return made if functions and all(found) else ""
+    combined = digest(held.originals(functions), earlier)
+    return combined if functions and all(codes) else ""
 
 
 def with_present_code(kept: Any, stages: Sequence[StageFingerprint], earlier: Sequence[str]) -> Any:
@@ -119,14 +119,14 @@ def with_present_code(kept: Any, stages: Sequence[StageFingerprint], earlier: Se
 
 def definition(stage: Stage) -> dict[str, str]:
     """Return digests of the options and of the code of all stages, without reading any data."""
-    parts = [_definition_parts(one, HeldObjects()) for one in _counting(stage)]
-    options = [[one["stage"], one["options"]] for one in parts]
-    return {"options": digest(options), "code": digest([one.get("code") for one in parts])}
+    parts = [_definition_parts(part, HeldObjects()) for part in _counting(stage)]
+    options = [[part["stage"], part["options"]] for part in parts]
+    return {"options": digest(options), "code": digest([part.get("code") for part in parts])}
 
 
 def _counting(stage: Stage) -> Iterator[Stage]:
     """Yield the stages that decide about the items."""
-    return (one for one in stage.ordered() if not one.transparent)
+    return (part for part in stage.ordered() if not part.transparent)
 
 
 def _fingerprint_parts(stage: Stage, held: HeldObjects) -> dict[str, str]:
@@ -203,9 +203,9 @@ def unwrap_state(
         raise StreamStateError(msg)
     kept = present(state["stages"])
     kept = _with_weights(kept, stages) if across_weights else kept
-    found = difference(kept, stages)
-    if found:
-        msg = f"it belongs to another stream: {found}. Start afresh, or undo the change"
+    fault = difference(kept, stages)
+    if fault:
+        msg = f"it belongs to another stream: {fault}. Start afresh, or undo the change"
         raise StreamStateError(msg)
     return {**state, "position": reader(state["position"])}
 
@@ -226,7 +226,7 @@ def difference(kept: Any, stages: Sequence[StageFingerprint]) -> str:
     """Describe the first difference between stored and current stages; empty if there is none."""
     if not isinstance(kept, list) or not all(isinstance(parts, Mapping) for parts in kept):
         return "its description of the stages is damaged"
-    names = [[str(parts.get("stage")) for parts in one] for one in (kept, stages)]
+    names = [[str(parts.get("stage")) for parts in description] for description in (kept, stages)]
     if names[0] != names[1]:
         return f"its stages are {' > '.join(names[0])}, here they are {' > '.join(names[1])}"
     for number, (old, new) in enumerate(zip(kept, stages, strict=True), 1):

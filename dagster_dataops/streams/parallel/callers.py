@@ -80,10 +80,10 @@ class EventLoopCaller:
     def submit(self, item: Any) -> "Future[Any]":
         """Start a call for ``item``."""
         future: Future[Any] = Future()
-        asyncio.run_coroutine_threadsafe(self._settle(item, future), self._loop)
+        asyncio.run_coroutine_threadsafe(self._complete(item, future), self._loop)
         return future
 
-    async def _settle(self, item: Any, future: "Future[Any]") -> None:
+    async def _complete(self, item: Any, future: "Future[Any]") -> None:
         """Set the result of a call, or its error: raised here, some errors would end the loop."""
         try:
             async with self._places:
@@ -129,9 +129,9 @@ def _call_guarded(function: Callable[[Any], Any], item: Any) -> Any:
 
 
 def _stopped(error: StopIteration) -> RuntimeError:
-    made = RuntimeError("the function raised StopIteration")
-    made.__cause__ = error
-    return made
+    replacement = RuntimeError("the function raised StopIteration")
+    replacement.__cause__ = error
+    return replacement
 
 
 _received: list[Callable[[Any], Any]] = []

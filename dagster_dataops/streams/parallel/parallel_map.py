@@ -112,7 +112,7 @@ class OrderedMap(ParallelMap):
             try:
                 result = future.result()
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                result = self.counter.settle(item, error, result)
+                result = self.counter.handle(item, error, result)
                 waiting.popleft()
             else:
                 waiting.popleft()
@@ -140,7 +140,7 @@ class UnorderedMap(ParallelMap):
     def yielded(self) -> list[int]:
         """The distances from the oldest unfinished item to items with a yielded result."""
         oldest = next(iter(self._waiting), self._number)
-        return sorted(one - oldest for one in self._yielded if one >= oldest)
+        return sorted(number - oldest for number in self._yielded if number >= oldest)
 
     @yielded.setter
     def yielded(self, yielded: list[int]) -> None:
@@ -164,7 +164,7 @@ class UnorderedMap(ParallelMap):
             try:
                 result = future.result()
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                result = self.counter.settle(item, error, result)
+                result = self.counter.handle(item, error, result)
                 self._mark_yielded(number)
             else:
                 self._mark_yielded(number)
@@ -196,4 +196,4 @@ class UnorderedMap(ParallelMap):
         del self._waiting[number]
         self._yielded.add(number)
         oldest = next(iter(self._waiting), self._number)
-        self._yielded = {one for one in self._yielded if one > oldest}
+        self._yielded = {number for number in self._yielded if number > oldest}

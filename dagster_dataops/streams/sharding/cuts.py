@@ -51,14 +51,14 @@ class Cut:
         """Return whether one process reads the stages before the run. Files are listed now."""
         stages = list(self.before.ordered())
         if self.mark is not None:
-            return self.mark.dispatched or any(isinstance(one, UnorderedMap) for one in stages)
+            return self.mark.dispatched or any(isinstance(stage, UnorderedMap) for stage in stages)
         return not all(map(_is_cheap, stages))
 
     def upon(self, feed: Feed) -> Stage:
         """Return the run upon a feed in place of the stages before it."""
         stage: Stage = feed
-        for one in reversed(self.run):
-            stage = replace(one, upstream=stage)  # type: ignore[call-arg]
+        for part in reversed(self.run):
+            stage = replace(part, upstream=stage)  # type: ignore[call-arg]
         return stage
 
 
@@ -91,7 +91,7 @@ def with_workers(stage: Stage, number: int, merged: Merged) -> Stage:
     if not isinstance(bottom, CombinedStage):
         return stage
     shared = number if isinstance(bottom, ConcatStage) else number // len(bottom.sources)
-    inputs = [with_workers(one, max(1, shared), merged) for one in bottom.sources]
+    inputs = [with_workers(source, max(1, shared), merged) for source in bottom.sources]
     return _upon(path[:-1], replace(bottom, sources=tuple(inputs)))
 
 
@@ -136,7 +136,7 @@ def _chosen_cut(path: list[Stage]) -> Cut | None:
 
     Without any, workers only read, where that is cheap.
     """
-    first = next((at for at, one in enumerate(path) if one.elementwise), None)
+    first = next((at for at, step in enumerate(path) if step.elementwise), None)
     if first is None:
         source = path[-1]
         alone = not source.inputs and _is_cheap(source)
@@ -148,6 +148,6 @@ def _chosen_cut(path: list[Stage]) -> Cut | None:
 
 
 def _upon(above: list[Stage], stage: Stage) -> Stage:
-    for one in reversed(above):
-        stage = replace(one, upstream=stage)  # type: ignore[call-arg]
+    for part in reversed(above):
+        stage = replace(part, upstream=stage)  # type: ignore[call-arg]
     return stage

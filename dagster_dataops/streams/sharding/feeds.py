@@ -66,18 +66,18 @@ class SentElements:
 
     def take(self, first: int, count: int) -> tuple[list[Any], bool]:
         """Return up to ``count`` elements, and whether they are the last."""
-        found: list[Any] = []
-        while len(found) < count:
+        items: list[Any] = []
+        while len(items) < count:
             try:
                 item = next(self._items, _END)
             except Exception as error:  # noqa: BLE001 - raised behind the elements before it
                 self._error, item = error, _END
             if item is _END:
                 break
-            found.append(item)
-            self.number = first + len(found)
+            items.append(item)
+            self.number = first + len(items)
             self._places[self.number] = self._before.state()
-        return found, len(found) < count
+        return items, len(items) < count
 
     def forget(self, first: int, count: int) -> None:
         """Drop the states before elements that are finished."""

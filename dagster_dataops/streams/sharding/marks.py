@@ -38,7 +38,7 @@ class ShardingDispatch(ShardingMark):
 
 def marks_below(stage: Stage) -> list[ShardingMark]:
     """Return the marks among a stage and all its inputs."""
-    return [one for one in stage.ordered() if isinstance(one, ShardingMark)]
+    return [mark for mark in stage.ordered() if isinstance(mark, ShardingMark)]
 
 
 def check_inputs(name: str, inputs: Sequence[Stage]) -> None:
@@ -47,11 +47,11 @@ def check_inputs(name: str, inputs: Sequence[Stage]) -> None:
     Raises:
         StreamDefinitionError: It is one.
     """
-    marked = [bool(marks_below(one)) for one in inputs]
+    marked = [bool(marks_below(stage)) for stage in inputs]
     if any(marked) and not all(marked):
-        given, missing = marked.index(True), marked.index(False)
+        marked_at, missing = marked.index(True), marked.index(False)
         reason = (
-            f"the stream at index {given} has a sharding mark, but that at index {missing} has "
+            f"the stream at index {marked_at} has a sharding mark, but that at index {missing} has "
             f"none; mark every stream, or mark the result of {name} instead"
         )
         raise StreamDefinitionError(name, reason)

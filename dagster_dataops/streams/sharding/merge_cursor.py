@@ -77,11 +77,11 @@ class MergeCursor(Cursor):
         """Restore the latest state of a worker in the stages that only convert states."""
         if self._latest is None:
             return
-        counts = [one.count for one in self._counters]
+        counts = [counter.count for counter in self._counters]
         if self._decoded[0] is not self._latest:
             self._decoded = (self._latest, loads(self._latest))
-        found = self._decoded[1]
-        self._chain.restore(found if self._at is None else found[self._at])
+        states = self._decoded[1]
+        self._chain.restore(states if self._at is None else states[self._at])
         for counter, count in zip(self._counters, counts, strict=True):
             counter.count = count
         self._latest = None
@@ -158,12 +158,12 @@ class MergeCursor(Cursor):
         failure = next(failures, None)
         for at, item in enumerate(result.items):
             while failure is not None and failure.at <= at:
-                self._settle(failure)
+                self._handle(failure)
                 failure = next(failures, None)
             self._latest, self._at = result.states, at
             yield item
         while failure is not None:
-            self._settle(failure)
+            self._handle(failure)
             failure = next(failures, None)
         for number in result.passed:
             self._counters[number].end(None)
@@ -171,14 +171,14 @@ class MergeCursor(Cursor):
             raise result.error
         self._latest, self._at = result.end_state, None
 
-    def _settle(self, failure: ItemFailure) -> None:
+    def _handle(self, failure: ItemFailure) -> None:
         counter = self._counters[failure.counter]
         if failure.counter >= len(self._run):  # each worker counts all failures before the run
             if failure.failed <= counter.count:
                 return  # a worker that replaced another one has read the item again
             counter.count = failure.failed - 1
         before = counter.before if failure.in_a_row is None else failure.in_a_row and FAILED
-        counter.end(counter.settle(failure.item, failure.error, before))
+        counter.end(counter.handle(failure.item, failure.error, before))
 
     def _killed(self, task: Task) -> TaskResult:
         """Handle an element that killed workers; return its result, without items."""
@@ -198,7 +198,7 @@ class MergeCursor(Cursor):
         error = StreamWorkerError(self._run_name(), reason)
         if not self._run:
             raise error
-        self._run[-1].counter.settle(item, error)
+        self._run[-1].counter.handle(item, error)
         for cursor in self._run:
             cursor.reset()
         if self._elements is not None:
@@ -210,7 +210,7 @@ class MergeCursor(Cursor):
         return TaskResult([], b"", [], self._encoded(), ended=item is _END)
 
     def _run_name(self) -> str:
-        return " > ".join(one.counter.stage for one in reversed(self._run)) or "workers"
+        return " > ".join(step.counter.stage for step in reversed(self._run)) or "workers"
 
 
 def _key(item: Any) -> str:

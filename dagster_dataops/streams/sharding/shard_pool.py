@@ -63,7 +63,7 @@ class _ShardWorker:
     def ends(self) -> list[Connection]:
         """The open connections to it."""
         ends = (self.process.requests, self.process.results)
-        return [one for one in ends if not one.closed]
+        return [end for end in ends if not end.closed]
 
     @property
     def watched(self) -> "list[Connection | int]":
@@ -160,7 +160,7 @@ class ShardPool:
         if self._ended or len(self._tasks) >= self._limits.tasks:
             return False
         most = self._limits.prefetch if self._is_measured else _UNMEASURED
-        return min(len(one.tasks) for one in self._workers) < min(most, self._limits.prefetch)
+        return min(len(worker.tasks) for worker in self._workers) < min(most, self._limits.prefetch)
 
     def _add_task(self) -> None:
         task = Task(self._next, self._size)
@@ -171,7 +171,7 @@ class ShardPool:
                 return
         self._next += task.count
         self._tasks.append(task)
-        min(self._workers, key=lambda one: (len(one.tasks), one.sent)).send(task)
+        min(self._workers, key=lambda worker: (len(worker.tasks), worker.sent)).send(task)
 
     def _receive(self, *, wait: bool) -> None:
         """Receive the outcomes that are there, and replace dead workers; ``wait`` for any."""
@@ -249,7 +249,7 @@ class ShardPool:
 
     def _started(self) -> _ShardWorker:
         """Start a worker process."""
-        inherited = [end for one in self._workers for end in one.ends]
+        inherited = [end for worker in self._workers for end in worker.ends]
         start = Start(self._job, *self.anchor)
         try:
             worker = _ShardWorker(ShardProcess(start, forked=self._forks, inherited=inherited))

@@ -81,7 +81,7 @@ def _forked(start: Start, ends: tuple[Any, Any], inherited: Sequence[Connection]
 
 
 def _executed(ends: tuple[Any, Any]) -> Any:
-    numbers = [one.fileno() for one in ends]
+    numbers = [end.fileno() for end in ends]
     command = _COMMAND.format(path=sys.path, requests=numbers[0], results=numbers[1])
     return subprocess.Popen([sys.executable, "-c", command], pass_fds=numbers)  # noqa: S603 - fixed
 

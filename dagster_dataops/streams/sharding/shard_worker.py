@@ -46,18 +46,18 @@ class RecordedFailures(FailureHandler):
     def __init__(self, job: StreamJob) -> None:
         super().__init__(job.on_error, job.max_errors, tolerance=job.tolerance)
         self.items: list[Any] = []
-        self.found: list[ItemFailure] = []
+        self.failures: list[ItemFailure] = []
 
     @override
-    def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
+    def handle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
         if self.on_error == "raise":
-            super().settle(counter, item, error)
+            super().handle(counter, item, error)
         counter.count += 1
         in_a_row = None if counter.before is UNSEEN else counter.before is FAILED
-        self.found.append(
+        self.failures.append(
             ItemFailure(len(self.items), counter.number, counter.count, in_a_row, item, error)
         )
-        if self.max_errors is not None and len(self.found) > self.max_errors:
+        if self.max_errors is not None and len(self.failures) > self.max_errors:
             msg = f"more than max_errors={self.max_errors} items failed"
             raise DataPipelineError(msg)
 
@@ -86,7 +86,7 @@ class _Chain:
         error: BaseException | None = None
         try:
             self._feed.begin(first, payload)
-            self._failures.found = []  # of elements that other workers process
+            self._failures.failures = []  # of elements that other workers process
             self._place(first)
             for cursor in self._run:
                 cursor.counter.before = UNSEEN
@@ -94,17 +94,17 @@ class _Chain:
             for item in self._top.items():
                 add(item)
                 note(state())
-        except BaseException as found:  # noqa: BLE001 - raised again in the reading process
-            error = found
+        except BaseException as failure:  # noqa: BLE001 - raised again in the reading process
+            error = failure
         return TaskResult(
             items,
             dumps(states),
-            self._failures.found,
+            self._failures.failures,
             dumps(self._top.state()),
             self._feed.ended,
             error,
             time.perf_counter() - began,
-            [one.counter.number for one in self._run if one.counter.before is None],
+            [step.counter.number for step in self._run if step.counter.before is None],
         )
 
     def _place(self, first: int) -> None:
@@ -125,8 +125,8 @@ def serve(
         ends: The connection to read tasks from, and the one to write outcomes to.
         inherited: Connections of the reading process, to be closed here.
     """
-    for one in inherited:
-        one.close()
+    for end in inherited:
+        end.close()
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reading process stops its workers
     requests, results = ends

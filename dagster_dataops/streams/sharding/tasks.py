@@ -142,7 +142,9 @@ def loads(data: bytes) -> Any:
 def encode_result(result: TaskResult) -> bytes:
     """Return a result as bytes. An item that cannot be sent becomes an error at its place."""
     result.error = result.error and sendable_error(result.error)
-    result.failures = [one._replace(error=sendable_error(one.error)) for one in result.failures]
+    result.failures = [
+        failure._replace(error=sendable_error(failure.error)) for failure in result.failures
+    ]
     try:
         return dumps(result)
     except Exception:  # noqa: BLE001 - objects raise anything here
@@ -151,8 +153,8 @@ def encode_result(result: TaskResult) -> bytes:
 
 def _sendable(result: TaskResult) -> TaskResult:
     failures = [
-        one if _fault(one.item) is None else one._replace(item=repr(one.item))
-        for one in result.failures
+        failure if _fault(failure.item) is None else failure._replace(item=repr(failure.item))
+        for failure in result.failures
     ]
     for at, item in enumerate(result.items):
         fault = _fault(item)
@@ -161,7 +163,7 @@ def _sendable(result: TaskResult) -> TaskResult:
                 f"an item of type {type(item).__name__} cannot be sent from a worker process: "
                 f"{fault}. Make it of plain values, or after workers()"
             )
-            kept = [one for one in failures if one.at <= at]
+            kept = [failure for failure in failures if failure.at <= at]
             return replace(result, items=result.items[:at], failures=kept, error=error)
     return replace(result, failures=failures)
 

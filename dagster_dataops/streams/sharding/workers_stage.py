@@ -66,7 +66,7 @@ def check_workers(name: str, upstream: Stage) -> None:
     Raises:
         StreamDefinitionError: ``upstream`` has workers.
     """
-    if any(isinstance(one, WorkersStage) for one in upstream.ordered()):
+    if any(isinstance(stage, WorkersStage) for stage in upstream.ordered()):
         reason = "the stream already has workers; give their number once, behind all marks"
         raise StreamDefinitionError(name, reason)
 

@@ -88,7 +88,7 @@ class YieldFrom(NestingCursor, NumberedStage):
             try:
                 inner = self._opened(item, number)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.end(self.counter.settle(item, error, self.counter.before))
+                self.counter.end(self.counter.handle(item, error, self.counter.before))
                 continue
             self.enter(inner)
             self._before, self._last = before, last
@@ -122,7 +122,7 @@ class _InnerStream(Cursor):
     @cached_property
     def _files(self) -> list[object]:
         stages = self._stage.ordered()  # sources in memory are not compared
-        return [one.identity() for one in stages if isinstance(one, FileStage)]
+        return [stage.identity() for stage in stages if isinstance(stage, FileStage)]
 
     @property
     def files(self) -> list[object]:
@@ -157,21 +157,21 @@ class _InnerFailures(FailureHandler):
         self._outer = outer
 
     @override
-    def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
+    def handle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
         before = FAILED if counter.in_a_row > 1 else self._outer.before
-        self._outer.end(self._outer.settle(item, error, before))
+        self._outer.end(self._outer.handle(item, error, before))
 
 
-def inner_stage(made: object) -> Stage:
+def inner_stage(stream: object) -> Stage:
     """Return the last stage of the stream that the user's function returned.
 
     Raises:
         DataPipelineError: It is not a stream, or the stream never ends.
     """
-    part = getattr(made, "part", None)
+    part = getattr(stream, "part", None)
     stage = part() if callable(part) else None
     if not isinstance(stage, Stage):
-        msg = f"yield_from: the function returned a {type(made).__name__}, not a stream"
+        msg = f"yield_from: the function returned a {type(stream).__name__}, not a stream"
         raise DataPipelineError(msg)
     if stage.finitude is not Finitude.FINITE:
         endless = stage.endless() or stage

@@ -44,7 +44,7 @@ class Map(CallingStage):
             try:
                 result = function(item)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                result = self.counter.settle(item, error, result)
+                result = self.counter.handle(item, error, result)
             else:
                 yield result
         self.counter.end(result)
@@ -104,14 +104,14 @@ class RandomMap(NumberedStage):
             random = seeded_random(self._seed, *self.next_number())
 
             def function(part: Any) -> Any:
-                for one in functions:
-                    part = one(part, random)  # noqa: B023 - called in this round alone
+                for function in functions:
+                    part = function(part, random)  # noqa: B023 - called in this round alone
                 return part
 
             try:
                 result = function(item) if selector is None else selector.map(function, item)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                result = self.counter.settle(item, error, result)
+                result = self.counter.handle(item, error, result)
             else:
                 yield result
         self.counter.end(result)
@@ -160,7 +160,7 @@ class IndexedMap(NumberedStage):
             try:
                 result = function(item)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                result = self.counter.settle(item, error, result)
+                result = self.counter.handle(item, error, result)
                 continue
             finally:
                 _CURRENT.reset(token)
@@ -193,7 +193,7 @@ class Filter(CallingStage):
                 if wanted is not True and wanted is not False and wanted is not None:
                     wanted = _as_bool(wanted)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                wanted = self.counter.settle(item, error, wanted)
+                wanted = self.counter.handle(item, error, wanted)
                 continue
             if wanted:
                 yield item

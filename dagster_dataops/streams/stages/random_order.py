@@ -43,11 +43,11 @@ class RandomCursor(Cursor):
     def items(self) -> Iterator[Any]:
         return self.one_of_each(0, 1, lambda _: range(0))
 
-    def one_of_each(self, own: int, size: int, of_last: OfLast) -> Iterator[Any]:
+    def one_of_each(self, offset: int, size: int, of_last: OfLast) -> Iterator[Any]:
         """Yield one item of each ``size`` in turn, and read no others.
 
         Args:
-            own: The place of the item among them.
+            offset: The place of the item among them.
             size: The number of items of a group.
             of_last: Given the number of the last items, fewer than ``size``, returns the places of
                 those to yield.
@@ -57,15 +57,15 @@ class RandomCursor(Cursor):
             order = self.order(source.size)
             places = self.places(source.size)
             while (groups := min((len(places) - self._passed) // size, _BATCH_SIZE)) > 0:
-                first = self._passed + own
+                first = self._passed + offset
                 expected = self._passed
                 for number in order.values_at(places[first : first + groups * size : size]):
                     if self._passed != expected:
                         break  # items were passed over
                     expected = self._passed = self._passed + size
-                    found = item(number)
-                    if found is not MISSING:
-                        yield found
+                    element = item(number)
+                    if element is not MISSING:
+                        yield element
             self._passed = min(self._passed, len(places))
             last = places[self._passed :]
             self._passed += len(last)

@@ -31,7 +31,7 @@ class RoundRobinStage(CombinedStage):
     @property
     @override
     def finitude(self) -> Finitude:
-        kinds = [one.finitude for one in self.sources]
+        kinds = [source.finitude for source in self.sources]
         if self.stop_at_shortest and any(kind is not Finitude.INFINITE for kind in kinds):
             return Finitude.FINITE
         return mixed_finitude(kinds)
@@ -57,9 +57,9 @@ class RoundRobinStage(CombinedStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        iterators = [one.items() for one in self.opened]
+        iterators = [source.items() for source in self.opened]
         while not self._finished:
-            before, ended = [one.state() for one in self.opened], list(self._ended)
+            before, ended = [source.state() for source in self.opened], list(self._ended)
             heads = self._heads(iterators)
             if not self._first and self._is_finished():
                 self._finished = True

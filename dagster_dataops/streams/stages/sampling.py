@@ -65,7 +65,7 @@ class SampleStage(DrawingStage):
     @property
     @override
     def finitude(self) -> Finitude:
-        return mixed_finitude([one.finitude for one in self.sources])
+        return mixed_finitude([source.finitude for source in self.sources])
 
     @override
     def reset(self) -> None:
@@ -76,13 +76,13 @@ class SampleStage(DrawingStage):
     @override
     def states_before(self) -> list[State]:
         return [
-            one.state() if head is _UNREAD else before
-            for one, head, before in zip(self.opened, self._heads, self._before, strict=True)
+            source.state() if head is _UNREAD else before
+            for source, head, before in zip(self.opened, self._heads, self._before, strict=True)
         ]
 
     @override
     def items(self) -> Iterator[Any]:
-        iterators = [one.items() for one in self.opened]
+        iterators = [source.items() for source in self.opened]
         heads, before, sources = self._heads, self._before, self.opened
         for at in range(len(heads)):
             self._read(at, iterators)
@@ -136,10 +136,10 @@ class SampleStage(DrawingStage):
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        for one, head, before in zip(self.opened, self._heads, self._before, strict=True):
+        for source, head, before in zip(self.opened, self._heads, self._before, strict=True):
             if head is not _UNREAD:
-                one.restore(before)
+                source.restore(before)
         self.reset()
         self.drawn = 0 if reset_rng else self.drawn
-        for one in self.opened:
-            one.restart(reset_rng=reset_rng)
+        for source in self.opened:
+            source.restart(reset_rng=reset_rng)

@@ -166,9 +166,9 @@ class _Uncounted(FailureHandler):
     """Failures of items that are only counted; they are handled when the items are read."""
 
     @override
-    def settle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
+    def handle(self, counter: FailureCounter, item: Any, error: Exception) -> None:
         if self.on_error == "raise":
-            super().settle(counter, item, error)
+            super().handle(counter, item, error)
         counter.count += 1
 
 
@@ -191,6 +191,6 @@ class _RunCursor(Cursor):
         with self._access.opened() as source:
             for number in self._part.places(source.size)[self._passed :]:
                 self._passed += 1
-                found = source.item(number)
-                if found is not MISSING:
-                    yield found
+                element = source.item(number)
+                if element is not MISSING:
+                    yield element

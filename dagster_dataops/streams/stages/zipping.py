@@ -30,12 +30,12 @@ class ZipStage(CombinedStage):
     @property
     @override
     def finitude(self) -> Finitude:
-        endless = any(one.finitude is Finitude.INFINITE for one in self.sources)
+        endless = any(source.finitude is Finitude.INFINITE for source in self.sources)
         return Finitude.INFINITE if endless else Finitude.FINITE
 
     @override
     def begin(self, context: ReadContext) -> None:
-        self._mixture_fault = _mixture_fault([one.finitude for one in self.sources])
+        self._mixture_fault = _mixture_fault([source.finitude for source in self.sources])
 
     @override
     def reset(self) -> None:
@@ -45,17 +45,17 @@ class ZipStage(CombinedStage):
     def items(self) -> Iterator[Any]:
         if self._mixture_fault:
             raise DataPipelineError(self._mixture_fault)
-        iterators = [one.items() for one in self.opened]
+        iterators = [source.items() for source in self.opened]
         combine, item = self._combined_row, None
         while iterators and not self._finished:
-            row = [next(one, _END) for one in iterators]
+            row = [next(iterator, _END) for iterator in iterators]
             if has_end(row) and self._is_finished(row, iterators):
                 self._finished = True
                 return
             try:
                 item = combine(row)
             except DataPipelineError as error:
-                item = self.counter.settle(row, error, item)
+                item = self.counter.handle(row, error, item)
             else:
                 yield item
 
@@ -71,10 +71,10 @@ class ZipStage(CombinedStage):
                 f"[{', '.join(longer)}] have more than the others; zip_to_shortest=True drops them"
             )
             raise DataPipelineError(msg)
-        for at, one in enumerate(self.opened):
+        for at, source in enumerate(self.opened):
             if row[at] is _END:
-                one.restart()
-                iterators[at] = one.items()
+                source.restart()
+                iterators[at] = source.items()
                 row[at] = next(iterators[at], _END)
         return has_end(row)
 

@@ -56,9 +56,9 @@ class Leaf(UnaryStage):
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
-        given = self.given
+        passed_on = self.given
         super().restart(reset_rng=reset_rng)
-        self.given = given
+        self.given = passed_on
 
     @override
     def datasets(self) -> Sequence[Any]:
@@ -66,8 +66,10 @@ class Leaf(UnaryStage):
 
     @override
     def dataset_sources(self) -> Sequence[tuple[Any, Any]]:
-        found = next(one for one in self.ordered() if isinstance(one, (CrudeSource, IndexRows)))
-        sources = (found.source if isinstance(found, IndexRows) else found).parts
+        rows = next(
+            stage for stage in self.ordered() if isinstance(stage, (CrudeSource, IndexRows))
+        )
+        sources = (rows.source if isinstance(rows, IndexRows) else rows).parts
         return list(zip(self.about.datasets, sources, strict=True))
 
     @override
@@ -169,12 +171,12 @@ class ShuffledRuns(UnaryStage):
     def runs(self, size: int) -> list[range]:
         """Return the runs of a source of ``size`` samples, in their order there."""
         end = size if self.end is None else self.end
-        bounds = [one for one in self.upstream.bounds() if self.start < one < end]
-        found = []
+        bounds = [bound for bound in self.upstream.bounds() if self.start < bound < end]
+        pieces = []
         for first, last in pairwise([self.start, *bounds, end]):
             step = self.longest or max(1, last - first)
-            found += [range(at, min(at + step, last)) for at in range(first, last, step)]
-        return found
+            pieces += [range(at, min(at + step, last)) for at in range(first, last, step)]
+        return pieces
 
 
 class _RunOrderCursor(RandomCursor):
@@ -247,7 +249,7 @@ class MixingStage(DrawingStage):
     @override
     def options(self) -> dict[str, Any]:
         options = super().options()
-        return {name: one for name, one in options.items() if name not in {"titles", "place"}}
+        return {name: value for name, value in options.items() if name not in {"titles", "place"}}
 
     @override
     def restart(self, *, reset_rng: bool = False) -> None:
@@ -279,7 +281,7 @@ class Blend(MixingStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        iterators = [one.items() for one in self.opened]
+        iterators = [stage.items() for stage in self.opened]
         *limits, total = accumulate(self.weights)
         for draw in self._draws:
             at = bisect_right(limits, draw * total)
@@ -313,22 +315,22 @@ class BlendEpochized(MixingStage):
 
     @override
     def reset(self) -> None:
-        self._taken = [0] * len(self.totals)
+        self._counts = [0] * len(self.totals)
 
     @property
     def taken(self) -> list[int]:
         """The number of read items of each dataset."""
-        return list(self._taken)
+        return list(self._counts)
 
     @taken.setter
-    def taken(self, taken: list[int]) -> None:
-        self._taken = list(taken)
+    def taken(self, counts: list[int]) -> None:
+        self._counts = list(counts)
 
     @override
     def items(self) -> Iterator[Any]:
-        iterators = [one.items() for one in self.opened]
-        taken, totals = self._taken, self.totals
-        remaining = [total - done for total, done in zip(totals, taken, strict=True)]
+        iterators = [stage.items() for stage in self.opened]
+        counts, totals = self._counts, self.totals
+        remaining = [total - done for total, done in zip(totals, counts, strict=True)]
         left = sum(remaining)
         if not left:
             return
@@ -339,9 +341,9 @@ class BlendEpochized(MixingStage):
                 at += 1
             item = next(iterators[at], _END)
             if item is _END:
-                taken[at], left, remaining[at] = totals[at], left - remaining[at], 0
+                counts[at], left, remaining[at] = totals[at], left - remaining[at], 0
             else:
-                taken[at] += 1
+                counts[at] += 1
                 remaining[at] -= 1
                 left -= 1
                 yield item
@@ -372,12 +374,14 @@ def epoch_size(stage: Stage) -> int:
 
 def with_shuffled_runs(stage: Stage, longest: int | None, parallel: int) -> Stage:
     """Return a stream of datasets whose samples are read as `ShuffledRuns` read them."""
-    made: dict[Stage, Stage] = {}
-    for one in distinct_stages(stage):
-        if isinstance(one, RowRange) and isinstance(one.upstream, CrudeSource):
-            made[one] = ShuffledRuns(one.upstream, longest, parallel, one.start, one.end)
-        elif isinstance(one, CrudeSource):
-            made[one] = ShuffledRuns(one, longest, parallel)
+    shuffled: dict[Stage, Stage] = {}
+    for member in distinct_stages(stage):
+        if isinstance(member, RowRange) and isinstance(member.upstream, CrudeSource):
+            shuffled[member] = ShuffledRuns(
+                member.upstream, longest, parallel, member.start, member.end
+            )
+        elif isinstance(member, CrudeSource):
+            shuffled[member] = ShuffledRuns(member, longest, parallel)
         else:
-            made[one] = with_inputs(one, made)
-    return made[stage]
+            shuffled[member] = with_inputs(member, shuffled)
+    return shuffled[stage]

@@ -49,10 +49,12 @@ class BoundCooker:
         self.cooker = cooker
         self._cook, self._primary, self._decoder = cooker.cook, primary, decoder
         if decoder is not None:
-            stores = {name: DecodeFileStore(one, decoder=decoder) for name, one in stores.items()}
-        self._given: dict[str, Any] = dict(stores)
+            stores = {
+                name: DecodeFileStore(store, decoder=decoder) for name, store in stores.items()
+            }
+        self._arguments: dict[str, Any] = dict(stores)
         if cooker.needs.cache:
-            self._given[CACHE] = NoCachePool() if cache is None else cache
+            self._arguments[CACHE] = NoCachePool() if cache is None else cache
 
     def __call__(self, sample: dict[str, Any]) -> Any:
         """Return the output of the cooker for a sample: a record, or a list of records.
@@ -60,27 +62,27 @@ class BoundCooker:
         Raises:
             TypeError: The cooker returned something else.
         """
-        given = self._given
+        stores = self._arguments
         if self._primary is not None:
-            given = {**given, PRIMARY: self._primary_of(sample)}
+            stores = {**stores, PRIMARY: self._primary_of(sample)}
         if self._decoder is not None:
             sample = decoded_parts(sample, self._decoder)
         try:
-            found = self._cook(sample, **given) if given else self._cook(sample)
+            samples = self._cook(sample, **stores) if stores else self._cook(sample)
         except SkipSample:
             return []
-        if isinstance(found, dict):
-            return found
-        return self._checked(found, sample)
+        if isinstance(samples, dict):
+            return samples
+        return self._checked(samples, sample)
 
     def _primary_of(self, sample: dict[str, Any]) -> FileStore:
-        own = PrimaryStore(cast("FileStore", self._primary), sample)
-        return own if self._decoder is None else DecodeFileStore(own, decoder=self._decoder)
+        primary = PrimaryStore(cast("FileStore", self._primary), sample)
+        return primary if self._decoder is None else DecodeFileStore(primary, decoder=self._decoder)
 
-    def _checked(self, found: object, sample: dict[str, Any]) -> list[dict[str, Any]]:
-        if isinstance(found, list) and all(isinstance(one, dict) for one in found):
-            return found
-        kind = type(found).__name__
+    def _checked(self, cooked: object, sample: dict[str, Any]) -> list[dict[str, Any]]:
+        if isinstance(cooked, list) and all(isinstance(sample, dict) for sample in cooked):
+            return cooked
+        kind = type(cooked).__name__
         msg = (
             f"cooker {self.cooker.name} returned a {kind} for sample {sample.get('__key__')!r}; "
             "return a record (a dict or a Sample), or a list of records"
@@ -141,7 +143,7 @@ def crude_sources(stage: Stage) -> list[CrudeSource]:
         return [stage]
     if isinstance(stage, Cook):
         return []
-    return [source for one in stage.inputs for source in crude_sources(one)]
+    return [source for source_stage in stage.inputs for source in crude_sources(source_stage)]
 
 
 @dataclass(eq=False)
@@ -191,11 +193,16 @@ class Cook(UnaryStage):
     @override
     def options(self) -> dict[str, Any]:
         options = {
-            "cookers": tuple(one.cook for one in self.cookers),
-            "subflavors": [dict(one.has_subflavors or {}) for one in self.cookers],
+            "cookers": tuple(cooker.cook for cooker in self.cookers),
+            "subflavors": [dict(cooker.has_subflavors or {}) for cooker in self.cookers],
         }
-        made = [one.cooker.cook for one in self.bound.values()]
-        code = [function for one in made if isinstance(one, TypedSamples) for function in one.code]
+        called = [bound.cooker.cook for bound in self.bound.values()]
+        code = [
+            function
+            for cooking in called
+            if isinstance(cooking, TypedSamples)
+            for function in cooking.code
+        ]
         named = {"decoder": self.decoder} if self.decoder != "auto" else {}
         return {**options, **named, **({"loaders": tuple(code)} if code else {})}
 
@@ -224,7 +231,7 @@ class Cook(UnaryStage):
 
     @override
     def items(self) -> Iterator[Any]:
-        cook, source, found = self.function(), self.source, self.counter.before
+        cook, source, cooked = self.function(), self.source, self.counter.before
         before: State = None
         previous = getattr(source, "previous_state", None)  # cheaper than a state of each sample
         samples = iter(source.items())
@@ -234,18 +241,18 @@ class Cook(UnaryStage):
             try:
                 sample = next(samples)
             except StopIteration:
-                self.counter.end(found)
+                self.counter.end(cooked)
                 return
             try:
-                found = cook(sample)
+                cooked = cook(sample)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                found = self.counter.settle(sample, error, found)
+                cooked = self.counter.handle(sample, error, cooked)
                 self._yielded = 0
                 continue
-            if type(found) is list:
-                yield from self._several(found, before if previous is None else previous())
+            if type(cooked) is list:
+                yield from self._several(cooked, before if previous is None else previous())
             else:
-                yield found
+                yield cooked
 
     def _several(self, records: list[Any], before: State) -> Iterator[Any]:
         for number in range(self._yielded, len(records)):

@@ -82,9 +82,9 @@ class Cooker:
         Raises:
             CookerError: It is not callable.
         """
-        given: object = self.cook
-        if not callable(given):
-            reason = f"a cooker is a function, not a {type(given).__name__}"
+        function: object = self.cook
+        if not callable(function):
+            reason = f"a cooker is a function, not a {type(function).__name__}"
             raise CookerError(reason)
 
     @property
@@ -95,15 +95,15 @@ class Cooker:
     @property
     def needs(self) -> Needs:
         """The additional arguments of the function, as declared by `cooker`."""
-        found = getattr(self.cook, _NEEDS, None)
-        return found if isinstance(found, Needs) else Needs()
+        needs = getattr(self.cook, _NEEDS, None)
+        return needs if isinstance(needs, Needs) else Needs()
 
     def is_match(self, subflavors: Mapping[str, Any] | None) -> bool:
         """Return whether the cooker takes data of these subflavors."""
-        given = subflavors or {}
+        labels = subflavors or {}
         wanted = self.has_subflavors or {}
         return all(
-            key in given and type(given[key]) is type(value) and given[key] == value
+            key in labels and type(labels[key]) is type(value) and labels[key] == value
             for key, value in wanted.items()
         )
 
@@ -113,12 +113,12 @@ class Cooker:
         Raises:
             CookerError: A parameter or a store is left over.
         """
-        given = list(aux)
-        reserved = sorted({PRIMARY, CACHE}.intersection(given))
+        stores = list(aux)
+        reserved = sorted({PRIMARY, CACHE}.intersection(stores))
         if reserved:
             reason = f"{place}: no auxiliary store can be called {reserved[0]!r}; rename it"
             raise CookerError(reason)
-        known = [*given, *([PRIMARY] if self.needs.primary else [])]
+        known = [*stores, *([PRIMARY] if self.needs.primary else [])]
         known += [CACHE] if self.needs.cache else []
         parameters = parameters_of(self.cook)
         if not parameters:
@@ -131,12 +131,14 @@ class Cooker:
             )
             raise CookerError(reason)
         named = [
-            one for one in parameters[1:] if one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+            parameter
+            for parameter in parameters[1:]
+            if parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
         ]
-        names = [one.name for one in named]
-        for one in named:
-            if one.name not in known and one.default is one.empty:
-                raise CookerError(self._left_over(one.name, known, place))
+        names = [parameter.name for parameter in named]
+        for parameter in named:
+            if parameter.name not in known and parameter.default is parameter.empty:
+                raise CookerError(self._left_over(parameter.name, known, place))
         for name in known:
             if name not in names and not takes_any(parameters):
                 near = nearest(name, names)
@@ -162,14 +164,14 @@ class Cooker:
 Cookers: TypeAlias = Cooker | CookFunction | Iterable[Cooker | CookFunction]
 
 
-def listed_cookers(given: Cookers) -> tuple[Cooker, ...]:
+def listed_cookers(cookers: Cookers) -> tuple[Cooker, ...]:
     """Return cookers in order; a function takes all data.
 
     Raises:
         CookerError: One is not a function.
     """
-    several = given if isinstance(given, Iterable) and not callable(given) else [given]
-    return tuple(one if isinstance(one, Cooker) else Cooker(one) for one in several)
+    several = cookers if isinstance(cookers, Iterable) and not callable(cookers) else [cookers]
+    return tuple(entry if isinstance(entry, Cooker) else Cooker(entry) for entry in several)
 
 
 def chosen_cooker(
@@ -193,12 +195,12 @@ def chosen_cooker(
     if not offered:
         reason = "there is no cooker; give at least one function of a crude sample"
         raise CookerError(f"{place}: {reason}")
-    for one in offered:
-        if one.is_match(subflavors):
-            one.check(aux, place)
-            return one
+    for entry in offered:
+        if entry.is_match(subflavors):
+            entry.check(aux, place)
+            return entry
     has = _shown(subflavors) or "no subflavors"
-    wanted = "; ".join(f"{one.name}: {_shown(one.has_subflavors)}" for one in offered)
+    wanted = "; ".join(f"{entry.name}: {_shown(entry.has_subflavors)}" for entry in offered)
     raise CookerError(f"no cooker takes {place}: it has {has}; the cookers want {wanted}")
 
 

@@ -119,7 +119,7 @@ class _NumberedItems(IndexedItems):
         try:
             return self._source.sample(self._files, number)
         except StreamSourceError as error:
-            self._counter.settle(self._source.row(self._files, number), error)
+            self._counter.handle(self._source.row(self._files, number), error)
         return MISSING
 
 
@@ -185,14 +185,14 @@ class CrudeFolder(NumberedSamples):
 
     @override
     def numbered(self) -> NumberedFiles:
-        found: dict[str, dict[str, str]] = {}
+        groups: dict[str, dict[str, str]] = {}
         for name in self.files.names():
             divided = split_name(name)
             if divided is not None and not name.startswith((".", "_")):
-                found.setdefault(divided[0], {})[divided[1]] = name
-        keys = sorted(found)
+                groups.setdefault(divided[0], {})[divided[1]] = name
+        keys = sorted(groups)
 
         def find(key: str) -> int | None:
-            return bisect_left(keys, key) if key in found else None
+            return bisect_left(keys, key) if key in groups else None
 
-        return NumberedFiles(self.files, len(keys), lambda at: (keys[at], found[keys[at]]), find)
+        return NumberedFiles(self.files, len(keys), lambda at: (keys[at], groups[keys[at]]), find)

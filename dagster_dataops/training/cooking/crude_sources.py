@@ -37,15 +37,15 @@ class SourceLabels:
     def plain(self) -> dict[str, Any]:
         """Return the labels as JSON."""
         aux = {
-            name: one.get_path() if isinstance(one, FileStore) else one
-            for name, one in self.aux.items()
+            name: store.get_path() if isinstance(store, FileStore) else store
+            for name, store in self.aux.items()
         }
         plain = {"subflavors": dict(self.subflavors), "aux": aux}
         return plain if self.declared is None else plain | {DECLARED: self.declared.plain()}
 
     def of_rows(self) -> Row:
         """Return the part of an index's line that all samples share."""
-        return {name: one for name, one in self.plain().items() if one}
+        return {name: store for name, store in self.plain().items() if store}
 
 
 @dataclass(eq=False)
@@ -67,7 +67,7 @@ class CrudeSource(SourceStage):
     @property
     @override
     def contents(self) -> str:
-        subflavors = ", ".join(f"{name}={one}" for name, one in self.labels.subflavors.items())
+        subflavors = ", ".join(f"{name}={value}" for name, value in self.labels.subflavors.items())
         more = [f"with {subflavors}"] if subflavors else []
         more += [f"with files of {', '.join(self.labels.aux)}"] if self.labels.aux else []
         return f"Crude samples of {self.place}: {', '.join([self.form, *more])}."

@@ -76,7 +76,9 @@ class _OfCrudeSources:
     def name(self) -> str:
         """The name of the stream as an asset."""
         crude_ones = self.sources
-        source = crude_ones or [one for one in self.stage.ordered() if isinstance(one, CrudeSource)]
+        source = crude_ones or [
+            member for member in self.stage.ordered() if isinstance(member, CrudeSource)
+        ]
         place = source[0].place.rstrip("/").rpartition("/")[2].partition(".")[0]
         return f"{place}_index" if crude_ones else place
 
@@ -169,19 +171,19 @@ class IndexStream(DataPipelineBuilder):
 
 
 def _with_rows(stage: Stage, *, digests: bool) -> Stage:
-    made: dict[Stage, Stage] = {}
-    for one in distinct_stages(stage):
-        if isinstance(one, CrudeSource):
-            made[one] = one.index_source(digests=digests)
-        elif isinstance(one, _CHOOSING):
-            made[one] = with_inputs(one, made)
+    indexed: dict[Stage, Stage] = {}
+    for member in distinct_stages(stage):
+        if isinstance(member, CrudeSource):
+            indexed[member] = member.index_source(digests=digests)
+        elif isinstance(member, _CHOOSING):
+            indexed[member] = with_inputs(member, indexed)
         else:
             reason = (
                 "the source is crude: only its index can be written, as samples hold bytes; "
-                f"cook it first: crude(...).cook(cookers), then {one.name}"
+                f"cook it first: crude(...).cook(cookers), then {member.name}"
             )
-            raise StreamDefinitionError(one.name, reason)
-    return made[stage]
+            raise StreamDefinitionError(member.name, reason)
+    return indexed[stage]
 
 
 def crude(  # noqa: PLR0913 - the options of a dataset
@@ -233,17 +235,17 @@ def crude(  # noqa: PLR0913 - the options of a dataset
         MetadatasetError: The YAML file is not a valid metadataset.
         StreamDefinitionError: An argument is invalid, or there is no such part of the split.
     """
-    given, options = os.fspath(path), dict(storage_options or {})
+    location, options = os.fspath(path), dict(storage_options or {})
     if duplicates not in DUPLICATES:
         reason = f"duplicates is {duplicates!r}; it must be one of {', '.join(DUPLICATES)}"
         raise StreamDefinitionError("crude", reason)
-    place = absolute(given)
+    place = absolute(location)
     if place.lower().endswith(_YAML_SUFFIXES):
         return _of_metadataset(
             place, split or "train", seed, {"aux": aux, "subflavors": subflavors}
         )
-    if given.startswith("filesystem://"):
-        place = absolute(given.removeprefix("filesystem://"))
+    if location.startswith("filesystem://"):
+        place = absolute(location.removeprefix("filesystem://"))
     wild = any(sign in place for sign in "*?[")
     if not wild and not exists(place, options):
         raise InputError(place, "there is no such file or folder")
@@ -278,13 +280,13 @@ def _tar_samples(
 def _of_metadataset(
     place: str, split: str, seed: int | None, others: Mapping[str, object]
 ) -> CrudeStream:
-    given = next((name for name, value in others.items() if value), None)
-    if given is not None:
-        reason = f"{given} of the datasets of a metadataset belongs to its YAML file, {place}"
+    option = next((name for name, value in others.items() if value), None)
+    if option is not None:
+        reason = f"{option} of the datasets of a metadataset belongs to its YAML file, {place}"
         raise StreamDefinitionError("crude", reason)
     module = import_module(_METADATASETS)  # it imports this module
-    found: CrudeStream = module.metadataset(place, split=split, seed=seed)
-    return found
+    stream: CrudeStream = module.metadataset(place, split=split, seed=seed)
+    return stream
 
 
 def read_tar(
@@ -315,10 +317,10 @@ def read_tar(
     files = FileSet.of("read_tar", path, storage_options=storage_options)
     if isinstance(parts, str):
         raise StreamArgumentError("read_tar", f"parts is {parts!r}; it must be a list of texts")
-    folder = absolute(os.path.dirname(files.given[0]))  # noqa: PTH120 - also URLs
+    folder = absolute(os.path.dirname(files.paths[0]))  # noqa: PTH120 - also URLs
     shards = []
-    for one in files.locations():
-        location = replace(one, path=absolute(one.path))
+    for file in files.locations():
+        location = replace(file, path=absolute(file.path))
         inner = location.path.removeprefix(f"{folder}/")
         shards.append(TarShard(inner, location))
     kept = None if parts is None else frozenset(parts)

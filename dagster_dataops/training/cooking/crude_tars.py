@@ -88,8 +88,8 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     @override
     def identity(self) -> object:
-        found = [shard.location for shard in self.data.shards]
-        return identity(found) if found else []
+        locations = [shard.location for shard in self.data.shards]
+        return identity(locations) if locations else []
 
     @property
     @override
@@ -161,7 +161,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
             except DuplicateKeyError:
                 raise
             except StreamSourceError as error:
-                self.counter.settle({"__shard__": self.data.shards[number].name}, error)
+                self.counter.handle({"__shard__": self.data.shards[number].name}, error)
             self._end_block(number + 1, 0)
         self._failed_before = self.counter.count
 
@@ -237,7 +237,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     @override
     def access(self, context: ReadContext) -> RandomAccess | None:
-        if not (self.checked and all(one.location.is_plain for one in self.data.shards)):
+        if not (self.checked and all(shard.location.is_plain for shard in self.data.shards)):
             return None
         return RandomAccess(context.failures.counter(self.name), self.opened_items)
 
@@ -289,15 +289,15 @@ def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
     """
     index = source.files.index
     numbers = set(index.facts.dropped)
-    for one in source.data.exclude:
-        shard, _, key = one.partition(".tar/")
+    for name in source.data.exclude:
+        shard, _, key = name.partition(".tar/")
         number = index.number(key) if key else None
         if number is not None and index.shards[index.shard_of(number)].name == f"{shard}.tar":
             numbers.add(number)
-    found: dict[int, set[int]] = {}
+    by_shard: dict[int, set[int]] = {}
     for number in numbers:
-        found.setdefault(index.shard_of(number), set()).add(number)
-    return {shard: frozenset(numbers) for shard, numbers in found.items()}
+        by_shard.setdefault(index.shard_of(number), set()).add(number)
+    return {shard: frozenset(numbers) for shard, numbers in by_shard.items()}
 
 
 class IndexedTarSamples(IndexedItems):
@@ -322,11 +322,11 @@ class IndexedTarSamples(IndexedItems):
         identity = identity_of(source, shard)  # when it is open: no other file can be trusted
         if placed:
             identity = identity if keep else replace(identity, trusted=False)
-            found = row_reader(sample_maker(identity, self._index.shapes), identity.path, read)
+            reader = row_reader(sample_maker(identity, self._index.shapes), identity.path, read)
         else:
-            found = self._shards.reader(shard, identity)
-        self._readers[number] = found
-        return found
+            reader = self._shards.reader(shard, identity)
+        self._readers[number] = reader
+        return reader
 
     @override
     def item(self, number: int) -> Any:
@@ -339,7 +339,7 @@ class IndexedTarSamples(IndexedItems):
         except DuplicateKeyError:
             raise
         except StreamSourceError as error:
-            self._counter.settle({"__shard__": self._source.data.shards[shard].name}, error)
+            self._counter.handle({"__shard__": self._source.data.shards[shard].name}, error)
         return MISSING
 
     def sample(self, number: int) -> dict[str, Any]:
@@ -393,7 +393,7 @@ class TarRows(BlockwiseCursor, IndexRows):
             yield from self._of_shard(number, left_out.get(number, frozenset()))
             if error := index.error(number):
                 shard = self.source.data.shards[number].name
-                self.counter.settle({"__shard__": shard}, StreamSourceError(*error))
+                self.counter.handle({"__shard__": shard}, StreamSourceError(*error))
             self._shard, self._first = number + 1, index.firsts[number + 1]
             self._before = self._skipped = 0
         self._failed_before = self.counter.count

@@ -47,7 +47,7 @@ class GroupBatches(UnaryStage):
             StreamStateError: A sample has no restore key.
         """
         return [
-            [to_json(group), [_key_of(one) for one in waiting]]
+            [to_json(group), [_key_of(waiting_sample) for waiting_sample in waiting]]
             for group, waiting in self._groups.items()
         ]
 
@@ -65,7 +65,7 @@ class GroupBatches(UnaryStage):
             try:
                 group, size = self._group(sample)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                last = self.counter.settle(sample, error, last)
+                last = self.counter.handle(sample, error, last)
                 continue
             last = None
             waiting = self._groups.setdefault(group, [])
@@ -83,11 +83,11 @@ class GroupBatches(UnaryStage):
         Raises:
             ValueError: There is no size, or there are two.
         """
-        group, own = self.criterion(sample)
-        size = self.size if own is None else own
-        if size is None or None not in {self.size, own} or size < 1:
+        group, limit = self.criterion(sample)
+        size = self.size if limit is None else limit
+        if size is None or None not in {self.size, limit} or size < 1:
             msg = (
-                f"batch_group_criterion returned the size {own!r} for the group {group!r}, with "
+                f"batch_group_criterion returned the size {limit!r} for the group {group!r}, with "
                 f"batch_size={self.size!r}; give the size of a batch in one of the two, above 0"
             )
             raise ValueError(msg)

@@ -81,13 +81,13 @@ class IndexCooker:
             raise CookerError(reason)
         aux = row.get("aux") or {}
         label = orjson.dumps([row["dataset"], row.get("subflavors"), aux, row.get(DECLARED)])
-        found = self._bound.get(label)
-        if found is None:
+        cooker = self._bound.get(label)
+        if cooker is None:
             with self._lock:
-                found = self._bound[compact_copy(label)] = self._made(row, aux)
-        return found
+                cooker = self._bound[compact_copy(label)] = self._bound_for(row, aux)
+        return cooker
 
-    def _made(self, row: Row, aux: Mapping[str, str]) -> BoundCooker:
+    def _bound_for(self, row: Row, aux: Mapping[str, str]) -> BoundCooker:
         place, decoder = str(row["dataset"]), self._decoder
         first = row["joined"][0] if "joined" in row else row
         if DECLARED in first:
@@ -130,7 +130,7 @@ class IndexCooker:
         return new_sample(place, shard, row["key"], row["index"], names, subflavors) | parts
 
     def _joined(self, row: Row) -> dict[str, Any]:
-        samples = [None if one is None else self._part(one) for one in row["joined"]]
+        samples = [None if place is None else self._part(place) for place in row["joined"]]
         module, name, names = row["joiner"]
         joiner = Joiner(module, name, None if names is None else tuple(names))
         return joined_sample(joiner, row["dataset"], row.get("subflavors") or {}, samples)
@@ -151,16 +151,17 @@ class IndexCooker:
         part = partial(self._shards.part, shard, at)
         if any(size == BY_TARFILE for _, size in places.values()):
             return {
-                one: part(name, places[one]) for one, name in zip(places, names, strict=True)
+                shape_name: part(name, places[shape_name])
+                for shape_name, name in zip(places, names, strict=True)
             }, names
         end = max((offset + size for offset, size in places.values()), default=at)
         data = self._shards.read(shard, end - at, at)
         if len(data) < end - at:
             raise IndexOutdatedError(shard.location.path, f"it ends before byte {end:,}")
-        found = {
-            one: data[offset - at : offset - at + size] for one, (offset, size) in places.items()
+        contents = {
+            form: data[offset - at : offset - at + size] for form, (offset, size) in places.items()
         }
-        return found, names
+        return contents, names
 
     def _shard(self, row: Row) -> TarShard:
         """Return the shard of a line. Its version is compared once in each process."""

@@ -76,12 +76,12 @@ class Joiner:
         Raises:
             TypeError: The function returned something that is not a dict.
         """
-        made = self._called(self.function, samples)
-        if not isinstance(made, dict):
-            kind = type(made).__name__
+        joined = self._called(self.function, samples)
+        if not isinstance(joined, dict):
+            kind = type(joined).__name__
             msg = f"joiner {self.name} returned a {kind}; return a sample (a dict or a Sample)"
             raise TypeError(msg)
-        return made
+        return joined
 
     def _called(self, function: Callable[..., Any], samples: Sequence[Any]) -> Any:
         if self.names is None:
@@ -91,9 +91,9 @@ class Joiner:
 
 @cache
 def _imported(module: str, name: str) -> Callable[..., Any]:
-    found = getattr(import_module(_OWN_MODULE if module == _ENERGON else module), name)
-    made: Callable[..., Any] = getattr(found, "from_joined", found)
-    return made
+    entry = getattr(import_module(_OWN_MODULE if module == _ENERGON else module), name)
+    joiner: Callable[..., Any] = getattr(entry, "from_joined", entry)
+    return joiner
 
 
 def joined_sample(
@@ -109,19 +109,19 @@ def joined_sample(
     """
     first = samples[0] or {}
     _, shard, key = first[RESTORE_KEY][:3]
-    found = [source for one in samples for source in (one or {}).get(SOURCES, ())]
-    made = joiner(samples)
-    known = [source for source in made.get(SOURCES) or () if source not in found]
-    made.update(
+    sources = [source for sample in samples for source in (sample or {}).get(SOURCES, ())]
+    joined = joiner(samples)
+    known = [source for source in joined.get(SOURCES) or () if source not in sources]
+    joined.update(
         {
-            "__key__": made.get("__key__", first["__key__"]),
+            "__key__": joined.get("__key__", first["__key__"]),
             RESTORE_KEY: [place, shard, key],
             "__shard__": shard,
-            SOURCES: [*found, *known],
+            SOURCES: [*sources, *known],
             "__subflavors__": fresh(dict(subflavors)),
         }
     )
-    return made
+    return joined
 
 
 class JoinTable:
@@ -158,11 +158,11 @@ class JoinTable:
             MetadatasetError: A key is missing in a dataset whose ``nonmatch`` is ``error``.
             StreamSourceError: A dataset cannot be read.
         """
-        found = [array("q") for _ in self.parts]
+        columns = [array("q") for _ in self.parts]
         for row in self.matches(lambda number, _: number):
-            for numbers, number in zip(found, row, strict=True):
+            for numbers, number in zip(columns, row, strict=True):
                 numbers.append(_ABSENT if number is None else number)
-        return found
+        return columns
 
     def matches(self, value: Callable[[int, Row], T]) -> Iterator[list[T | None]]:
         """Yield a value of each sample to join, from its number and its line in the index.
@@ -172,18 +172,18 @@ class JoinTable:
         """
         first, *others = self.parts
         by_key = [
-            {row["key"]: value(number, row) for number, row in enumerate(_rows(one))}
-            for one in others
+            {row["key"]: value(number, row) for number, row in enumerate(_rows(part))}
+            for part in others
         ]
-        skipped = {at for at, one in enumerate(self.nonmatch[1:]) if one == "skip"}
+        skipped = {at for at, behaviour in enumerate(self.nonmatch[1:]) if behaviour == "skip"}
         for number, row in enumerate(_rows(first)):
-            found = [known.get(row["key"]) for known in by_key]
-            missing = {at for at, one in enumerate(found) if one is None}
+            values = [known.get(row["key"]) for known in by_key]
+            missing = {at for at, value in enumerate(values) if value is None}
             if missing & skipped:
                 continue
             for at in sorted(missing):
                 self._check_missing(at + 1, row["key"])
-            yield [value(number, row), *found]
+            yield [value(number, row), *values]
 
     def _check_missing(self, at: int, key: str) -> None:
         if self.nonmatch[at] == "error":
@@ -210,23 +210,23 @@ class JoinedSamples(SourceByNumber):
 
     @override
     def options(self) -> dict[str, Any]:
-        joined = [one.options() for one in self.parts]
+        joined = [part.options() for part in self.parts]
         more = {"nonmatch": self.table.nonmatch, "names": self.joiner.names}
         return {**super().options(), "joined": joined, **more, "joiner": self.joiner.function}
 
     @override
     def identity(self) -> object:
-        return [one.identity() for one in self.parts]
+        return [part.identity() for part in self.parts]
 
     @property
     @override
     def place(self) -> str:
-        return " + ".join(one.place for one in self.parts)
+        return " + ".join(part.place for part in self.parts)
 
     @property
     @override
     def form(self) -> str:
-        return f"joined by key of {' and '.join(one.form for one in self.parts)}"
+        return f"joined by key of {' and '.join(part.form for part in self.parts)}"
 
     @override
     def store(self) -> FileStore:
@@ -271,7 +271,7 @@ class JoinedSamples(SourceByNumber):
     ) -> Iterator[IndexedItems]:
         self._makers  # noqa: B018 - a wrong declaration is not a failure of a sample
         with ExitStack() as stack:
-            opened = [stack.enter_context(one.opened()) for one in accesses if one]
+            opened = [stack.enter_context(access.opened()) for access in accesses if access]
             yield _JoinedItems(self, opened, counter)
 
     @override
@@ -291,18 +291,18 @@ class JoinedSamples(SourceByNumber):
         """What makes the samples of each dataset; ``None`` for a crude one."""
         return [
             None
-            if one.labels.declared is None
-            else TypedSamples(one.labels.declared, "auto", one.place)
-            for one in self.parts
+            if part.labels.declared is None
+            else TypedSamples(part.labels.declared, "auto", part.place)
+            for part in self.parts
         ]
 
     def joined(self, samples: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
         """Return one sample of several, each first made of the type that its dataset declares."""
-        made = [
+        parts = [
             sample if sample is None or make is None else make(sample)
             for sample, make in zip(samples, self._makers, strict=True)
         ]
-        return joined_sample(self.joiner, self.place, self.labels.subflavors, made)
+        return joined_sample(self.joiner, self.place, self.labels.subflavors, parts)
 
     @override
     def index_source(self, *, digests: bool) -> SourceStage:
@@ -339,16 +339,16 @@ class _JoinedItems(IndexedItems):
 
     @override
     def item(self, number: int) -> Any:
-        found = []
+        elements = []
         for items, numbers in zip(self._opened, self._numbers, strict=True):
             at = numbers[number]
-            found.append(None if at == _ABSENT else items.item(at))
-        if any(one is MISSING for one in found):
+            elements.append(None if at == _ABSENT else items.item(at))
+        if any(element is MISSING for element in elements):
             return MISSING
         try:
-            return self._source.joined(found)
+            return self._source.joined(elements)
         except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-            self._counter.settle({"__key__": (found[0] or {}).get("__key__")}, error)
+            self._counter.handle({"__key__": (elements[0] or {}).get("__key__")}, error)
         return MISSING
 
 

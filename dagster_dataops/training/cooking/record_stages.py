@@ -85,10 +85,10 @@ def applied(stage: Stage, held: Held) -> Held:
         )
         raise NotImplementedError(msg)
     if isinstance(stage, Leaf):
-        return Held([stage.marked(one) for one in held.items])
+        return Held([stage.marked(item) for item in held.items])
     if isinstance(stage, BUCKETS):
         creates = isinstance(stage, DynamicBucket) and stage.bucket_creation_fn is not None
-        items = [[one] for one in held.items]
+        items = [[item] for item in held.items]
         return Held(items, is_list=not held.is_list, within=stage if creates else None)
     return Held(_changed(stage, held.items), held.is_list and isinstance(stage, Filter))
 
@@ -96,15 +96,15 @@ def applied(stage: Stage, held: Held) -> Held:
 def _changed(stage: Stage, items: list[Any]) -> list[Any]:
     if isinstance(stage, Filter):
         wanted = stage.function()
-        return [one for one in items if wanted(one)]
+        return [item for item in items if wanted(item)]
     if isinstance(stage, Cook):
         cook = stage.function()
-        found = [cook(one) for one in items]
-        return [one for part in found for one in (part if isinstance(part, list) else [part])]
+        results = [cook(item) for item in items]
+        return [item for part in results for item in (part if isinstance(part, list) else [part])]
     if isinstance(stage, _MAPS):
         selector = None if isinstance(stage, IndexedMap) else stage.selector
         mapping = Map(stage.upstream, stage.functions, selector).function()
-        return [_awaited(mapping(one)) for one in items]
+        return [_awaited(mapping(item)) for item in items]
     msg = (
         f"the items of {stage.described} depend on more than this record; give the stream before "
         f"{stage.described}"
@@ -112,9 +112,9 @@ def _changed(stage: Stage, items: list[Any]) -> list[Any]:
     raise NotImplementedError(msg)
 
 
-def _awaited(made: Any) -> Any:
+def _awaited(result: Any) -> Any:
     """Return the result of a coroutine; an event loop may be running in this thread."""
-    if not inspect.iscoroutine(made):
-        return made
+    if not inspect.iscoroutine(result):
+        return result
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, made).result()
+        return thread.submit(asyncio.run, result).result()

@@ -60,14 +60,18 @@ def _called_seeded(
 ) -> Any:
     """Call a function; a function of its own, so that wrappers can be sent to processes."""
     with _lock, _seeded(_seed_of([*args, *kwargs.values()])):
-        made = function(*args, **kwargs)
-        return iter(list(made)) if inspect.isgenerator(made) else made
+        result = function(*args, **kwargs)
+        return iter(list(result)) if inspect.isgenerator(result) else result
 
 
 def _seed_of(arguments: Iterable[Any]) -> int:
-    given = list(arguments)
-    keys = [key for one in given for key in _keys_of(one)]
-    text = orjson.dumps(keys) if keys else digest([one for one in given if _is_data(one)]).encode()
+    values = list(arguments)
+    keys = [key for value in values for key in _keys_of(value)]
+    text = (
+        orjson.dumps(keys)
+        if keys
+        else digest([value for value in values if _is_data(value)]).encode()
+    )
     return xxhash.xxh3_64_intdigest(text)
 
 
@@ -77,8 +81,8 @@ def _keys_of(value: Any) -> Iterator[Any]:
         if value.get(RESTORE_KEY):
             yield value[RESTORE_KEY]
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _keys_of(one)
+        for item in value:
+            yield from _keys_of(item)
 
 
 def _is_data(value: Any) -> bool:

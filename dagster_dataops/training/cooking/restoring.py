@@ -59,42 +59,42 @@ def restore_record(dataset: Restorable, restore_key: Sequence[Any], cookers: Any
 
 def restored(stage: Stage, restore_key: Sequence[Any]) -> Any:
     """Return what a stage makes of the samples of a key; see `restore_record`."""
-    given: object = restore_key
-    if isinstance(given, (list, tuple)) and given and given[0] == PACK:
+    key: object = restore_key
+    if isinstance(key, (list, tuple)) and key and key[0] == PACK:
         return _packed(stage, restore_key)
-    if _is_batch(given):
+    if _is_batch(key):
         return _batch(stage, restore_key)
     return _record(stage, *_checked(restore_key))
 
 
 def _record(stage: Stage, place: str, shard: str, key: str, *entry: str) -> Any:
-    chains = [one for one in _chains(stage) if isinstance(one[0], CrudeSource)]
-    known = ", ".join(sorted({one[0].place for one in chains})) or "no crude dataset"
+    chains = [chain for chain in _chains(stage) if isinstance(chain[0], CrudeSource)]
+    known = ", ".join(sorted({chain[0].place for chain in chains})) or "no crude dataset"
     failure = UnknownSampleError(place, key, f"the stream reads other data: {known}")
-    found: list[_Made] = []
-    for chain in (one for one in chains if one[0].place == place):
+    samples: list[_Made] = []
+    for chain in (chain for chain in chains if chain[0].place == place):
         try:
-            made = _made_by(chain, shard, key, entry)
+            sample = _made_by(chain, shard, key, entry)
         except UnknownSampleError as error:  # another source of the same dataset may have it
             failure = error
             continue
-        if all(not made.is_like(other) for other in found):
-            found.append(made)
-    if not found:
+        if all(not sample.is_like(other) for other in samples):
+            samples.append(sample)
+    if not samples:
         raise failure
-    if len(found) > 1:
+    if len(samples) > 1:
         reason = (
-            f"the key fits {counted(len(found), 'datasets')} of the stream, which make different "
+            f"the key fits {counted(len(samples), 'datasets')} of the stream, which make different "
             "records of it; give the stream of one of them, such as crude(...).cook(...)"
         )
         raise UnknownSampleError(place, key, reason)
-    return found[0].record
+    return samples[0].record
 
 
 def _is_batch(restore_key: object) -> bool:
     """Return whether a key is a list of keys."""
-    given = restore_key if isinstance(restore_key, (list, tuple)) else ()
-    return bool(given) and all(isinstance(one, (list, tuple)) for one in given)
+    keys = restore_key if isinstance(restore_key, (list, tuple)) else ()
+    return bool(keys) and all(isinstance(key, (list, tuple)) for key in keys)
 
 
 class _Made(NamedTuple):
@@ -105,9 +105,9 @@ class _Made(NamedTuple):
 
     def is_like(self, other: "_Made") -> bool:
         """Return whether the other record is surely equal."""
-        for one in ("origin", "record"):
+        for name in ("origin", "record"):
             try:
-                if getattr(self, one) == getattr(other, one):
+                if getattr(self, name) == getattr(other, name):
                     return True
             except Exception:  # noqa: BLE001, S112 - values such as arrays cannot be compared
                 continue
@@ -117,12 +117,12 @@ class _Made(NamedTuple):
 def _made_by(chain: list[Any], shard: str, key: str, entry: tuple[str, ...]) -> _Made:
     """Return what a source and the stages behind it make of one sample."""
     source, place = chain[0], chain[0].place
-    named = [one.entry for one in chain if isinstance(one, Leaf) and one.entry is not None]
+    named = [stage.entry for stage in chain if isinstance(stage, Leaf) and stage.entry is not None]
     if entry and tuple(named or [entry_of(source)]) != entry:
         reason = f"the stream has no entry {entry[0]} of this dataset"
         raise UnknownSampleError(place, key, reason)
     sample = source.sample_of_key(shard, key)
-    origin = dict(sample), source.labels, [one for one in chain if is_changing(one)]
+    origin = dict(sample), source.labels, [stage for stage in chain if is_changing(stage)]
     held = _followed(Held([sample]), chain, place, key)
     if not held.items:
         raise UnknownSampleError(place, key, "the stream leaves the sample out")
@@ -184,7 +184,7 @@ def _behind(held: Held, behind: list[Stage], restore_key: object, what: str) -> 
 
 def _checked(restore_key: Sequence[Any]) -> list[str]:
     is_list = isinstance(restore_key, (list, tuple)) and len(restore_key) in _KEY_PARTS
-    if not is_list or not all(isinstance(one, str) for one in restore_key):
+    if not is_list or not all(isinstance(key, str) for key in restore_key):
         reason = "a restore key is [dataset, shard, key], as a record has it in __restore_key__"
         raise UnknownSampleError("restore_record", restore_key, reason)
     return list(restore_key)
@@ -194,4 +194,4 @@ def _chains(stage: Stage) -> "list[list[Any]]":
     """Return the stages from each source to the last stage."""
     if not stage.inputs:
         return [[stage]]
-    return [[*chain, stage] for one in stage.inputs for chain in _chains(one)]
+    return [[*chain, stage] for source in stage.inputs for chain in _chains(source)]

@@ -49,12 +49,12 @@ class _DataclassFields:
     """The fields of a class of samples, as the functions of `dataclasses` look them up."""
 
     def __init__(self) -> None:
-        self._made: WeakKeyDictionary[type[Sample], dict[str, Any]] = WeakKeyDictionary()
+        self._described: WeakKeyDictionary[type[Sample], dict[str, Any]] = WeakKeyDictionary()
 
     def __get__(self, _: object, kind: type["Sample"]) -> dict[str, Any]:
-        fields = self._made.get(kind)
+        fields = self._described.get(kind)
         if fields is None:
-            fields = self._made[kind] = kind.dataclass_fields()
+            fields = self._described[kind] = kind.dataclass_fields()
         return fields
 
 
@@ -79,14 +79,14 @@ class Sample(dict[str, Any]):
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Take the annotations of the class as its fields."""
         super().__init_subclass__(**keywords)
-        own = {}
+        defaults = {}
         for name in inspect.get_annotations(cls):
             if name not in KEYS and not name.startswith("_"):
-                own[name] = cls.__dict__.get(name, _NoDefault)
+                defaults[name] = cls.__dict__.get(name, _NoDefault)
                 if name in cls.__dict__:
                     delattr(cls, name)
                 _check_not_hidden(cls, name)
-        cls._declared = {**cls._declared, **own}
+        cls._declared = {**cls._declared, **defaults}
 
     def __init__(self, *values: Any, **fields: Any) -> None:
         if values:
@@ -139,17 +139,17 @@ class Sample(dict[str, Any]):
     @classmethod
     def dataclass_fields(cls) -> dict[str, Any]:
         """Return the fields as `dataclasses` describes them, by name."""
-        given: list[tuple[str, Any, Any]] = [
+        fields: list[tuple[str, Any, Any]] = [
             (name, Any, dataclasses.field(default=None)) for name in KEYS
         ]
         for name, default in cls._declared.items():
             if default is not _Absent:
                 known = {} if default is _NoDefault else {"default": default}
                 is_field = isinstance(default, dataclasses.Field)
-                made = copy.copy(default) if is_field else dataclasses.field(**known)
-                given.append((name, Any, made))
-        made = dataclasses.make_dataclass(cls.__name__, given, kw_only=True)
-        return {field.name: field for field in dataclasses.fields(made)}
+                described = copy.copy(default) if is_field else dataclasses.field(**known)
+                fields.append((name, Any, described))
+        described = dataclasses.make_dataclass(cls.__name__, fields, kw_only=True)
+        return {field.name: field for field in dataclasses.fields(described)}
 
     @classmethod
     def required_fields(cls) -> list[str]:
@@ -218,7 +218,7 @@ def _check_not_hidden(kind: type[Sample], name: str) -> None:
     Raises:
         TypeError: One has, so the attribute of a sample would not be the value of the field.
     """
-    owner = next((one for one in kind.__mro__ if name in vars(one)), None)
+    owner = next((base for base in kind.__mro__ if name in vars(base)), None)
     if owner is not None:
         msg = (
             f"{kind.__name__} declares the field {name!r}, but {name} is an attribute of "
@@ -243,8 +243,10 @@ def _restored(kind: type[Sample], values: dict[str, Any]) -> Sample:
 def _joined_fields(samples: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for sample in samples:
-        own = {name: one for name, one in (sample or {}).items() if not name.startswith("__")}
-        fields |= own
+        sample_fields = {
+            name: value for name, value in (sample or {}).items() if not name.startswith("__")
+        }
+        fields |= sample_fields
     return fields
 
 

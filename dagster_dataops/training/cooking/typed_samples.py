@@ -61,17 +61,17 @@ class TypedSamples:
     @property
     def code(self) -> list[Callable[..., Any]]:
         """The functions of the dataset."""
-        own = self._wanted if isinstance(self.declared.part_filter, str) else None
-        return [one for one in (self._loader, own) if one is not None]
+        part_filter = self._wanted if isinstance(self.declared.part_filter, str) else None
+        return [function for function in (self._loader, part_filter) if function is not None]
 
     def _class(self) -> type[Sample]:
         module, name = self.declared.module, self.declared.name
-        own = module in _OWN_MODULES
-        found = getattr(samples if own else self._imported(module), name, None)
-        if not (isinstance(found, type) and issubclass(found, Sample)):
-            reason = f"{module} has no class of samples {name!r}{_known(name) if own else ''}"
+        is_own = module in _OWN_MODULES
+        kind = getattr(samples if is_own else self._imported(module), name, None)
+        if not (isinstance(kind, type) and issubclass(kind, Sample)):
+            reason = f"{module} has no class of samples {name!r}{_known(name) if is_own else ''}"
             raise CookerError(f"{self._place}: {reason}")
-        return found
+        return kind
 
     def _imported(self, module: str) -> ModuleType:
         try:
@@ -81,9 +81,9 @@ class TypedSamples:
 
     def _filter(self) -> Callable[[str], Any] | None:
         """Return the predicate of the parts that are used; ``None`` for all."""
-        given = self.declared.part_filter
-        if isinstance(given, str):
-            return self._function(given)
+        part_filter = self.declared.part_filter
+        if isinstance(part_filter, str):
+            return self._function(part_filter)
         parts = self.declared.parts
         return None if parts is None else parts.__contains__
 
@@ -91,18 +91,20 @@ class TypedSamples:
         file, _, name = text.rpartition(":")
         path = Path(self.declared.folder, file)
         try:
-            found = getattr(_module_at(str(path), path.stat().st_mtime_ns), name, None)
+            loaded = getattr(_module_at(str(path), path.stat().st_mtime_ns), name, None)
         except Exception as error:
             raise CookerError(f"{self._place}: {path} cannot be loaded: {error!r}") from error
-        if not callable(found):
+        if not callable(loaded):
             raise CookerError(f"{self._place}: {path} has no function {name!r}")
-        function: Callable[..., Any] = found
+        function: Callable[..., Any] = loaded
         return function
 
     def _check_fields(self) -> None:
-        kind, given = self._kind, self.declared.fields
-        unknown = next((name for name in given if name not in kind.field_types()), None)
-        missing = next((name for name in kind.required_fields() if name not in given), None)
+        kind, declared_fields = self._kind, self.declared.fields
+        unknown = next((name for name in declared_fields if name not in kind.field_types()), None)
+        missing = next(
+            (name for name in kind.required_fields() if name not in declared_fields), None
+        )
         if unknown is None and missing is None:
             return
         fault = f"has {unknown!r}, which is none" if unknown else f"lacks {missing!r}, which is one"
@@ -144,7 +146,7 @@ class TypedSamples:
 
 
 def _known(name: str) -> str:
-    known = [one for one, kind in vars(samples).items() if _is_sample_class(kind)]
+    known = [name_ for name_, kind in vars(samples).items() if _is_sample_class(kind)]
     near = nearest(name, known)
     return f"; did you mean {near!r}?" if near else f"; those of Energon: {', '.join(known)}"
 

@@ -109,18 +109,18 @@ class CacheFolder:
 
     def _evict(self, account: "_Account", size: int, kept: set[str]) -> None:
         """Delete the files that were used least recently until there is room for ``size`` bytes."""
-        files = sorted(self._files(), key=lambda one: (one.path in kept, one.used))
-        account.set(sum(one.size for one in files), len(files))
+        files = sorted(self._files(), key=lambda file: (file.path in kept, file.used))
+        account.set(sum(file.size for file in files), len(files))
         if not account.exceeds(size, self._max_bytes, self._max_count):
             return
         max_bytes, max_count = int(self._max_bytes * _SPARED), int(self._max_count * _SPARED)
-        for one in files:
+        for file in files:
             enough = not account.exceeds(size, max_bytes, max_count)
             fits = not account.exceeds(size, self._max_bytes, self._max_count)
-            if enough or (fits and one.path in kept):
+            if enough or (fits and file.path in kept):
                 return
-            Path(one.path).unlink(missing_ok=True)
-            account.add(-one.size, -1)
+            Path(file.path).unlink(missing_ok=True)
+            account.add(-file.size, -1)
 
     def _files(self) -> Iterator[_CachedFile]:
         """Yield the files; delete drafts, which killed processes left behind."""

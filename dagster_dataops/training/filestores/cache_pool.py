@@ -133,8 +133,8 @@ class FileStoreCachePool(CachePool):
         if type(num_workers) is not int or num_workers < 1:
             raise ConfigurationError("num_workers", num_workers, "an integer of at least 1")
         if not max_cache_size_gbytes >= 0 or max_cache_count < 0:
-            given = (max_cache_size_gbytes, max_cache_count)
-            raise ConfigurationError("limits of the cache", given, "numbers of at least 0")
+            limits = (max_cache_size_gbytes, max_cache_count)
+            raise ConfigurationError("limits of the cache", limits, "numbers of at least 0")
         if method not in {"raw", "pickle"}:
             raise ConfigurationError("method", method, "'raw' or 'pickle'")
         self._parent = Path(parent_cache_dir or _default_folder()).expanduser().absolute()
@@ -264,9 +264,9 @@ def _pool(folder: str, workers: int, size: float, count: int, keep: bool) -> Fil
 
 
 def _close(pool: "weakref.ref[FileStoreCachePool]") -> None:
-    found = pool()
-    if found is not None:
-        found.close()
+    closable = pool()
+    if closable is not None:
+        closable.close()
 
 
 def _default_folder() -> Path:

@@ -56,11 +56,11 @@ def with_file_contents(
     }
 
 
-def _names(given: Collection[str] | None, every: Collection[str]) -> Collection[str]:
+def _names(names: Collection[str] | None, every: Collection[str]) -> Collection[str]:
     """Return the given names, of which a text is a single one; without any, every name."""
-    if given is None:
+    if names is None:
         return every
-    return (given,) if isinstance(given, str) else given
+    return (names,) if isinstance(names, str) else names
 
 
 def _reference(sample: Mapping[str, Any], part: str, data: bytes) -> FileReference:

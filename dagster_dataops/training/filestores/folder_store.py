@@ -92,22 +92,22 @@ class FolderStore(FileStore):
         url = joined(self.path, name)
         system, path = file_system(url, self._options)
         try:
-            found: bytes = system.cat_file(path)
+            data: bytes = system.cat_file(path)
         except FileNotFoundError:
             raise self.missing(name) from None
         except Exception as error:
             raise source_error(url, error) from error
-        return found
+        return data
 
     @override
     def names(self) -> Iterator[str]:
         if is_url(self.path):
             system, top = file_system(self.path, self._options)
             prefix = system.unstrip_protocol(top).rstrip("/")
-            found = [relative_path(url, prefix) for url in list_urls(self.path, self._options)]
+            paths = [relative_path(url, prefix) for url in list_urls(self.path, self._options)]
         else:
-            found = [relative_path(str(one), self.path) for one in files_below(Path(self.path))]
-        yield from sorted(found)
+            paths = [relative_path(str(path), self.path) for path in files_below(Path(self.path))]
+        yield from sorted(paths)
 
     @override
     def version(self) -> str:
@@ -115,11 +115,11 @@ class FolderStore(FileStore):
         if is_url(self.path):
             urls = [joined(self.path, name) for name in self.names()]
             return digest([[url, identity_of(file_details(url, self._options))] for url in urls])
-        found = []
+        files = []
         for name in self.names():
             status = (self._top / name).stat()
-            found.append([name, status.st_size, status.st_mtime_ns])
-        return digest(found)
+            files.append([name, status.st_size, status.st_mtime_ns])
+        return digest(files)
 
     @override
     def __contains__(self, name: object) -> bool:

@@ -91,8 +91,8 @@ def folder_of_values(parent: Path) -> Path:
         OSError: It cannot be made.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    for one in _abandoned(parent):
-        shutil.rmtree(one, ignore_errors=True)
+    for folder in _abandoned(parent):
+        shutil.rmtree(folder, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_prefix()}{os.getpid()}-", dir=parent))
 
 
@@ -102,11 +102,11 @@ def _prefix() -> str:
 
 def _abandoned(parent: Path) -> Iterator[Path]:
     prefix = _prefix()
-    for one in parent.glob(f"{glob.escape(prefix)}*-*"):
+    for folder in parent.glob(f"{glob.escape(prefix)}*-*"):
         try:
-            os.kill(int(one.name.removeprefix(prefix).partition("-")[0]), 0)
+            os.kill(int(folder.name.removeprefix(prefix).partition("-")[0]), 0)
         except ProcessLookupError:
-            yield one
+            yield folder
         except (ValueError, OSError):  # another name, or a process of another user
             continue
 

@@ -74,8 +74,8 @@ class Lazy(dict[str, list[str]], Generic[_T]):
         """
         if self._data is None:
             pool, store, name = self._pool, self._store, self.name
-            found = store.read(name) if pool is None else pool.read(store, name, self._entry)
-            self._data = store.value(name, found[0]), found[1]
+            content = store.read(name) if pool is None else pool.read(store, name, self._entry)
+            self._data = store.value(name, content[0]), content[1]
             self._entry = None
         data, source = self._data
         if sample is not None:
@@ -120,10 +120,10 @@ def _opened_store(address: str, _state: tuple[int, ...], decoding: str | None) -
         )
         raise InputError(store.shown, reason)
     module = import_module("dagster_dataops.training.decoding.decode_store")  # it imports this one
-    found: FileStore = module.DecodeFileStore(
+    opened: FileStore = module.DecodeFileStore(
         store, decoder=module.SampleDecoder(image_decode=decoding)
     )
-    return found
+    return opened
 
 
 def file_of_store(address: str, name: str) -> FileWindow | str | bytes:
@@ -162,8 +162,8 @@ def with_lazy_files(record: Mapping[str, Any]) -> Any:
 
     A record without any is returned itself.
     """
-    found = {name: _lazy(value) for name, value in record.items() if _is_lazy(value)}
-    return {**record, **found} if found else record
+    files = {name: _lazy(value) for name, value in record.items() if _is_lazy(value)}
+    return {**record, **files} if files else record
 
 
 def _is_lazy(value: object) -> bool:

@@ -133,8 +133,8 @@ class FileStore(ABC):
         """
         name = self.full_name(name)
         path = Path(self.undecoded.path, ".nv-meta", "index.sqlite")
-        found = None if is_url(self.path) else read_media_facts(path, name)
-        if found is None:
+        facts = None if is_url(self.path) else read_media_facts(path, name)
+        if facts is None:
             if name not in self:
                 raise self.missing(name)
             msg = (
@@ -143,7 +143,7 @@ class FileStore(ABC):
                 "an image nor audio nor video by its suffix"
             )
             raise KeyError(msg)
-        return metadata_of(found)
+        return metadata_of(facts)
 
     def full_name(self, name: str) -> str:
         """Return the complete name of a file: other than ``name`` only for own parts of samples."""

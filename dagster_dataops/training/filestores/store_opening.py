@@ -74,13 +74,13 @@ def check_scheme(url: str) -> None:
 
     scheme = url.partition("://")[0]
     known = {*known_implementations, *registry}
-    for one in scheme.split("::"):
-        if one not in known:
-            names = ", ".join(sorted(one for one in known if one.isalnum()))
+    for part in scheme.split("::"):
+        if part not in known:
+            names = ", ".join(sorted(name for name in known if name.isalnum()))
             reason = (
-                f"the scheme {one!r} is unknown; known: filesystem (a folder of files), {names}"
+                f"the scheme {part!r} is unknown; known: filesystem (a folder of files), {names}"
             )
-            if one == "msc":
+            if part == "msc":
                 reason = "its scheme is that of a package that is missing: multi-storage-client"
             raise InputError(url, reason)
 
@@ -105,14 +105,14 @@ def file_store(
         InputError: There is no such file or folder, or the scheme is unknown.
         DuplicateKeyError: Raised when a file is first read: a key occurs twice.
     """
-    given, options = os.fspath(text), dict(storage_options or {})
-    scheme, mark, rest = given.partition("://")
+    location, options = os.fspath(text), dict(storage_options or {})
+    scheme, mark, rest = location.partition("://")
     if mark and scheme == FOLDER_SCHEME:
         return FolderStore(absolute(rest, base), options)
     if mark and scheme.startswith(f"{FOLDER_SCHEME}+"):
         inner = f"{scheme.removeprefix(f'{FOLDER_SCHEME}+')}://{rest}"
         return FolderStore(absolute(inner, base), options)
-    path = absolute(given, base)
+    path = absolute(location, base)
     wild = any(sign in path for sign in "*?[")
     if not wild and not exists(path, options):
         raise InputError(path, "there is no such file or folder")
@@ -121,10 +121,10 @@ def file_store(
     if is_prepared(path, options):
         return TarStore(prepared_dataset(path, None, options), duplicates)
     try:
-        found = sharded_dataset(path, options)
+        dataset = sharded_dataset(path, options)
     except StreamSourceError:  # a folder without files
-        found = None
-    return TarStore(found, duplicates) if found is not None else FolderStore(path, options)
+        dataset = None
+    return TarStore(dataset, duplicates) if dataset is not None else FolderStore(path, options)
 
 
 def bytes_of_files(files: Iterable[tuple[str, str, str]]) -> list[list[int] | None]:
@@ -145,9 +145,9 @@ def _bytes_of(
     divided = split_name(name)
     try:
         index = getattr(opened(dataset), "index", None)
-        found = index.find(*divided) if index is not None and divided is not None else None
+        place = index.find(*divided) if index is not None and divided is not None else None
     except (DataOpsError, OSError):
         return None
-    if index is None or found is None or index.shards[found.shard].name != shard:
+    if index is None or place is None or index.shards[place.shard].name != shard:
         return None
-    return [found.offset, found.size]
+    return [place.offset, place.size]

@@ -25,11 +25,11 @@ class PrimaryStore(WrappingStore):
 
     @override
     def read(self, name: str) -> tuple[bytes, SourceInfo]:
-        own = self._sample.get(name[1:]) if name.startswith(".") else None
-        if isinstance(own, bytes):
+        data = self._sample.get(name[1:]) if name.startswith(".") else None
+        if isinstance(data, bytes):
             full = self.full_name(name)
             shard = str(self._sample.get("__shard__", ""))
-            return own, SourceInfo.of(self.path, full, shard, [full])
+            return data, SourceInfo.of(self.path, full, shard, [full])
         return self.inner.read(self.full_name(name))
 
     @override
@@ -38,7 +38,7 @@ class PrimaryStore(WrappingStore):
 
 
 def opened_stores(
-    given: Mapping[str, str | FileStore],
+    stores: Mapping[str, str | FileStore],
     place: str,
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, FileStore]:
@@ -49,20 +49,20 @@ def opened_stores(
     """
     try:
         return {
-            name: one
-            if isinstance(one, FileStore)
-            else file_store(one, storage_options=storage_options).named(name)
-            for name, one in given.items()
+            name: store
+            if isinstance(store, FileStore)
+            else file_store(store, storage_options=storage_options).named(name)
+            for name, store in stores.items()
         }
     except InputError as error:
         raise CookerError(f"{place}: auxiliary store {error}") from error
 
 
 def absolute_aux(
-    given: Mapping[str, str | os.PathLike[str] | FileStore] | None,
+    stores: Mapping[str, str | os.PathLike[str] | FileStore] | None,
 ) -> dict[str, str | FileStore]:
     """Return auxiliary stores with relative paths made absolute."""
-    found: dict[str, str | FileStore] = {}
-    for name, one in (given or {}).items():
-        found[name] = one if isinstance(one, FileStore) else absolute_store(os.fspath(one))
-    return found
+    absolute: dict[str, str | FileStore] = {}
+    for name, store in (stores or {}).items():
+        absolute[name] = store if isinstance(store, FileStore) else absolute_store(os.fspath(store))
+    return absolute

@@ -48,7 +48,7 @@ class TarStore(FileStore):
 
     @override
     def read(self, name: str) -> tuple[bytes, SourceInfo]:
-        number, start, *place = self._found(name)
+        number, start, *place = self._place_of(name)
         shard = self.dataset.shards[number]
         content = self._kept[number] if number in self._kept else self._open(number)
         data = content.read_at(place[1], place[0]) if content else b""
@@ -56,16 +56,16 @@ class TarStore(FileStore):
             data = self._shards.part(shard, start, name, place)
         return data, SourceInfo.of(self.path, name, shard.name, [name])
 
-    def _found(self, name: str) -> IndexedFile:
+    def _place_of(self, name: str) -> IndexedFile:
         divided = split_name(name)
-        found = self.index.find(*divided) if divided is not None else None
-        if found is None:
+        file = self.index.find(*divided) if divided is not None else None
+        if file is None:
             raise self.missing(name)
-        return found
+        return file
 
     @override
     def place(self, name: str) -> FileWindow | None:
-        number, start, first, size = self._found(name)
+        number, start, first, size = self._place_of(name)
         shard = self.dataset.shards[number]
         if size == BY_TARFILE or shard.location.compression is not None:
             return None

@@ -53,13 +53,13 @@ class DistributedReadingService(ReadingServiceInterface):
             reason = f"ending is {ending!r}; it must be one of {', '.join(_ENDINGS)}"
             raise StreamDefinitionError(_SERVICE, reason)
         self.ending = ending
-        self._given = given_rank(_SERVICE, rank, world_size)
+        self._place = given_rank(_SERVICE, rank, world_size)
         self._group: Any = None
 
     @override
     def initialize(self, datapipe: Operations) -> Operations:
-        distributed = None if self._given else torch_group()
-        place = self._given or _found_rank()
+        distributed = None if self._place else torch_group()
+        place = self._place or _found_rank()
         self._rank = place.rank
         if distributed is not None:
             self._group = distributed.new_group(backend="gloo")
@@ -95,9 +95,9 @@ class DistributedReadingService(ReadingServiceInterface):
 
 def _found_rank() -> WorldRank:
     """Return the rank of ``torch.distributed`` or of the environment."""
-    found = group_rank()
-    if found is not None:
-        return found
+    known = group_rank()
+    if known is not None:
+        return known
     try:
         rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     except (KeyError, ValueError) as error:

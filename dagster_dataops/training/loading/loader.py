@@ -182,10 +182,10 @@ class DataLoader2:
     def _reset(self, stream: PositionedStream, reset: IterResetFn) -> PositionedStream:
         """Return the stream that the function of the service made for this epoch."""
         adapted = self._session.begin()
-        found = self._session.stream_of_epoch(reset)
-        if found.stage is adapted.stage:
+        fresh = self._session.stream_of_epoch(reset)
+        if fresh.stage is adapted.stage:
             return stream
-        opened, position = self._opened(found), stream.state_dict()
+        opened, position = self._opened(fresh), stream.state_dict()
         at_start = self._position == "start" or position == self._opened(adapted).state_dict()
         if opened.parts == stream.parts or not at_start:
             opened.load_state_dict(position)
@@ -311,8 +311,8 @@ class DataLoader2:
         try:
             if reset is None:
                 raise failure
-            found = self._session.stream_of_epoch(reset)
-            stream = self._at_start(found, generator.root)
+            fresh = self._session.stream_of_epoch(reset)
+            stream = self._at_start(fresh, generator.root)
             stream.load_state_dict(position)
             return stream
         finally:
@@ -326,8 +326,8 @@ class DataLoader2:
 
         Those behind a position that was loaded are not among them.
         """
-        own = [] if self._stream is None else self._stream.quarantined
-        return [*self._failures_before, *own][:MAX_KEPT]
+        failures = [] if self._stream is None else self._stream.quarantined
+        return [*self._failures_before, *failures][:MAX_KEPT]
 
     @property
     def errors(self) -> int:
@@ -394,27 +394,27 @@ class DataLoader2:
             raise DataPipelineError(_SHUT_DOWN)
 
 
-def _positioned(given: object) -> PositionedStream:
+def _positioned(source: object) -> PositionedStream:
     """Return a stream with its options."""
-    if isinstance(given, PositionedStream):
-        return given
-    if isinstance(given, DataPipelineBuilder):
-        return given.and_return()
-    reason = f"datapipe is a {type(given).__name__}; it must be a stream"
+    if isinstance(source, PositionedStream):
+        return source
+    if isinstance(source, DataPipelineBuilder):
+        return source.and_return()
+    reason = f"datapipe is a {type(source).__name__}; it must be a stream"
     raise StreamArgumentError("DataLoader2", reason)
 
 
-def _check_ranks(stream: PositionedStream, found: Any) -> None:
+def _check_ranks(stream: PositionedStream, saved: Any) -> None:
     """Check that this rank can load a state."""
-    own = StateRanks.of(stream)
-    if found is not None:
-        own.check(found, splits_element=stream.splits_element)
-    elif own.fixed:
+    ranks = StateRanks.of(stream)
+    if saved is not None:
+        ranks.check(saved, splits_element=stream.splits_element)
+    elif ranks.fixed:
         _LOGGER.warning(
             "the loaded state does not say how many ranks took it; if there were not %d, items "
             "are lost and doubled, because of %s after the sharding mark",
-            own.place.world_size,
-            ", ".join(own.fixed),
+            ranks.place.world_size,
+            ", ".join(ranks.fixed),
         )
 
 
@@ -424,8 +424,8 @@ def _content(state: Any) -> tuple[int, int, Any, str]:
         msg = "this is not the state of a loader; pass the result of its state_dict()"
         raise StreamStateError(msg)
     if state.get("version") != VERSION:
-        found = state.get("version")
-        msg = f"the loader's state has version {found!r}; this package reads version {VERSION}"
+        version = state.get("version")
+        msg = f"the loader's state has version {version!r}; this package reads version {VERSION}"
         raise StreamStateError(msg)
     seed, epoch = state["seed"], state["epoch"]
     if not is_seed(seed) or type(epoch) is not int or epoch < 0:

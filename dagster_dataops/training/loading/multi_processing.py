@@ -24,12 +24,12 @@ class MultiProcessingReadingService(ReadingServiceInterface):
     def __init__(
         self, num_workers: int = 0, *, worker_prefetch_cnt: int = 10, main_prefetch_cnt: int = 10
     ) -> None:
-        given = {
+        counts = {
             "num_workers": num_workers,
             "worker_prefetch_cnt": worker_prefetch_cnt,
             "main_prefetch_cnt": main_prefetch_cnt,
         }
-        for name, count in given.items():
+        for name, count in counts.items():
             check_count("MultiProcessingReadingService", name, count, 0)
         self.num_workers, self.worker_prefetch_cnt = num_workers, worker_prefetch_cnt
         self.main_prefetch_cnt = main_prefetch_cnt

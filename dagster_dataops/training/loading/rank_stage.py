@@ -29,25 +29,25 @@ def ranked(last: Stage, rank: int, world_size: int, ending: Ending) -> Stage:
         StreamDefinitionError: The stream has ranks already, or its order differs between them.
     """
     stages = distinct_stages(last)
-    if any(isinstance(one, RankStage) for one in stages):
+    if any(isinstance(stage, RankStage) for stage in stages):
         reason = "the items are shared between ranks already; use one DistributedReadingService"
         raise StreamDefinitionError("DistributedReadingService", reason)
     if not marks_below(last):
         place = last
         while type(place) is Map or place.transparent:
             (place,) = place.inputs
-        return exchanged(last, place, lambda one: _stage(one, rank, world_size, ending))
-    made: dict[Stage, Stage] = {}
+        return exchanged(last, place, lambda below: _stage(below, rank, world_size, ending))
+    adapted: dict[Stage, Stage] = {}
     for stage in stages:
-        found = with_inputs(stage, made)
-        if isinstance(found, ShardingMark):
-            found = replace(found, upstream=_stage(found.upstream, rank, world_size, ending))
-        made[stage] = found
-    return made[last]
+        member = with_inputs(stage, adapted)
+        if isinstance(member, ShardingMark):
+            member = replace(member, upstream=_stage(member.upstream, rank, world_size, ending))
+        adapted[stage] = member
+    return adapted[last]
 
 
 def _stage(upstream: Stage, rank: int, world_size: int, ending: Ending) -> "RankStage":
-    if world_size > 1 and any(isinstance(one, UnorderedMap) for one in upstream.ordered()):
+    if world_size > 1 and any(isinstance(stage, UnorderedMap) for stage in upstream.ordered()):
         reason = (
             "it yields items in another order on each rank, so that items would be lost and "
             "doubled: put the sharding mark before it, or set deterministic=True"
@@ -131,17 +131,17 @@ class RankCursor(Cursor):
         return chosen
 
 
-def _one_of_each(items: Iterator[Any], own: int, size: int, of_last: OfLast) -> Iterator[Any]:
+def _one_of_each(items: Iterator[Any], place: int, size: int, of_last: OfLast) -> Iterator[Any]:
     """Yield one item of each ``size`` in turn; see `RandomCursor.one_of_each`."""
     while True:
         group: list[Any] = []
         try:
             group.extend(islice(items, size))
         except Exception:
-            if own < len(group):
-                yield group[own]  # it comes before the error
+            if place < len(group):
+                yield group[place]  # it comes before the error
             raise
         if len(group) < size:
             yield from [group[place] for place in of_last(len(group))]
             return
-        yield group[own]
+        yield group[place]

@@ -48,14 +48,14 @@ class StateRanks:
     @classmethod
     def of(cls, stream: PositionedStream) -> Self:
         """Return those of a stream of a loader."""
-        ranks = [one for one in distinct_stages(stream.stage) if isinstance(one, RankStage)]
+        ranks = [stage for stage in distinct_stages(stream.stage) if isinstance(stage, RankStage)]
         place = WorldRank(ranks[0].rank, ranks[0].world_size) if ranks else WorldRank(0, 1)
-        even = all(one.ending != "exact" for one in ranks)
+        even = all(rank.ending != "exact" for rank in ranks)
         after = _after_the_mark(stream.stage)
         fails = () if stream.on_error == "raise" else (f"on_error={stream.on_error!r}",)
-        moved = [one.name for one in after if not _keeps_step(one, even=even)]
+        moved = [stage.name for stage in after if not _keeps_step(stage, even=even)]
         fixed = _fixed(after, may_skip=stream.on_error != "raise")
-        several = [one.name for one in after if one.expands]
+        several = [stage.name for stage in after if stage.expands]
         out_of_step = (*fails, *moved) if place.world_size > 1 else ()
         return cls(place, out_of_step, tuple(fixed), tuple(several))
 
@@ -67,38 +67,38 @@ class StateRanks:
         """
         if not self.out_of_step and not self.fixed and not self.several:
             return None
-        found: dict[str, Any] = {}
-        if not starts_epoch or any("on_error" in one for one in self.out_of_step):
-            found["of"] = self.place.world_size
+        ranks: dict[str, Any] = {}
+        if not starts_epoch or any("on_error" in stage for stage in self.out_of_step):
+            ranks["of"] = self.place.world_size
             if self.out_of_step:
-                found["rank"] = self.place.rank
-        return found
+                ranks["rank"] = self.place.rank
+        return ranks
 
-    def check(self, found: Any, *, splits_element: bool) -> None:
+    def check(self, saved: Any, *, splits_element: bool) -> None:
         """Refuse the state of other ranks, if this rank cannot go on from it.
 
         Args:
-            found: The object in the state.
+            saved: The object in the state.
             splits_element: Whether its position is between several items that one item became.
 
         Raises:
             StreamStateError: This rank cannot.
         """
-        if not isinstance(found, Mapping):
-            msg = f"the loader's state is damaged: its ranks are {found!r}"
+        if not isinstance(saved, Mapping):
+            msg = f"the loader's state is damaged: its ranks are {saved!r}"
             raise StreamStateError(msg)
         rank, number = self.place
-        if "rank" in found and (found["rank"], found["of"]) != self.place:
+        if "rank" in saved and (saved["rank"], saved["of"]) != self.place:
             reason = (
-                f"it is that of rank {found['rank']} of {found['of']}, this is rank {rank} of "
+                f"it is that of rank {saved['rank']} of {saved['of']}, this is rank {rank} of "
                 f"{number}, and ranks can be at different positions ({_listed(self.out_of_step)} "
                 "after the sharding mark): load the state of this rank, or that of merged_states()"
             )
             raise StreamStateError(reason)
         fixed = self.fixed or (self.several if splits_element else ())
-        if fixed and found.get("of", number) != number:
+        if fixed and saved.get("of", number) != number:
             reason = (
-                f"it was taken with {counted(found['of'], 'ranks')}, and here "
+                f"it was taken with {counted(saved['of'], 'ranks')}, and here "
                 f"{'is' if number == 1 else 'are'} {counted(number, 'ranks')}: items would be lost "
                 f"or doubled, because each rank has a {_listed(fixed)} of its own. Load it "
                 "with that number, or a state between two epochs; or put the sharding mark behind"
@@ -108,13 +108,13 @@ class StateRanks:
 
 def _after_the_mark(last: Stage) -> list[Stage]:
     """Return the stages that each rank has for itself."""
-    found: list[Stage] = []
+    stages: list[Stage] = []
     for stage in distinct_stages(last):
         if isinstance(stage, (RankStage, ShardingMark)) or any(
-            one in found for one in stage.inputs
+            source in stages for source in stage.inputs
         ):
-            found.append(stage)
-    return found
+            stages.append(stage)
+    return stages
 
 
 def _fixed(after: Sequence[Stage], *, may_skip: bool) -> list[str]:
@@ -124,8 +124,8 @@ def _fixed(after: Sequence[Stage], *, may_skip: bool) -> list[str]:
         after: The stages after the mark, sources first.
         may_skip: Whether failed items are skipped.
     """
-    repeats = any(isinstance(one, Repeat) for one in after)
-    found, is_grouped = [], False  # lists of other ranks have other items
+    repeats = any(isinstance(stage, Repeat) for stage in after)
+    names, is_grouped = [], False  # lists of other ranks have other items
     for stage in after:
         drops = may_skip or not _keeps_step(stage, even=True)  # lists, depending on their items
         if (
@@ -133,9 +133,9 @@ def _fixed(after: Sequence[Stage], *, may_skip: bool) -> list[str]:
             or (repeats and isinstance(stage, Skip))
             or (is_grouped and drops and not stage.transparent)
         ):
-            found.append(stage.name)
+            names.append(stage.name)
         is_grouped = is_grouped or isinstance(stage, Bucket)
-    return found
+    return names
 
 
 def _keeps_step(stage: Stage, *, even: bool) -> bool:
@@ -173,10 +173,10 @@ def merged_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _check_rank(rank: int, number: int, state: Mapping[str, Any]) -> None:
     """Refuse a state that is not in the place of its rank."""
     ranks = state.get("ranks") or {}
-    found = (ranks.get("rank", rank), ranks.get("of", number))
-    if found != (rank, number):
+    place = (ranks.get("rank", rank), ranks.get("of", number))
+    if place != (rank, number):
         msg = (
-            f"the state at place {rank} of {number} is that of rank {found[0]} of {found[1]}; give "
+            f"the state at place {rank} of {number} is that of rank {place[0]} of {place[1]}; give "
             "that of each rank, in the order of the ranks"
         )
         raise StreamStateError(msg)
@@ -184,15 +184,15 @@ def _check_rank(rank: int, number: int, state: Mapping[str, Any]) -> None:
 
 def _without_rank(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return a state as that of all ranks, if all have it."""
-    made = dict(state)
-    if made.get("ranks"):
-        made["ranks"] = {"of": made["ranks"]["of"]}
-    return made
+    copy = dict(state)
+    if copy.get("ranks"):
+        copy["ranks"] = {"of": copy["ranks"]["of"]}
+    return copy
 
 
 def _difference(rank: int, first: Mapping[str, Any], state: Mapping[str, Any]) -> str:
     key = next(key for key in {**first, **state} if first.get(key) != state.get(key))
-    of_first, of_rank = (_shown(key, one) for one in (first, state))
+    of_first, of_rank = (_shown(key, content) for content in (first, state))
     return (
         f"the ranks are not in step: the {key} of rank 0 is {of_first}, that of rank {rank} is "
         f"{of_rank}. Take the states after the same number of items on all ranks. If items are "

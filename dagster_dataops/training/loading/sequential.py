@@ -78,8 +78,12 @@ class SequentialReadingService(CheckpointableReadingServiceInterface):
     @override
     def checkpoint(self) -> bytes:
         """Return the states of the services that have one; empty if none has."""
-        found = [checkpoint_of(service) for service in self._services]
-        return json.dumps([encoded(one) for one in found]).encode() if any(found) else b""
+        checkpoints = [checkpoint_of(service) for service in self._services]
+        return (
+            json.dumps([encoded(checkpoint) for checkpoint in checkpoints]).encode()
+            if any(checkpoints)
+            else b""
+        )
 
     @override
     def restore(self, datapipe: Operations, serialized_state: bytes) -> Operations:
@@ -90,4 +94,4 @@ class SequentialReadingService(CheckpointableReadingServiceInterface):
                 f"{len(self._services)}; give the services with which it was taken"
             )
             raise StreamStateError(reason)
-        return self._begun(datapipe, [decoded(one) for one in states])
+        return self._begun(datapipe, [decoded(state) for state in states])

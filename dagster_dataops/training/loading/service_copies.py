@@ -75,8 +75,8 @@ def copied_service(service: Any) -> Any:
 def _fault(service: Any) -> str:
     """Return a clause that names the attribute that cannot be pickled."""
     if isinstance(service, tuple):  # those of SequentialReadingService
-        found = next(filter(_is_at_fault, service), None)
-        return f", which holds a {type(found).__name__}{_fault(found)}"
+        held = next(filter(_is_at_fault, service), None)
+        return f", which holds a {type(held).__name__}{_fault(held)}"
     for name, value in getattr(service, "__dict__", {}).items():
         if _is_at_fault(value):
             more = _fault(value) if isinstance(value, tuple) else ""

@@ -39,7 +39,7 @@ class ServiceSession:
 
         self._copied = copied_service
         self._given_service = copied_service(service)
-        self._given, self._held_objects = stream, held_objects
+        self._stream, self._held_objects = stream, held_objects
         self._running, self._iterating = ExitStack(), ExitStack()
         self._copy()
 
@@ -61,7 +61,7 @@ class ServiceSession:
             self.end()
             self._copy()
         if self._adapted is None:
-            self._adapted = begin(self.service, self._given, decoded(state))
+            self._adapted = begin(self.service, self._stream, decoded(state))
             self._running.callback(self.service.finalize)
         return self._adapted
 
@@ -96,8 +96,8 @@ def _services_in(service: object) -> Iterator[ReadingServiceInterface]:
     if isinstance(service, ReadingServiceInterface):
         yield service
         for value in getattr(service, "__dict__", {}).values():
-            for one in value if isinstance(value, (list, tuple)) else (value,):
-                yield from _services_in(one)
+            for inner in value if isinstance(value, (list, tuple)) else (value,):
+                yield from _services_in(inner)
 
 
 def check_service(place: str, service: object) -> None:

@@ -90,12 +90,12 @@ class WorkerConfig:
         if not is_seed(self.seed_offset):
             reason = f"seed_offset is {self.seed_offset!r}; it must be an integer of at least 0"
             raise StreamArgumentError(_NAME, reason)
-        given = {
+        options = {
             "worker_debug_path": self.worker_debug_path is not None,
             "worker_log_level": self.worker_log_level != 0,
             "restore_error_handler": self.restore_error_handler is not reraise_exception,
         }
-        log_without_effect(_NAME, [name for name, is_given in given.items() if is_given])
+        log_without_effect(_NAME, [name for name, is_given in options.items() if is_given])
         if self.global_error_handler not in _POLICIES:
             reason = (
                 "global_error_handler must be log_exception or reraise_exception; the failed "
@@ -118,10 +118,10 @@ class WorkerConfig:
             num_workers: The number of worker processes.
             data_parallel_group: The group in which the rank counts; ``None`` for all processes.
         """
-        group, given = torch_group(), data_parallel_group
+        group, parallel = torch_group(), data_parallel_group
         return WorkerConfig(
-            rank=0 if group is None else group.get_rank(given),
-            world_size=1 if group is None else group.get_world_size(given),
+            rank=0 if group is None else group.get_rank(parallel),
+            world_size=1 if group is None else group.get_world_size(parallel),
             num_workers=num_workers,
             data_parallel_group=data_parallel_group,
         )

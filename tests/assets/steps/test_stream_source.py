@@ -194,7 +194,7 @@ def test_a_url_of_each_partition(tmp_path: Path) -> None:
         assets.AssetOptions(partitions_def=partitions),
     )
     stage = of_partition(origin.plan.node.operator, "b").stream().stage
-    assert stage.files.given == ("https://host/b/docs.jsonl",)
+    assert stage.files.paths == ("https://host/b/docs.jsonl",)
     assert origin.key == dg.AssetKey(["docs", "docs"])
 
 

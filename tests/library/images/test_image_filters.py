@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image, ImageOps, ImageStat
+from PIL import Image, ImageOps, ImageStat, PngImagePlugin
 
 from dagster_dataops import data
 from dagster_dataops.errors import FileError
@@ -82,12 +82,17 @@ def test_an_image_counts_upright(turned: int, tmp_path: Path) -> None:
         assert np.array_equal(np.asarray(Image.open(io.BytesIO(new.data))), np.asarray(upright))
 
 
-def test_an_orientation_in_xmp_counts() -> None:
-    from dagster_dataops.library.images.orientation import orientation_of
-
-    assert orientation_of({"xmp": b'<x tiff:Orientation="6"/>'}) == 6
-    assert orientation_of({"XML:com.adobe.xmp": "<tiff:Orientation>3</tiff:Orientation>"}) == 3
-    assert orientation_of({}) == 1
+def test_an_orientation_in_xmp_counts(tmp_path: Path) -> None:
+    texts = PngImagePlugin.PngInfo()
+    texts.add_itxt("XML:com.adobe.xmp", "<tiff:Orientation>8</tiff:Orientation>")
+    for name, form, options in (
+        ("a.jpg", "JPEG", {"xmp": b'<x tiff:Orientation="6"/>'}),
+        ("a.webp", "WEBP", {"xmp": b'<x tiff:Orientation="6"/>'}),
+        ("a.png", "PNG", {"pnginfo": texts}),
+    ):
+        record = stored(tmp_path, name, saved(picture(60, 40), form, **options))
+        size = signals(data.images.Size(mode="tag"), record)
+        assert (size["image_width"], size["image_height"]) == (40, 60)
 
 
 @pytest.mark.parametrize(

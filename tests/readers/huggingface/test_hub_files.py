@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops import errors
-from dagster_dataops.readers.huggingface.huggingface_datasets import read_huggingface
+from dagster_dataops.readers import read_huggingface
 from dagster_dataops.testing import assert_resumes_anywhere
 from tests.hub_server import Hub, running, use
 

@@ -13,7 +13,7 @@ from dagster_dataops import (
     file_store,
 )
 from dagster_dataops.errors import AuxFileMissingError, InputError
-from dagster_dataops.training.filestores.lazy_files import with_lazy_files
+from tests.lazy_records import with_lazy_files
 from tests.training.declared import captions
 
 PIL = SampleDecoder(image_decode="pil")

@@ -8,9 +8,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from dagster_dataops import FileStoreCachePool, NoCachePool
 from dagster_dataops.errors import AuxFileMissingError, ConfigurationError
-from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool, NoCachePool
-from dagster_dataops.training.filestores.lazy_files import with_lazy_files
+from tests.lazy_records import with_lazy_files
 from tests.training.file_stores import FolderStore
 from tests.training.filestores.shards import write_tar
 

@@ -48,9 +48,9 @@ def blend_shares(
         total = sum(leaf["samples"] for leaf in leaves)
         worst = max(wanted, key=lambda leaf: _excess(leaf, total, tolerance))
         passed = _excess(worst, total, tolerance) <= 0
-        given = percentage(share_of(worst, total))
+        share = percentage(share_of(worst, total))
         text = (
-            f"{worst['name']} gave {given} of {counted(total, 'samples')}, "
+            f"{worst['name']} gave {share} of {counted(total, 'samples')}, "
             f"wanted are {percentage(worst['wanted'])}."
         )
         return Finding(

@@ -54,13 +54,13 @@ def missing_aux(
 def _messages(manifest: Manifest, folder: NodeFolder) -> Counter[str]:
     """Return how often each message of a missing file is in the error file."""
     path = manifest.error_file(folder)
-    found: Counter[str] = Counter()
+    messages: Counter[str] = Counter()
     if path is None:
-        return found
+        return messages
     with path.open("rb") as lines:
         for line in lines:
             if _MISSING.encode() in line:
                 row = orjson.loads(line)
                 if row.get("exception") == _MISSING:
-                    found[str(row.get("message"))] += 1
-    return found
+                    messages[str(row.get("message"))] += 1
+    return messages

@@ -198,14 +198,14 @@ def _shown(decoder: "Tokenizer", ids: list[int], labels: list[int]) -> str:
 def _fault(ids: Any, labels: Any, keys: tuple[str, str]) -> tuple[str, Any] | None:
     """Return the problem of the ids and labels of a record, and the value to show; or ``None``."""
     for key, value in zip(keys, (ids, labels), strict=True):
-        if not isinstance(value, list) or any(type(one) is not int for one in value):
+        if not isinstance(value, list) or any(type(token) is not int for token in value):
             return f"{key} is no list of integers", value
     if len(ids) != len(labels):
         return f"{len(ids)} ids, {len(labels)} labels", ""
     if all(label == NOT_TRAINED for label in labels):
         return "no token is trained", ids
     pairs = enumerate(zip(ids, labels, strict=True))
-    wrong = next((at for at, (one, label) in pairs if label not in {one, NOT_TRAINED}), None)
+    wrong = next((at for at, (token, label) in pairs if label not in {token, NOT_TRAINED}), None)
     if wrong is None:
         return None
     return f"label {wrong} is neither the id nor {NOT_TRAINED}", labels[wrong]

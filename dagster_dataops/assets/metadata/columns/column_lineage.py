@@ -77,10 +77,10 @@ class ColumnTracer:
             parts.setdefault(key, []).append(dataset)
         datasets = [dataset for _, dataset in upstream]
         seen = inputs_to_see(result, datasets) if origin is RecordOrigin.EACH else INPUT_RECORDS
-        self._inputs = {key: values_of(found, seen) for key, found in parts.items()}
-        self._found = compared_values(result, datasets)
+        self._inputs = {key: values_of(part, seen) for key, part in parts.items()}
+        self._values = compared_values(result, datasets)
         self._records = origin
-        self._known = dict.fromkeys(name for one in self._inputs.values() for name in one.values)
+        self._known = dict.fromkeys(name for part in self._inputs.values() for name in part.values)
         self._written = {} if origin is RecordOrigin.SAME else written_keys(options)
         self._read = list(dict.fromkeys(key for keys in self._written.values() for key in keys))
 
@@ -90,7 +90,7 @@ class ColumnTracer:
         Args:
             columns: Columns that were found in other records than the first ones.
         """
-        names = dict.fromkeys([*columns, *self._found])
+        names = dict.fromkeys([*columns, *self._values])
         gone = [name for name in self._known if name not in names]
         origins = [self._origin(name, gone) for name in names]
         used = {key for origin in origins if origin.note == RENAMED for _, key in origin.origins}
@@ -100,17 +100,19 @@ class ColumnTracer:
         holders = self._holders(column)
         same = self._passing(column, holders)
         if same:
-            return self._made(column, [(key, column) for key in same], PASSED)
+            return self._lineage(column, [(key, column) for key in same], PASSED)
         written = self._written_into(column)
         if holders:
-            return self._made(column, self._changed_from(column, written), self._changed(holders))
+            return self._lineage(
+                column, self._changed_from(column, written), self._changed(holders)
+            )
         if written:
-            return self._made(column, self._located(self._reads_of(written)), NEW)
+            return self._lineage(column, self._located(self._reads_of(written)), NEW)
         renamed = self._renamed_from(column, gone)
         if renamed:
-            return self._made(column, renamed[:1], RENAMED)
+            return self._lineage(column, renamed[:1], RENAMED)
         note = NEW if self._read else f"{NEW}; {UNKNOWN_ORIGIN}"
-        return self._made(column, self._located(self._read), note)
+        return self._lineage(column, self._located(self._read), note)
 
     def _changed_from(self, column: str, written: list[str]) -> list[tuple[dg.AssetKey, str]]:
         """Return the origins of a column that also exists upstream, with other values."""
@@ -127,16 +129,16 @@ class ColumnTracer:
         return note if self._read else f"{note}; {UNKNOWN_ORIGIN}"
 
     def _dropped(self, column: str) -> ColumnOrigin:
-        return self._made(column, [(key, column) for key in self._holders(column)], DROPPED)
+        return self._lineage(column, [(key, column) for key in self._holders(column)], DROPPED)
 
     def _holders(self, column: str) -> list[dg.AssetKey]:
-        return [key for key, one in self._inputs.items() if column in one.values]
+        return [key for key, part in self._inputs.items() if column in part.values]
 
     def _agrees(self, column: str, name: str, *keys: dg.AssetKey) -> bool:
         """Return whether the inputs have in ``column`` all values of ``name`` in the result."""
-        found = self._found.get(name, set())
+        values = self._values.get(name, set())
         known = (self._inputs[key].values.get(column, ()) for key in keys)
-        return bool(found) and found.issubset(chain.from_iterable(known))
+        return bool(values) and values.issubset(chain.from_iterable(known))
 
     def _passing(self, column: str, holders: list[dg.AssetKey]) -> list[dg.AssetKey]:
         """Return those of ``holders`` from which a column was passed through unchanged."""
@@ -146,7 +148,7 @@ class ColumnTracer:
         return same or (holders if self._records is RecordOrigin.SAME else [])
 
     def _renamed_from(self, column: str, gone: Sequence[str]) -> list[tuple[dg.AssetKey, str]]:
-        if len(self._found.get(column, ())) < 2:  # one value proves nothing
+        if len(self._values.get(column, ())) < 2:  # one value proves nothing
             return []
         return [
             (key, name) for name in gone for key in self._inputs if self._agrees(name, column, key)
@@ -161,15 +163,15 @@ class ColumnTracer:
 
     def _located(self, keys: Sequence[str]) -> list[tuple[dg.AssetKey, str]]:
         """Return the keys with every input that has their column."""
-        found = [
+        located = [
             (asset, key)
-            for asset, one in self._inputs.items()
+            for asset, part in self._inputs.items()
             for key in keys
-            if column_of(key, one.values) in one.values
+            if column_of(key, part.values) in part.values
         ]
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(located))
 
-    def _made(
+    def _lineage(
         self, column: str, origins: Sequence[tuple[dg.AssetKey, str]], note: str
     ) -> ColumnOrigin:
         unique = tuple(dict.fromkeys(origins))

@@ -63,7 +63,7 @@ def column_metadata(
         _logger.warning("no columns are shown of %s: %s", result.location, error)
         return {}
     if texts is None:
-        texts = {one.column: one.text for one in texts_of(operator)}
+        texts = {entry.column: entry.text for entry in texts_of(operator)}
     metadata: dict[str, dg.MetadataValue[Any]] = {
         COLUMN_SCHEMA: dg.MetadataValue.table_schema(with_texts(schema.table_schema(), texts))
     }

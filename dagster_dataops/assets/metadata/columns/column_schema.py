@@ -64,8 +64,8 @@ class ColumnStatistics:
     def shares(self, records: int) -> list[str]:
         """Return the share of ``records`` with the column unless all have it, and with null."""
         present, nulls = self.types.total(), self.types["null"]
-        found = [] if present == records else [f"in {percentage(present / records)} of records"]
-        return [*found, f"{percentage(nulls / records)} null"] if nulls else found
+        texts = [] if present == records else [f"in {percentage(present / records)} of records"]
+        return [*texts, f"{percentage(nulls / records)} null"] if nulls else texts
 
     @property
     def keys_text(self) -> str:
@@ -164,8 +164,8 @@ def schema_of(dataset: JsonlDataset) -> ColumnSchema:
     Raises:
         InputError: The dataset cannot be read.
     """
-    taken = spread_sample(dataset, _SAMPLE_RECORDS)
-    return _schema_of(taken.records, whole=taken.whole, rows=dataset.rows)
+    sample = spread_sample(dataset, _SAMPLE_RECORDS)
+    return _schema_of(sample.records, whole=sample.whole, rows=dataset.rows)
 
 
 def whole_schema(datasets: Iterable[JsonlDataset]) -> ColumnSchema:
@@ -208,16 +208,16 @@ def type_of(value: JsonValue, depth: int = _DEPTH) -> str:
 
 def union(types: Iterable[str]) -> str:
     """Return the union of types as text: more general types absorb others, ``null`` is last."""
-    found = set(types)
-    if "number" in found:
-        found.discard("integer")
-    arrays = {name for name in found if name.startswith("array<")}
+    names = set(types)
+    if "number" in names:
+        names.discard("integer")
+    arrays = {name for name in names if name.startswith("array<")}
     if arrays:
-        found -= {*arrays, "array"}  # an empty array fits every array type
+        names -= {*arrays, "array"}  # an empty array fits every array type
         inner = union(part for name in arrays for part in _parts(name[len("array<") : -1]))
-        found.add(f"array<{inner}>")
-    ranked = sorted(found - {"null"}, key=lambda name: _ORDER.index(name.partition("<")[0]))
-    return " | ".join([*ranked, "null"] if "null" in found else ranked)
+        names.add(f"array<{inner}>")
+    ranked = sorted(names - {"null"}, key=lambda name: _ORDER.index(name.partition("<")[0]))
+    return " | ".join([*ranked, "null"] if "null" in names else ranked)
 
 
 def _parts(text: str) -> list[str]:

@@ -73,8 +73,8 @@ def sentence(description: str) -> str:
     text = text[: end.start()] if end else text
     if not text or _ELSEWHERE.search(text):
         return ""
-    found = next((found[1] for one in _ABOUT if (found := one.fullmatch(text))), None)
-    if found is None and _NAMING.match(text):
+    match = next((match[1] for pattern in _ABOUT if (match := pattern.fullmatch(text))), None)
+    if match is None and _NAMING.match(text):
         return ""
-    said = found or text
+    said = match or text
     return f"{said[0].upper()}{said[1:]}."

@@ -69,8 +69,10 @@ class ExternalCall:
             root=str(root),
             step=step,
             config=launched.get("ops", {}).get(step),
-            tags={name: one for name, one in context.run.tags.items() if name.startswith(_TAGS)},
-            checks=[(list(one.asset_key.path), one.name) for one in sorted(checks)],
+            tags={
+                name: value for name, value in context.run.tags.items() if name.startswith(_TAGS)
+            },
+            checks=[(list(check.asset_key.path), check.name) for check in sorted(checks)],
             partitions=partitions,
             dynamic_partitions=_dynamic_keys(context),
             continued=sorted(continued),
@@ -127,9 +129,9 @@ class ExternalCall:
 
     def is_unreported(self, root: Root, folder: NodeFolder, run: str) -> bool:
         """Return whether ``run`` published one of the results in ``folder`` without an event."""
-        found = folder.outputs.values() or [folder]
+        folders = folder.outputs.values() or [folder]
         known = {(name, by) for name, by in self.unreported}
-        return any((_below(root, one), run) in known for one in found)
+        return any((_below(root, result), run) in known for result in folders)
 
 
 def _below(root: Root, folder: NodeFolder) -> str:
@@ -143,8 +145,8 @@ def _dynamic_keys(context: dg.AssetExecutionContext) -> dict[str, list[str]]:
         names.update(dynamic_names(spec.partitions_def))
     for name in context.assets_def.keys_by_input_name:
         with suppress(dg.DagsterInvariantViolationError):  # it has no partitions
-            found = context.op_execution_context.asset_partitions_def_for_input(name)
-            names.update(dynamic_names(found))
+            partitions = context.op_execution_context.asset_partitions_def_for_input(name)
+            names.update(dynamic_names(partitions))
     instance = context.instance
     return {name: list(instance.get_dynamic_partitions(name)) for name in sorted(names)}
 
@@ -155,7 +157,9 @@ def dynamic_names(definition: dg.PartitionsDefinition | None) -> list[str]:
         return [definition.name] if definition.name else []
     if isinstance(definition, dg.MultiPartitionsDefinition):
         dimensions = definition.partitions_defs
-        return [name for one in dimensions for name in dynamic_names(one.partitions_def)]
+        return [
+            name for dimension in dimensions for name in dynamic_names(dimension.partitions_def)
+        ]
     return []
 
 
@@ -167,8 +171,8 @@ def _unreported(
         partitioned = context.assets_def.specs_by_key[key].partitions_def is not None
         for partition in partitions if partitioned else [None]:
             folder = folder_of(root, key.path, partition)
-            found = published(folder)
-            run = found[1].run if found else ""
+            result = published(folder)
+            run = result[1].run if result else ""
             if run and unreported_in(context, root, folder)(run):
                 yield _below(root, folder), run
 

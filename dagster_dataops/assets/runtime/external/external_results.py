@@ -18,8 +18,8 @@ def message_of(
     evaluations: Iterable[dg.AssetCheckEvaluation],
 ) -> dict[str, Any]:
     """Return events as the payload of a custom message of Dagster Pipes."""
-    found: list[Any] = [*materializations, *evaluations]
-    return {EXTRAS: [dg.serialize_value(one) for one in found]}
+    values: list[Any] = [*materializations, *evaluations]
+    return {EXTRAS: [dg.serialize_value(value) for value in values]}
 
 
 def reported_results(
@@ -39,11 +39,11 @@ def reported_results(
     for event in events:
         if isinstance(event, dg.AssetMaterialization):
             by_key.setdefault(event.asset_key, []).append(event)
-    for key, made in by_key.items():
+    for key, materializations in by_key.items():
         if key in context.selected_asset_keys:
-            yield _result_of(context, made, invocation.metadata)
+            yield _result_of(context, materializations, invocation.metadata)
         else:
-            for event in made:
+            for event in materializations:
                 context.log_event(event)
     for event in events:
         if isinstance(event, dg.AssetCheckEvaluation):
@@ -53,7 +53,7 @@ def reported_results(
 def _events_in(messages: Sequence[Any]) -> list[Any]:
     for message in messages:
         if isinstance(message, Mapping) and EXTRAS in message:
-            return [dg.deserialize_value(one) for one in message[EXTRAS]]
+            return [dg.deserialize_value(value) for value in message[EXTRAS]]
     reason = (
         "the external process ended well, but sent no results. Its command must be "
         "`python -m dagster_dataops run` with the definitions of the asset"
@@ -63,18 +63,18 @@ def _events_in(messages: Sequence[Any]) -> list[Any]:
 
 def _result_of(
     context: dg.AssetExecutionContext,
-    made: Sequence[dg.AssetMaterialization],
+    materializations: Sequence[dg.AssetMaterialization],
     added: Mapping[str, Any],
 ) -> dg.MaterializeResult[Any]:
     """Return the result of one asset; several partitions have metadata of their own."""
-    first = made[0]
+    first = materializations[0]
     tags = first.tags or {}
-    one = len(made) == 1
-    for event in () if one else made:
+    single = len(materializations) == 1
+    for event in () if single else materializations:
         context.add_asset_metadata(event.metadata, first.asset_key, partition_key=event.partition)
     return dg.MaterializeResult(
         asset_key=first.asset_key,
-        metadata={**(first.metadata if one else {}), **added},
+        metadata={**(first.metadata if single else {}), **added},
         data_version=dg.DataVersion(tags[_VERSION]) if _VERSION in tags else None,
         tags={name: value for name, value in tags.items() if _is_kept(name)} or None,
     )

@@ -53,8 +53,8 @@ def numbers_ratio(text: AnalyzedText) -> float:
 
 def urls_ratio(text: AnalyzedText) -> float:
     """Return the share of characters in ``http://`` and ``https://`` URLs; 1.0 if empty."""
-    found = _URL.findall(text.text) if "://" in text.text else []
-    return _share(sum(map(len, found)), text)
+    urls = _URL.findall(text.text) if "://" in text.text else []
+    return _share(sum(map(len, urls)), text)
 
 
 def white_space_ratio(text: AnalyzedText) -> float:

@@ -106,10 +106,10 @@ def top_ngram_share(text: AnalyzedText, split: Splitter, size: int) -> float:
 
     An n-gram counts with the spaces inside. Of several, the one that comes first counts.
     """
-    found = text.get(top_ngram, split, size)
-    if found is None:
+    top = text.get(top_ngram, split, size)
+    if top is None:
         return 0.0
-    start, count = found
+    start, count = top
     words = text.split(split)[start : start + size]
     return ratio((sum(map(len, words)) + size - 1) * count, len(text.text))
 
@@ -163,12 +163,12 @@ def _repeated_in(hashes: WordHashes, size: int) -> int:
     for start in several.nonzero()[0].tolist():
         if start < after:
             continue
-        found = int(of_runs[start])
-        if found in seen:
+        run = int(of_runs[start])
+        if run in seen:
             after = start + size
             characters += hashes.length(start, after)
         else:
-            seen.add(found)
+            seen.add(run)
     return characters
 
 
@@ -192,10 +192,10 @@ def removed_top_ngram_share(text: AnalyzedText, split: Splitter, size: int) -> f
 
     1.0 if there are fewer words than ``size``.
     """
-    found = text.get(top_ngram, split, size)
-    if found is None:
+    top = text.get(top_ngram, split, size)
+    if top is None:
         return 1.0
-    gram = " ".join(text.split(split)[found[0] : found[0] + size])
+    gram = " ".join(text.split(split)[top[0] : top[0] + size])
     return ratio(len(text.text) - len(text.text.replace(gram, "")), len(text.text))
 
 

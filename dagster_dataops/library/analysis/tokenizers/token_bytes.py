@@ -88,13 +88,13 @@ def _lengths(loaded: Any) -> list[int] | None:
     vocabulary: dict[str, int] = loaded.get_vocab(with_added_tokens=False)
     if not alphabet <= vocabulary.keys():
         return None
-    found = {
+    lengths = {
         number: len(token) if alphabet.issuperset(token) else _NO_LENGTH
         for token, number in vocabulary.items()
     }
     for number, token in loaded.get_added_tokens_decoder().items():
         length = len(token.content.encode())
-        if found.get(number, length) not in {length, _NO_LENGTH}:
+        if lengths.get(number, length) not in {length, _NO_LENGTH}:
             return None
-        found[number] = length
-    return [found.get(number, _NO_LENGTH) for number in range(max(found) + 1)]
+        lengths[number] = length
+    return [lengths.get(number, _NO_LENGTH) for number in range(max(lengths) + 1)]

@@ -31,15 +31,15 @@ def choose_bands(threshold: float, permutations: int) -> tuple[int, int]:
 
 
 def _cost(threshold: float, bands: int, rows: int) -> tuple[float, float]:
-    found = _found(threshold, 1.0, bands, rows)
-    return max(0.0, _RECALL - found), _found(0.0, threshold, bands, rows)
+    share = _mean_share(threshold, 1.0, bands, rows)
+    return max(0.0, _RECALL - share), _mean_share(0.0, threshold, bands, rows)
 
 
-def _found(least: float, most: float, bands: int, rows: int) -> float:
+def _mean_share(least: float, most: float, bands: int, rows: int) -> float:
     """Return the mean probability of finding pairs with a similarity from ``least`` to ``most``."""
     step = (most - least) / _STEPS
     similarities = (least + (number + 0.5) * step for number in range(_STEPS))
-    return sum(1 - (1 - one**rows) ** bands for one in similarities) / _STEPS
+    return sum(1 - (1 - similarity**rows) ** bands for similarity in similarities) / _STEPS
 
 
 def buckets_of(signature: Sequence[int], bands: int, rows: int) -> list[bytes]:

@@ -27,15 +27,15 @@ It is 1 if and only if the arrays are equal.
 """
 
 
-def jaccard(one: Any, other: Any, limit: float) -> float:
+def jaccard(left: Any, other: Any, limit: float) -> float:
     """Return the Jaccard index of two sorted arrays without repeats."""
     import numpy
 
-    least, most = sorted((len(one), len(other)))
+    least, most = sorted((len(left), len(other)))
     if least < limit * most:
         return 0.0
-    shared = len(numpy.intersect1d(one, other, assume_unique=True))
-    return shared / (len(one) + len(other) - shared)
+    shared = len(numpy.intersect1d(left, other, assume_unique=True))
+    return shared / (len(left) + len(other) - shared)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +193,7 @@ class Representatives:
             rank = above
         return rank
 
-    def _join(self, one: int, other: int) -> None:
-        first, second = sorted((self._root(one), self._root(other)))
+    def _join(self, left: int, other: int) -> None:
+        first, second = sorted((self._root(left), self._root(other)))
         if first != second:
             self._parents[second] = first + 1

@@ -55,9 +55,9 @@ class BookFile(Document):
             for item in package.iter(f"{_OPF}item")
         }
         self._chapters = [
-            items.get(one, one)  # a page without an item fails as it is read
+            items.get(chapter, chapter)  # a page without an item fails as it is read
             for reference in package.iter(f"{_OPF}itemref")
-            for one in [reference.get("idref", "")]
+            for chapter in [reference.get("idref", "")]
         ]
         self.page_count = len(self._chapters)
         if not self._chapters:
@@ -70,7 +70,7 @@ class BookFile(Document):
         """Check that no chapter is encrypted; fonts may be."""
         if _ENCRYPTION in self._parts.names:
             locked = self._parts.xml(_ENCRYPTION).iter(_CIPHER)
-            if {joined_name("", one.get("URI", "")) for one in locked} & set(self._chapters):
+            if {joined_name("", entry.get("URI", "")) for entry in locked} & set(self._chapters):
                 raise encrypted(self._name, "leave it out, or get a copy without protection")
 
     @override
@@ -113,11 +113,11 @@ class BookFile(Document):
 
 def _metadata(package: Element) -> Mapping[str, str | None]:
     elements: dict[str, list[str]] = {}
-    for one in package.iter():
-        if one.tag.startswith(_DC) and one.text:
-            elements.setdefault(one.tag.removeprefix(_DC), []).append(one.text.strip())
+    for element in package.iter():
+        if element.tag.startswith(_DC) and element.text:
+            elements.setdefault(element.tag.removeprefix(_DC), []).append(element.text.strip())
     texts = {name: "; ".join(values) for name, values in elements.items()}
-    changed = (one.text for one in package.iter(f"{_OPF}meta") if _is_change(one))
+    changed = (element.text for element in package.iter(f"{_OPF}meta") if _is_change(element))
     return described(
         title=(elements.get("title") or [""])[0],
         author=texts.get("creator"),

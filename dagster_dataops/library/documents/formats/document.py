@@ -109,6 +109,6 @@ def checked_page(name: str, page: int, pages: int) -> int:
         FileError: It has not.
     """
     if not 1 <= page <= pages:
-        found = f"has {pages:,} pages, so no page {page:,}"
-        raise FileError(name, found, "make its pages by documents.Pages again")
+        problem = f"has {pages:,} pages, so no page {page:,}"
+        raise FileError(name, problem, "make its pages by documents.Pages again")
     return page

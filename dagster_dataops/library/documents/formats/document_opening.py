@@ -82,7 +82,7 @@ def media_type_of(path: Path, reference: FileReference) -> str:
         source = "the record" if reference.media_type else "its name"
         reason = f"is {what} by its content, {declared} by {source}"
         raise FileError(name, reason, f"correct the name, or {_LEAVE_OUT}")
-    if kind is None or not any(same_type(kind, one) for one in (_PDF, *_FORMATS)):
+    if kind is None or not any(same_type(kind, known) for known in (_PDF, *_FORMATS)):
         raise FileError(name, f"is {what}, no document", _LEAVE_OUT)
     return kind
 
@@ -122,7 +122,7 @@ def opened_document(
         from dagster_dataops.library.documents.formats.pdf_file import PdfFile
 
         return PdfFile(path, reference.file, password, limits)
-    format_ = next(one for known, one in _FORMATS.items() if same_type(known, kind))
+    format_ = next(form for known, form in _FORMATS.items() if same_type(known, kind))
     return format_(path, reference.file, limits)
 
 
@@ -160,8 +160,8 @@ class _Kept:
 def _local(reference: FileReference, limits: Limits) -> Iterator[Path]:
     with reference.local(limits.max_bytes) as path:
         if not path.is_file():
-            found = "is a folder" if path.is_dir() else "is no plain file"
-            raise FileError(reference.file, found, "name a file")
+            problem = "is a folder" if path.is_dir() else "is no plain file"
+            raise FileError(reference.file, problem, "name a file")
         yield path
 
 
@@ -191,8 +191,8 @@ class Documents:
             return kept.open(reference, password, self._limits)
         if kept.opened.path.exists() and _state(kept.opened.path) != kept.state:
             kept.close()
-            found = "has changed while its pages were read"
-            raise FileChangedError(reference.file, found, "run the operator again")
+            problem = "has changed while its pages were read"
+            raise FileChangedError(reference.file, problem, "run the operator again")
         return kept.opened
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ _CORE: Final = "docProps/core.xml"
 def main_part(parts: ZippedParts, usual: str) -> str:
     """Return the name of the main part; ``usual`` if the file names none."""
     roots = parts.relations("").values()
-    named = (one.target for one in roots if one.kind == "officeDocument" and not one.external)
+    named = (root.target for root in roots if root.kind == "officeDocument" and not root.external)
     return next(named, usual)
 
 
@@ -29,17 +29,19 @@ def stored_images(
     Raises:
         FileError: The file refers to an image that it does not have.
     """
-    for one in dict.fromkeys(ids):
-        relation = relations.get(one)
+    for number in dict.fromkeys(ids):
+        relation = relations.get(number)
         if relation is None or not relation.external:
-            yield File(parts.read(one if relation is None else relation.target))
+            yield File(parts.read(number if relation is None else relation.target))
 
 
 def metadata_of(parts: ZippedParts) -> dict[str, str | None]:
     """Return the metadata of an Office file."""
     properties: dict[str, str] = {}
     if _CORE in parts.names:
-        properties = {one.tag.rpartition("}")[2]: one.text or "" for one in parts.xml(_CORE)}
+        properties = {
+            element.tag.rpartition("}")[2]: element.text or "" for element in parts.xml(_CORE)
+        }
     return described(
         **{name: properties.get(name) for name in ("title", "subject", "keywords", "language")},
         author=properties.get("creator"),

@@ -109,10 +109,12 @@ class PdfFile(Document):
             self._plumber = pdfplumber.open(self._path, password=self._password)
         plumbed = self._plumber.pages[page - 1]
         try:
-            found = plumbed.extract_tables()
+            tables = plumbed.extract_tables()
         finally:
             plumbed.close()
-        return [[[" ".join((cell or "").split()) for cell in row] for row in one] for one in found]
+        return [
+            [[" ".join((cell or "").split()) for cell in row] for row in table] for table in tables
+        ]
 
     @override
     def images(self, page: int) -> Iterator[File]:
@@ -175,8 +177,8 @@ class PdfFile(Document):
     def _check_pixels(self, width: int, height: int, what: str) -> None:
         most = self._limits.max_pixels
         if width * height > most:
-            found = f"is too large: {what} has {width:,} x {height:,} pixels, more than {most:,}"
-            raise FileError(self._name, found, "raise max_pixels, or leave the page out")
+            problem = f"is too large: {what} has {width:,} x {height:,} pixels, more than {most:,}"
+            raise FileError(self._name, problem, "raise max_pixels, or leave the page out")
 
 
 class _OpenedPage:
@@ -204,14 +206,14 @@ def _check_end(path: Path, name: str) -> None:
         size = file.seek(0, 2)
         file.seek(max(0, size - _END_BYTES))
         end = file.read()
-    found = ""
+    problem = ""
     if b"%%EOF" not in end:
-        found = f"its last {len(end):,} bytes have no end mark %%EOF"
+        problem = f"its last {len(end):,} bytes have no end mark %%EOF"
     elif stated is not None and size < int(stated[1]):
-        found = f"it has {size:,} of {int(stated[1]):,} bytes"
-    if found:
+        problem = f"it has {size:,} of {int(stated[1]):,} bytes"
+    if problem:
         remedy = "fetch the file again, or leave it out"
-        raise FileError(name, f"is truncated: {found}", remedy)
+        raise FileError(name, f"is truncated: {problem}", remedy)
 
 
 def _locked(name: str, password: str) -> FileError:

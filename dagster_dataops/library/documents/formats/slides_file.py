@@ -54,9 +54,11 @@ class SlidesFile(Document):
         presentation = self._parts.xml(main)
         relations = self._parts.relations(main)
         self._slides = [
-            relations[one].target if one in relations else one  # which fails for that page
+            relations[relation].target
+            if relation in relations
+            else relation  # which fails for that page
             for slide in presentation.iter(f"{_P}sldId")
-            for one in [slide.get(f"{R}id", "")]
+            for relation in [slide.get(f"{R}id", "")]
         ]
         self._size = _size(presentation.find(f"{_P}sldSz"))
         self.page_count = len(self._slides)
@@ -104,8 +106,8 @@ class SlidesFile(Document):
             images = [
                 image
                 for shape in shapes
-                for one in shape.iter(f"{_A}blip")
-                if (image := one.get(f"{R}embed"))
+                for blip in shape.iter(f"{_A}blip")
+                if (image := blip.get(f"{R}embed"))
             ]
             self._read = page, blocks, images
         return self._read[1:]

@@ -75,9 +75,9 @@ class HtmlReader:
 
         parser = etree.HTMLParser(encoding="utf-8", huge_tree=True)
         root = etree.fromstring(page.encode(), parser) if page.strip() else None
-        found = () if root is None else root.iter("img", "image")
+        images = () if root is None else root.iter("img", "image")
         addresses = (
-            next((one.get(key) for key in _SOURCES if one.get(key)), None) for one in found
+            next((image.get(key) for key in _SOURCES if image.get(key)), None) for image in images
         )
         return [address for address in addresses if address]
 
@@ -98,11 +98,11 @@ class WebPage(Document):
         self._name, self._reader = name, HtmlReader()
         content = path.read_bytes()
         if len(content) > limits.max_bytes:
-            found = f"is too large: it has more than max_bytes={limits.max_bytes:,} bytes"
-            raise FileError(name, found, "raise the limit, or leave the file out")
+            problem = f"is too large: it has more than max_bytes={limits.max_bytes:,} bytes"
+            raise FileError(name, problem, "raise the limit, or leave the file out")
         if b"\0" in content[:1024] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
-            found = "is no HTML: it has zero bytes"
-            raise FileError(name, found, "correct the name, or leave the file out")
+            problem = "is no HTML: it has zero bytes"
+            raise FileError(name, problem, "correct the name, or leave the file out")
         self._page = self._reader.decoded(content)
 
     @override
@@ -123,12 +123,12 @@ class WebPage(Document):
 
     @override
     def metadata(self) -> Mapping[str, str | None]:
-        found: Any = page_data.Metadata(input_key=_READ).forward({_READ: self._page})["metadata"]
+        values: Any = page_data.Metadata(input_key=_READ).forward({_READ: self._page})["metadata"]
         return described(
-            title=found["title"],
-            author=found["author"],
-            language=found["lang"],
-            created=found["date"],
+            title=values["title"],
+            author=values["author"],
+            language=values["lang"],
+            created=values["date"],
         )
 
     def _of(self, page: int) -> str:

@@ -36,7 +36,9 @@ class ParagraphForms:
     """
 
     def __init__(self, parts: ZippedParts, relations: Iterable[Relation]) -> None:
-        by_kind = {one.kind: one.target for one in relations if not one.external}
+        by_kind = {
+            relation.kind: relation.target for relation in relations if not relation.external
+        }
         self._styles = {
             style.get(f"{W}styleId", ""): style
             for style in _elements(parts, by_kind.get("styles"), "style")
@@ -46,25 +48,27 @@ class ParagraphForms:
     def of(self, properties: Element | None) -> Form:
         """Return the form of a paragraph with these properties."""
         style = _value(properties, "pStyle")
-        chain = [one for one in [properties, *self._properties_of(style)] if one is not None]
+        chain = [
+            element for element in [properties, *self._properties_of(style)] if element is not None
+        ]
         item, level = self._item(chain)
         heading = self._heading(style, chain)
         return Form(heading, "" if heading else item, level, any(map(_begins_page, chain[:1])))
 
     def _properties_of(self, style: str) -> list[Element]:
         """Return the properties of a style and of those that it is based on."""
-        found = []
+        sources = []
         for _ in range(_MOST_STYLES):
             element = self._styles.get(style)
             if element is None:
                 break
             properties = element.find(f"{W}pPr")
-            found += [] if properties is None else [properties]
+            sources += [] if properties is None else [properties]
             style = _value(element, "basedOn")
-        return found
+        return sources
 
     def _heading(self, style: str, chain: list[Element]) -> int:
-        outline = next((level for one in chain if (level := _value(one, "outlineLvl"))), "")
+        outline = next((level for element in chain if (level := _value(element, "outlineLvl"))), "")
         if outline.isdecimal() and int(outline) < _LEVELS:
             return int(outline) + 1
         element = self._styles.get(style)
@@ -75,8 +79,8 @@ class ParagraphForms:
         return int(level) if level != name and level.isdecimal() else 0
 
     def _item(self, chain: list[Element]) -> tuple[str, int]:
-        for one in chain:
-            numbering = one.find(f"{W}numPr")
+        for element in chain:
+            numbering = element.find(f"{W}numPr")
             if numbering is not None:
                 number, text = _value(numbering, "numId"), _value(numbering, "ilvl")
                 level = min(int(text), _LEVELS) if text.isdecimal() else 0

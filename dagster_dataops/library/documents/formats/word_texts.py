@@ -53,10 +53,10 @@ def nearest(parent: Element, tag: str) -> Iterator[Element]:
 
 def image_ids(element: Element) -> Iterator[str]:
     """Yield the ids of the images in an element, of alternatives, those in the first."""
-    for one in content_of(element):
-        if one.tag.endswith(("}blip", "}imagedata")):
-            yield from filter(None, (one.get(f"{R}{name}") for name in ("embed", "id")))
-        yield from image_ids(one)
+    for part in content_of(element):
+        if part.tag.endswith(("}blip", "}imagedata")):
+            yield from filter(None, (part.get(f"{R}{name}") for name in ("embed", "id")))
+        yield from image_ids(part)
 
 
 def emphasis_of(properties: Element | None) -> str:
@@ -66,6 +66,6 @@ def emphasis_of(properties: Element | None) -> str:
     return "".join(
         mark
         for name, mark in (("b", "**"), ("i", "*"))
-        if (found := properties.find(f"{W}{name}")) is not None
-        and found.get(f"{W}val", "1") not in {"0", "false", "off"}
+        if (flag := properties.find(f"{W}{name}")) is not None
+        and flag.get(f"{W}val", "1") not in {"0", "false", "off"}
     )

@@ -54,8 +54,8 @@ class ZippedParts:
         try:
             self._zip = ZipFile(path)
         except (BadZipFile, LargeZipFile, NotImplementedError) as error:
-            found = f"is truncated or damaged: its zip archive cannot be read ({error})"
-            raise FileError(name, found, "fetch the file again, or leave it out") from None
+            problem = f"is truncated or damaged: its zip archive cannot be read ({error})"
+            raise FileError(name, problem, "fetch the file again, or leave it out") from None
         self.names = frozenset(self._zip.namelist())
 
     def read(self, part: str) -> bytes:
@@ -82,9 +82,9 @@ class ZippedParts:
 
     def _check_size(self, part: str, size: int) -> None:
         if size + sum(self._sizes.values()) - self._sizes.get(part, 0) > self._limit:
-            found = f"is too large: with its part {part!r} it unpacks to more than max_bytes"
+            problem = f"is too large: with its part {part!r} it unpacks to more than max_bytes"
             remedy = "raise the limit, or leave the file out: it may be made to fill the memory"
-            raise FileError(self._name, f"{found}={self._limit:,} bytes", remedy)
+            raise FileError(self._name, f"{problem}={self._limit:,} bytes", remedy)
 
     def xml(self, part: str) -> Element:
         """Return the root element of a part.
@@ -106,7 +106,10 @@ class ZippedParts:
         file = posixpath.join(folder, "_rels", f"{name}.rels")
         if file not in self.names:
             return {}
-        return {one.get("Id", ""): _relation(one, folder) for one in self.xml(file).iter(_RELATION)}
+        return {
+            element.get("Id", ""): _relation(element, folder)
+            for element in self.xml(file).iter(_RELATION)
+        }
 
     def close(self) -> None:
         """Close the archive."""

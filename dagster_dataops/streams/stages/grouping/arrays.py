@@ -26,7 +26,7 @@ def _is_numpy(value: object) -> bool:
 def is_sequence(value: Any) -> bool:
     """Return whether a value is an array with one dimension, or a list of numbers."""
     if isinstance(value, list):
-        return all(isinstance(one, (int, float)) for one in value)
+        return all(isinstance(item, (int, float)) for item in value)
     return is_array(value) and value.ndim == 1
 
 
@@ -59,21 +59,21 @@ def padded(arrays: Sequence[Any], pad_value: float, multiple: int) -> Any:
         ValueError: An array has no dimension, the further dimensions differ, or the type of the
             elements cannot hold ``pad_value``, which is needed.
     """
-    if any(one.ndim == 0 for one in arrays):
+    if any(array.ndim == 0 for array in arrays):
         raise ValueError("an array without a dimension has no length")
-    shapes = {tuple(one.shape[1:]) for one in arrays}
+    shapes = {tuple(array.shape[1:]) for array in arrays}
     if len(shapes) > 1:
-        found = " and ".join(map(str, sorted(shapes)))
-        msg = f"they differ in more than their lengths: the further dimensions are {found}"
+        sizes = " and ".join(map(str, sorted(shapes)))
+        msg = f"they differ in more than their lengths: the further dimensions are {sizes}"
         raise ValueError(msg)
-    longest = max(len(one) for one in arrays)
+    longest = max(len(array) for array in arrays)
     shape = (len(arrays), -(-longest // multiple) * multiple, *next(iter(shapes)))
-    made = _full(arrays, shape, pad_value)
-    if any(len(one) < shape[1] for one in arrays):
-        _check_held(made, pad_value)
-    for number, one in enumerate(arrays):
-        made[number, : len(one)] = one
-    return made
+    batch = _full(arrays, shape, pad_value)
+    if any(len(array) < shape[1] for array in arrays):
+        _check_held(batch, pad_value)
+    for number, array in enumerate(arrays):
+        batch[number, : len(array)] = array
+    return batch
 
 
 def _full(arrays: Sequence[Any], shape: tuple[int, ...], value: float) -> Any:
@@ -81,22 +81,22 @@ def _full(arrays: Sequence[Any], shape: tuple[int, ...], value: float) -> Any:
     first = arrays[0]
     if _is_numpy(first):
         numpy = sys.modules["numpy"]
-        made = numpy.empty(shape, numpy.result_type(*arrays))
+        batch = numpy.empty(shape, numpy.result_type(*arrays))
         with numpy.errstate(invalid="ignore"):  # refused by `_check_held`
-            made[...] = numpy.asarray(value).astype(made.dtype)
-        return made
+            batch[...] = numpy.asarray(value).astype(batch.dtype)
+        return batch
     kind = first.dtype
-    for one in arrays:
-        kind = sys.modules["torch"].promote_types(kind, one.dtype)
+    for array in arrays:
+        kind = sys.modules["torch"].promote_types(kind, array.dtype)
     return first.new_full(shape, value, dtype=kind)
 
 
-def _check_held(made: Any, value: float) -> None:
+def _check_held(batch: Any, value: float) -> None:
     """Raise `ValueError` if integers or truth values should hold another number."""
-    held = made.reshape(-1)[:1].tolist()
+    held = batch.reshape(-1)[:1].tolist()
     if held and isinstance(held[0], int) and held[0] != value:
         msg = (
-            f"pad_value {value!r} would become {held[0]!r} in elements of type {made.dtype}; give "
+            f"pad_value {value!r} would become {held[0]!r} in elements of type {batch.dtype}; give "
             "these another pad_value by overrides, or convert them before"
         )
         raise ValueError(msg)
@@ -116,14 +116,14 @@ def joined(parts: Sequence[Any], size: int, pad_value: float, *, pinned: bool) -
     """
     first = parts[0]
     if isinstance(first, list):
-        found = [one for part in parts for one in part]
-        return found + [pad_value] * (size - len(found))
-    made, at = _full(parts, (size,), pad_value), 0
+        items = [item for part in parts for item in part]
+        return items + [pad_value] * (size - len(items))
+    batch, at = _full(parts, (size,), pad_value), 0
     if sum(map(len, parts)) < size:
-        _check_held(made, pad_value)
+        _check_held(batch, pad_value)
     for part in parts:
-        made[at : at + len(part)] = part
+        batch[at : at + len(part)] = part
         at += len(part)
-    if pinned and _is_tensor(made) and sys.modules["torch"].cuda.is_available():
-        return made.pin_memory()
-    return made
+    if pinned and _is_tensor(batch) and sys.modules["torch"].cuda.is_available():
+        return batch.pin_memory()
+    return batch

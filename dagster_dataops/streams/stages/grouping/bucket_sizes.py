@@ -31,13 +31,13 @@ def create_bucket_sizes(
         >>> create_bucket_sizes(max_num_elements=16, max_seq_len=4)
         [(16, 1), (8, 2), (5, 3), (4, 4)]
     """
-    for name, given in (
+    for name, value in (
         ("max_num_elements", max_num_elements),
         ("max_seq_len", max_seq_len),
         ("min_seq_len", min_seq_len),
         ("num_seqs_multiple_of", num_seqs_multiple_of),
     ):
-        check_count(_NAME, name, given, 1)
+        check_count(_NAME, name, value, 1)
     if min_seq_len > max_seq_len:
         reason = f"min_seq_len is {min_seq_len}, above max_seq_len, {max_seq_len}"
         raise StreamDefinitionError(_NAME, reason)

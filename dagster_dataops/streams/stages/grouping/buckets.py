@@ -97,7 +97,7 @@ class DynamicBucket(UnaryStage):
             try:
                 cost += self.cost_fn(item)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                last = self.counter.settle(item, error, last)
+                last = self.counter.handle(item, error, last)
             else:
                 last = None
                 bucket.append(item)
@@ -147,7 +147,7 @@ class BucketByLength(UnaryStage):
             try:
                 at = self._bucket_index(item)
             except Exception as error:  # noqa: BLE001 - a length may have any type
-                at = self.counter.settle(item, error, at)
+                at = self.counter.handle(item, error, at)
                 continue
             if at is not None:
                 bucket = self._buckets[at]

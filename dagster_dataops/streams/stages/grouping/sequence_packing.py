@@ -76,8 +76,8 @@ class PackSequences(UnaryStage):
     def _next(self, upstream: Iterator[Any], parts: list[Any]) -> Any:
         """Return the next sequence that has an element, or its rest; ``None`` at the end."""
         if self._rest is not None:
-            found, self._rest = self._rest, None
-            return found
+            chosen, self._rest = self._rest, None
+            return chosen
         last = self.counter.before
         while True:
             self._before = self.source.state()
@@ -88,7 +88,7 @@ class PackSequences(UnaryStage):
             try:
                 self._check(item, parts)
             except DataPipelineError as error:
-                last = self.counter.settle(item, error, last)
+                last = self.counter.handle(item, error, last)
                 continue
             last = None
             if len(item):

@@ -69,13 +69,13 @@ class Pack(UnaryStage):
         try:
             groups = groups_of(self.select(list(window)))
         except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-            self.counter.end(self.counter.settle(window, error, self.counter.before))
+            self.counter.end(self.counter.handle(window, error, self.counter.before))
             return
         for group in filter(None, groups):
             try:
                 packs = packs_of(self.pack, group)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-                self.counter.end(self.counter.settle(group, error, self.counter.before))
+                self.counter.end(self.counter.handle(group, error, self.counter.before))
             else:
                 self.counter.end(packs)
                 yield from packs
@@ -88,24 +88,28 @@ def groups_of(selected: object) -> list[list[Any]]:
         TypeError: It is no list of lists.
     """
     groups: list[Any] = list(selected) if isinstance(selected, Iterable) else [selected]
-    wrong = [one for one in groups if isinstance(one, dict) or not isinstance(one, Iterable)]
+    wrong = [
+        group for group in groups if isinstance(group, dict) or not isinstance(group, Iterable)
+    ]
     if wrong:
         kind, within = type(wrong[0]).__name__, isinstance(selected, Iterable)
-        found = f"a {type(selected).__name__}{f' with a {kind}' if within else ''}"
-        raise TypeError(f"select returned {found}; it must return groups: a list of lists of items")
-    return [list(one) for one in groups]
+        problem = f"a {type(selected).__name__}{f' with a {kind}' if within else ''}"
+        raise TypeError(
+            f"select returned {problem}; it must return groups: a list of lists of items"
+        )
+    return [list(group) for group in groups]
 
 
 def packs_of(pack: PackGroup, group: list[Any]) -> list[Any]:
     """Return the packs of a group, with restore keys and sources of its items."""
-    made = pack(group)
-    if made is None:
+    packs = pack(group)
+    if packs is None:
         return []
-    if isinstance(made, dict):
-        return [_with_keys(made, group, [])]
-    if isinstance(made, (str, bytes)) or not isinstance(made, Iterable):
-        return [made]
-    return [_with_keys(one, group, [number]) for number, one in enumerate(made)]
+    if isinstance(packs, dict):
+        return [_with_keys(packs, group, [])]
+    if isinstance(packs, (str, bytes)) or not isinstance(packs, Iterable):
+        return [packs]
+    return [_with_keys(packed, group, [number]) for number, packed in enumerate(packs)]
 
 
 def _with_keys(pack: Any, group: list[Any], number: list[int]) -> Any:

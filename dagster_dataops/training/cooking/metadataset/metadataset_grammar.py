@@ -90,12 +90,12 @@ class Subset:
     @property
     def is_absolute(self) -> bool:
         """Whether a limit is a number of samples."""
-        return any(isinstance(one, int) and one > 0 for one in (self.start, self.end))
+        return any(isinstance(end, int) and end > 0 for end in (self.start, self.end))
 
     def within(self, count: int) -> slice:
         """Return the range among ``count`` samples."""
         start, end = (
-            one if isinstance(one, int) else int(one * count) for one in (self.start, self.end)
+            end if isinstance(end, int) else int(end * count) for end in (self.start, self.end)
         )
         return slice(start, end)
 
@@ -179,28 +179,28 @@ def splits_of(document: YamlNode) -> dict[str, Entry]:
     """
     if not document.is_mapping:
         raise document.error(f"a metadataset is a mapping, not {document.shown}")
-    found = document.known_entries(_TOP, {})
-    is_old = _is_of_version_1(document, found)
-    if "splits" not in found:
+    entries = document.known_entries(_TOP, {})
+    is_old = _is_of_version_1(document, entries)
+    if "splits" not in entries:
         raise document.error("'splits' is missing")
-    splits = found["splits"].entries()
+    splits = entries["splits"].entries()
     if not splits:
-        raise found["splits"].error("there are no splits")
+        raise entries["splits"].error("there are no splits")
     if is_old:
         return {name: _blend_1(node) for name, node in splits.items()}
     return {name: _entry(node, ()) for name, node in splits.items()}
 
 
-def _is_of_version_1(document: YamlNode, found: Mapping[str, YamlNode]) -> bool:
+def _is_of_version_1(document: YamlNode, entries: Mapping[str, YamlNode]) -> bool:
     """Return whether a document is of version 1, whose class can be left out.
 
     Raises:
         MetadatasetError: Its class is another one.
     """
-    module, kind = found.get("__module__"), found.get("__class__")
+    module, kind = entries.get("__module__"), entries.get("__class__")
     if kind is None:
-        splits = found["splits"].entries().values() if "splits" in found else ()
-        if any("datasets" in one.entries() for one in splits if one.is_mapping):
+        splits = entries["splits"].entries().values() if "splits" in entries else ()
+        if any("datasets" in split.entries() for split in splits if split.is_mapping):
             return True
         raise document.error(f"'__class__: {_CLASS}' is missing")
     if kind.text() not in {_CLASS, _CLASS_1}:
@@ -213,18 +213,18 @@ def _is_of_version_1(document: YamlNode, found: Mapping[str, YamlNode]) -> bool:
 
 def _blend_1(node: YamlNode) -> Mixture:
     """Parse a split of version 1: datasets with weights."""
-    found = node.known_entries(("datasets",), _OF_VERSION_2)
-    if "datasets" not in found:
+    entries = node.known_entries(("datasets",), _OF_VERSION_2)
+    if "datasets" not in entries:
         raise node.error("'datasets' is missing")
     parts, amounts = [], []
-    for element in found["datasets"].elements():
-        given = element.known_entries(_REFERENCE_1, _OF_VERSION_2)
+    for element in entries["datasets"].elements():
+        reference = element.known_entries(_REFERENCE_1, _OF_VERSION_2)
         part = _reference(element, ("weight", "subflavor"))
-        if "subflavor" in given:
-            subflavors = {_OLD_SUBFLAVOR: given["subflavor"].value(), **part.subflavors}
+        if "subflavor" in reference:
+            subflavors = {_OLD_SUBFLAVOR: reference["subflavor"].value(), **part.subflavors}
             part = replace(part, subflavors=subflavors)
         parts.append(part)
-        amounts.append(given["weight"].number() if "weight" in given else 1)
+        amounts.append(reference["weight"].number() if "weight" in reference else 1)
     return Mixture(
         place=node, kind="blend", parts=tuple(parts), amounts=tuple(amounts), subset=None
     )
@@ -232,26 +232,26 @@ def _blend_1(node: YamlNode) -> Mixture:
 
 def _entry(node: YamlNode, more: tuple[str, ...]) -> Entry:
     """Parse a dataset or a list of datasets, which may have the keys ``more`` besides its own."""
-    found = node.entries()
-    mixtures = [kind for kind in _AMOUNTS if kind in found]
-    kinds = [*mixtures, *(["join"] if "join" in found else [])]
+    entries = node.entries()
+    mixtures = [kind for kind in _AMOUNTS if kind in entries]
+    kinds = [*mixtures, *(["join"] if "join" in entries else [])]
     if len(kinds) > 1:
-        raise found[kinds[1]].error(f"{kinds[0]!r} and {kinds[1]!r} exclude each other")
+        raise entries[kinds[1]].error(f"{kinds[0]!r} and {kinds[1]!r} exclude each other")
     if mixtures:
         return _mixture(node, mixtures[0], more)
     return _join(node, more) if kinds else _reference(node, more)
 
 
 def _mixture(node: YamlNode, kind: Kind, more: tuple[str, ...]) -> Mixture:
-    found = node.known_entries((kind, "subset", *more), _MIXTURE_HINTS)
+    entries = node.known_entries((kind, "subset", *more), _MIXTURE_HINTS)
     name = _AMOUNTS[kind]
     extra = (name,) if name else ()
     parts, amounts = [], []
-    for element in found[kind].elements():
+    for element in entries[kind].elements():
         parts.append(_entry(element, extra))
         amount = element.entries().get(name)
         amounts.append(amount.number() if amount else 1)
-    subset = _subset(found.get("subset"))
+    subset = _subset(entries.get("subset"))
     return Mixture(place=node, kind=kind, parts=tuple(parts), amounts=tuple(amounts), subset=subset)
 
 
@@ -281,59 +281,61 @@ def _reference(node: YamlNode, more: tuple[str, ...]) -> Reference:
 
 
 def _join(node: YamlNode, more: tuple[str, ...]) -> Join:
-    found = node.known_entries((*_JOIN, *more), _HINTS)
-    joined = found["join"]
+    entries = node.known_entries((*_JOIN, *more), _HINTS)
+    joined = entries["join"]
     named = joined.is_mapping
     if named:
-        given = joined.entries()
+        listed = joined.entries()
     else:
-        given = {str(at): one for at, one in enumerate(joined.elements())}
-    if len(given) < 2:
+        listed = {str(at): element for at, element in enumerate(joined.elements())}
+    if len(listed) < 2:
         raise joined.error("joins at least two datasets")
-    parts = {name: _joined(one) for name, one in given.items()}
-    nonmatch = {name: _nonmatch(one) for name, one in given.items()}
-    first = next(iter(given))
+    parts = {name: _joined(part) for name, part in listed.items()}
+    nonmatch = {name: _nonmatch(part) for name, part in listed.items()}
+    first = next(iter(listed))
     if nonmatch[first] != "error":
         reason = "the first dataset determines the keys, so that none of them is missing in it"
-        raise given[first].entries()["nonmatch"].error(reason)
-    _check_multiplier(found.get("shuffle_over_epochs_multiplier"))
+        raise listed[first].entries()["nonmatch"].error(reason)
+    _check_multiplier(entries.get("shuffle_over_epochs_multiplier"))
     return Join(
         place=node,
         parts=parts,
         nonmatch=nonmatch,
-        joiner=_joiner(node, found.get("joiner"), tuple(given) if named else None),
-        split_part=_text(found.get("split_part")),
-        subflavors=_subflavors(found.get("subflavors")),
-        subset=_subset(found.get("subset")),
+        joiner=_joiner(node, entries.get("joiner"), tuple(listed) if named else None),
+        split_part=_text(entries.get("split_part")),
+        subflavors=_subflavors(entries.get("subflavors")),
+        subset=_subset(entries.get("subset")),
     )
 
 
 def _joined(node: YamlNode) -> Reference:
-    found = _reference(node, ("nonmatch",))
-    if found.subset is not None:
-        raise found.subset.place.error("'subset' belongs beside 'join', not to one of its datasets")
-    return found
+    reference = _reference(node, ("nonmatch",))
+    if reference.subset is not None:
+        raise reference.subset.place.error(
+            "'subset' belongs beside 'join', not to one of its datasets"
+        )
+    return reference
 
 
 def _nonmatch(node: YamlNode) -> NonMatch:
-    given = node.entries().get("nonmatch")
-    if given is None:
+    setting = node.entries().get("nonmatch")
+    if setting is None:
         return "error"
-    found = given.value()
+    value = setting.value()
     allowed: dict[Any, NonMatch] = {"error": "error", "skip": "skip", "none": "none", None: "none"}
-    if not isinstance(found, (str, type(None))) or found not in allowed:
-        raise given.error("'nonmatch' must be error, skip or none")
-    return allowed[found]
+    if not isinstance(value, (str, type(None))) or value not in allowed:
+        raise setting.error("'nonmatch' must be error, skip or none")
+    return allowed[value]
 
 
-def _joiner(node: YamlNode, given: YamlNode | None, names: tuple[str, ...] | None) -> Joiner:
-    if given is None:
+def _joiner(node: YamlNode, setting: YamlNode | None, names: tuple[str, ...] | None) -> Joiner:
+    if setting is None:
         raise node.error("'joiner' is missing: the function that makes one sample of several")
-    found = given.known_entries(("__module__", "__class__", "__function__"), {})
-    name = found.get("__function__") or found.get("__class__")
-    if name is None or "__module__" not in found:
-        raise given.error("needs '__module__', and '__function__' or '__class__'")
-    return Joiner(found["__module__"].text(), name.text(), names)
+    entries = setting.known_entries(("__module__", "__class__", "__function__"), {})
+    name = entries.get("__function__") or entries.get("__class__")
+    if name is None or "__module__" not in entries:
+        raise setting.error("needs '__module__', and '__function__' or '__class__'")
+    return Joiner(entries["__module__"].text(), name.text(), names)
 
 
 def _text(node: YamlNode | None) -> str | None:
@@ -341,16 +343,16 @@ def _text(node: YamlNode | None) -> str | None:
 
 
 def _subflavors(node: YamlNode | None) -> dict[str, Any]:
-    return {} if node is None else {name: one.value() for name, one in node.entries().items()}
+    return {} if node is None else {name: inner.value() for name, inner in node.entries().items()}
 
 
 def _check_multiplier(node: YamlNode | None) -> None:
     """Check an option of Energon that has no effect here: every epoch reads all shards."""
-    if node is None or (found := node.value()) is None:
+    if node is None or (value := node.value()) is None:
         return
-    if not isinstance(found, int) or (found <= 0 and found != -1):
+    if not isinstance(value, int) or (value <= 0 and value != -1):
         raise node.error(f"must be a number above 0, -1 or null, not {node.shown}")
-    if found != 1:
+    if value != 1:
         text = "%s, line %d: %s has no effect: each epoch has all samples"
         _LOGGER.warning(text, node.file, node.line, "shuffle_over_epochs_multiplier")
 
@@ -358,16 +360,18 @@ def _check_multiplier(node: YamlNode | None) -> None:
 def _subset(node: YamlNode | None) -> Subset | None:
     if node is None:
         return None
-    found = node.known_entries(("range",), {})
-    if "range" not in found:
+    entries = node.known_entries(("range",), {})
+    if "range" not in entries:
         raise node.error("'range' is missing, such as [10%, 20%]")
-    ends = found["range"].elements()
+    ends = entries["range"].elements()
     if len(ends) != 2:
-        raise found["range"].error(f"has {counted(len(ends), 'elements')}, not a start and an end")
+        raise entries["range"].error(
+            f"has {counted(len(ends), 'elements')}, not a start and an end"
+        )
     start, end = map(_limit, ends)
     if _is_empty(start, end):
-        raise found["range"].error("is empty: the start must be below the end")
-    return Subset(found["range"], start, end)
+        raise entries["range"].error("is empty: the start must be below the end")
+    return Subset(entries["range"], start, end)
 
 
 def _is_empty(start: Limit, end: Limit) -> bool:
@@ -377,12 +381,12 @@ def _is_empty(start: Limit, end: Limit) -> bool:
 
 
 def _limit(node: YamlNode) -> Limit:
-    given = node.value()
-    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
-    if given == "end":
+    value = node.value()
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if value == "end":
         return Fraction(1)
-    percent = _PERCENT.fullmatch(given) if isinstance(given, str) else None
+    percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     share = Fraction(percent[1]) / 100 if percent else Fraction(2)
     if share > 1:
         reason = f"must be a number of samples, a share such as 20%, or end; not {node.shown}"

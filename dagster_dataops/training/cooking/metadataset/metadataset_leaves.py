@@ -69,32 +69,32 @@ class MetadatasetLeaf:
 
 def with_leaves(stage: Stage, leaves: Mapping[str, MetadatasetLeaf]) -> Stage:
     """Return a stage whose datasets have other descriptions, by name."""
-    made: dict[Stage, Stage] = {}
-    for one in distinct_stages(stage):
-        if isinstance(one, Leaf):
-            made[one] = replace(one, about=leaves[one.about.name])
+    renamed: dict[Stage, Stage] = {}
+    for member in distinct_stages(stage):
+        if isinstance(member, Leaf):
+            renamed[member] = replace(member, about=leaves[member.about.name])
         else:
-            made[one] = with_inputs(one, made)
-    return made[stage]
+            renamed[member] = with_inputs(member, renamed)
+    return renamed[stage]
 
 
 def with_entries(stage: Stage) -> Stage:
     """Return a stage whose restore keys name the entry where datasets with one path differ."""
     entries: dict[str, dict[Leaf, str]] = {}
-    for one in distinct_stages(stage):
-        if isinstance(one, Leaf):
-            (source,) = (found for found in one.ordered() if isinstance(found, CrudeSource))
-            entries.setdefault(source.place, {})[one] = entry_of(source)
+    for member in distinct_stages(stage):
+        if isinstance(member, Leaf):
+            (source,) = (member for member in member.ordered() if isinstance(member, CrudeSource))
+            entries.setdefault(source.place, {})[member] = entry_of(source)
     named = {
-        one: entry
+        leaf: entry
         for leaves in entries.values()
         if len(set(leaves.values())) > 1
-        for one, entry in leaves.items()
+        for leaf, entry in leaves.items()
     }
-    made: dict[Stage, Stage] = {}
-    for one in distinct_stages(stage):
-        found = with_inputs(one, made)
-        if isinstance(found, Leaf) and one in named:
-            found = replace(found, entry=named[one])
-        made[one] = found
-    return made[stage]
+    filled: dict[Stage, Stage] = {}
+    for member in distinct_stages(stage):
+        copy = with_inputs(member, filled)
+        if isinstance(copy, Leaf) and member in named:
+            copy = replace(copy, entry=named[member])
+        filled[member] = copy
+    return filled[stage]

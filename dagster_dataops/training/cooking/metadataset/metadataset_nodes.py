@@ -62,7 +62,7 @@ class YamlNode:
         """
         if not isinstance(self.node, yaml.MappingNode):
             raise self.error(f"must be a mapping, not {self.shown}")
-        found: dict[str, YamlNode] = {}
+        merged_entries: dict[str, YamlNode] = {}
         merged: dict[str, YamlNode] = {}
         for key, value in self.node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else None
@@ -71,13 +71,15 @@ class YamlNode:
                 raise inner.error("a key must be a text")
             if key.tag == _MERGE:
                 several = isinstance(value, yaml.SequenceNode)
-                for one in inner.elements() if several else [inner]:
-                    merged = {**one.entries(), **merged}
-            elif name in found:
-                raise inner.error(f"{name!r} occurs twice; first in line {found[name].line}")
+                for element in inner.elements() if several else [inner]:
+                    merged = {**element.entries(), **merged}
+            elif name in merged_entries:
+                raise inner.error(
+                    f"{name!r} occurs twice; first in line {merged_entries[name].line}"
+                )
             else:
-                found[name] = inner
-        return {**merged, **found}
+                merged_entries[name] = inner
+        return {**merged, **merged_entries}
 
     def known_entries(self, known: Collection[str], hints: Mapping[str, str]) -> dict[str, Any]:
         """Return the values of a mapping whose keys are all in ``known``.
@@ -89,13 +91,13 @@ class YamlNode:
         Raises:
             MetadatasetError: A key is unknown; the nearest known one is named.
         """
-        found = self.entries()
-        for name, inner in found.items():
+        entries = self.entries()
+        for name, inner in entries.items():
             if name not in known:
                 near = nearest(name, list(known))
                 hint = hints.get(name) or (near and f"did you mean {near!r}?")
                 raise inner.error(f"{name!r} is unknown; {hint or 'known: ' + ', '.join(known)}")
-        return found
+        return entries
 
     def elements(self) -> list["YamlNode"]:
         """Return the values of a list.
@@ -107,7 +109,9 @@ class YamlNode:
             raise self.error(f"must be a list, not {self.shown}")
         if not self.node.value:
             raise self.error("is an empty list")
-        return [self._inner(f"[{at}]", one, one) for at, one in enumerate(self.node.value)]
+        return [
+            self._inner(f"[{at}]", element, element) for at, element in enumerate(self.node.value)
+        ]
 
     def text(self) -> str:
         """Return a text that is not empty.
@@ -115,10 +119,10 @@ class YamlNode:
         Raises:
             MetadatasetError: It is something else.
         """
-        found = self.value()
-        if not isinstance(found, str) or not found:
+        text = self.value()
+        if not isinstance(text, str) or not text:
             raise self.error(f"must be a text, not {self.shown}")
-        return found
+        return text
 
     def number(self) -> float:
         """Return a finite number above 0.
@@ -126,12 +130,12 @@ class YamlNode:
         Raises:
             MetadatasetError: It is something else.
         """
-        found = self.value()
-        number = isinstance(found, (int, float)) and not isinstance(found, bool)
-        if not number or not math.isfinite(found) or found <= 0:
+        value = self.value()
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or value <= 0:
             reason = f"must be a number above 0, not {self.shown}"
             raise self.error(f"{reason}; leave the dataset out to take nothing of it")
-        return float(found) if isinstance(found, float) else found
+        return float(value) if isinstance(value, float) else value
 
     def _inner(self, part: str, value: yaml.Node, place: yaml.Node) -> "YamlNode":
         return YamlNode(self.file, f"{self.key}{part}", value, place.start_mark.line + 1)

@@ -255,13 +255,13 @@ def _dataset(entry: Reference, outer: _Outer) -> PlannedDataset:
 
 
 def _all_stores(parts: Mapping[str, PlannedDataset]) -> dict[str, YamlNode]:
-    found: dict[str, YamlNode] = {}
+    stores: dict[str, YamlNode] = {}
     for part in parts.values():
         for name, store in part.aux.items():
-            if name in found:
+            if name in stores:
                 raise store.error(f"another of the joined datasets has a store {name!r}, too")
-            found[name] = store
-    return found
+            stores[name] = store
+    return stores
 
 
 def located(place: YamlNode, text: str, base: str) -> str:

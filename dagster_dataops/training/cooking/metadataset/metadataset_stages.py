@@ -125,17 +125,17 @@ class _Builder:
 
     def _want(self, stage: Stage, share: float) -> None:
         """Note the wanted share of a stage that reads a single dataset."""
-        found = datasets_of(stage)
-        if len(found) == 1:
-            self._wanted[found[0].name] = share
+        datasets = datasets_of(stage)
+        if len(datasets) == 1:
+            self._wanted[datasets[0].name] = share
 
     def described(self, stage: Stage) -> tuple[Stage, tuple[MetadatasetLeaf, ...]]:
         """Return a stage whose datasets have their wanted shares, and these datasets."""
         leaves = tuple(
             replace(leaf, wanted=self._wanted.get(leaf.name, leaf.weight)) for leaf in self._leaves
         )
-        found = with_leaves(stage, {leaf.name: leaf for leaf in leaves})
-        return with_entries(found), leaves
+        named = with_leaves(stage, {leaf.name: leaf for leaf in leaves})
+        return with_entries(named), leaves
 
     def _next_seed(self) -> int | None:
         number = next(self._mixtures)
@@ -158,8 +158,8 @@ class _Builder:
         table = JoinTable(parts, tuple(join.nonmatch.values()), place)
         source = JoinedSamples(labels, table, join.joiner)
         joined = tuple(
-            self._described(self._name(part), part, one, _Wanted())
-            for part, one in zip(planned.parts.values(), parts, strict=True)
+            self._described(self._name(part), part, stage_, _Wanted())
+            for part, stage_ in zip(planned.parts.values(), parts, strict=True)
         )
         return self._ranged(source, whole, wanted, joined)
 
@@ -177,7 +177,7 @@ class _Builder:
         stage: Stage = source
         if rows is not None and planned.subsets:
             stage = RowRange(source, rows.start, rows.stop)
-        name = " + ".join(one.name for one in joined) if joined else self._name(planned)
+        name = " + ".join(part.name for part in joined) if joined else self._name(planned)
         about = self._described(name, planned, source, wanted)
         path = source.place if joined else about.path
         about = replace(about, rows=rows, path=path, joined=joined)
@@ -273,11 +273,11 @@ def flattened(planned: PlannedMixture, share: float) -> Iterator[tuple[Planned, 
     """Yield the parts of a blend with their shares, and those of blends in it."""
     total = sum(planned.amounts)
     for part, amount in zip(planned.parts, planned.amounts, strict=True):
-        own = share * amount / total
+        part_share = share * amount / total
         if isinstance(part, PlannedMixture) and part.kind == "blend":
-            yield from flattened(part, own)
+            yield from flattened(part, part_share)
         else:
-            yield part, own
+            yield part, part_share
 
 
 def _repeated(stage: Stage, size: int, total: int) -> Stage:
@@ -300,7 +300,11 @@ def _cause(planned: PlannedDataset, error: DataOpsError) -> YamlNode:
     configurations = (
         planned.reference.choices.get(name) for name in ("dataset_config", "split_config")
     )
-    named = (one for one in configurations if one and file.endswith(f"/{one.text()}"))
+    named = (
+        configuration
+        for configuration in configurations
+        if configuration and file.endswith(f"/{configuration.text()}")
+    )
     return next(named, planned.place)
 
 
@@ -317,9 +321,11 @@ def _result_file(planned: PlannedDataset) -> str:
 def _not_joined(source: CrudeSource) -> str:
     """Return the reason why a dataset whose samples cannot be read by number is not joined."""
     shards = source.data.shards if isinstance(source, TarSamples) else ()
-    found = next((one.location.path for one in shards if not one.location.is_plain), source.place)
+    path = next(
+        (shard.location.path for shard in shards if not shard.location.is_plain), source.place
+    )
     return (
         "cannot be joined: samples are joined by number, which needs local tar shards that are not "
-        f"compressed, and {found} is none; copy the dataset to a local folder, decompress its "
+        f"compressed, and {path} is none; copy the dataset to a local folder, decompress its "
         "shards, and write that folder here"
     )

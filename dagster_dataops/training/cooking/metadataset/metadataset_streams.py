@@ -137,8 +137,8 @@ def metadataset(
     folder = "" if isinstance(path, Mapping) else os.path.dirname(path)  # noqa: PTH120 - URLs
     stage, leaves = built_stages(planned, seed, folder)
     title = "metadataset" if isinstance(path, Mapping) else os.fspath(path).rpartition("/")[2]
-    made = Metadataset(stage, title.partition(".")[0], leaves)
-    return made if cookers is None else made.cook(cookers, cache_pool)
+    stream = Metadataset(stage, title.partition(".")[0], leaves)
+    return stream if cookers is None else stream.cook(cookers, cache_pool)
 
 
 def traverse_metadataset(
@@ -163,14 +163,14 @@ def traverse_metadataset(
     planned = plan(path, split_part, training=False)
     return [
         MetadatasetLeaf(
-            name=one.reference.path,
-            path=one.path,
-            split_part=one.split_part,
-            subflavors=dict(one.subflavors),
-            aux={name: store_address(node, one.base) for name, node in one.aux.items()},
-            file=one.place.file,
-            line=one.place.line,
-            is_asset=one.reference.is_asset,
+            name=dataset.reference.path,
+            path=dataset.path,
+            split_part=dataset.split_part,
+            subflavors=dict(dataset.subflavors),
+            aux={name: store_address(node, dataset.base) for name, node in dataset.aux.items()},
+            file=dataset.place.file,
+            line=dataset.place.line,
+            is_asset=dataset.reference.is_asset,
         )
-        for one in datasets_in(planned)
+        for dataset in datasets_in(planned)
     ]

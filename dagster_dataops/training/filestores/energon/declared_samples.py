@@ -79,47 +79,47 @@ class DeclaredSamples:
         )
 
 
-def declared_samples(found: Mapping[str, Any], path: str) -> DeclaredSamples | None:
+def declared_samples(document: Mapping[str, Any], path: str) -> DeclaredSamples | None:
     """Return what the content of ``dataset.yaml`` says; ``None`` for a crude dataset.
 
     Args:
-        found: The content.
+        document: The content.
         path: The path or URL of the file.
 
     Raises:
         InputError: A key is missing, or has an invalid value.
         PathEscapeError: The file of a function is not in the folder of ``dataset.yaml``.
     """
-    if "sample_type" in found:
-        kind = found["sample_type"]
+    if "sample_type" in document:
+        kind = document["sample_type"]
         if not isinstance(kind, Mapping) or not {"__module__", "__class__"} <= set(kind):
             raise InputError(path, "sample_type needs __module__ and __class__")
         module, name = str(kind["__module__"]), str(kind["__class__"])
     else:
-        module, name = str(found.get("__module__", "")), str(found.get("__class__", ""))
+        module, name = str(document.get("__module__", "")), str(document.get("__class__", ""))
         if name in {"", f"Crude{_FACTORY}"}:
-            _check_crude(found, path)
+            _check_crude(document, path)
             return None
         if not name.endswith(_FACTORY):
             reason = f"is a dataset of {name}; declare sample_type, with __module__ and __class__"
             raise InputError(path, reason)
         name = f"{name.removesuffix(_FACTORY)}Sample"
-    return _with_fields(found, path, module, name)
+    return _with_fields(document, path, module, name)
 
 
-def _check_crude(found: Mapping[str, Any], path: str) -> None:
-    given = next((name for name in OF_TYPE if name in found), None)
-    if given is not None:
-        reason = f"{given} is not allowed in a crude dataset; use a cooker, or declare sample_type"
+def _check_crude(document: Mapping[str, Any], path: str) -> None:
+    key = next((name for name in OF_TYPE if name in document), None)
+    if key is not None:
+        reason = f"{key} is not allowed in a crude dataset; use a cooker, or declare sample_type"
         raise InputError(path, reason)
 
 
-def _with_fields(found: Mapping[str, Any], path: str, module: str, name: str) -> DeclaredSamples:
-    field_map, loader = found.get("field_map"), found.get("sample_loader")
+def _with_fields(document: Mapping[str, Any], path: str, module: str, name: str) -> DeclaredSamples:
+    field_map, loader = document.get("field_map"), document.get("sample_loader")
     if (field_map is None) == (loader is None):
         both = "either field_map or sample_loader, not both" if loader else "no field_map"
         raise InputError(path, f"has {both}: one of them makes the fields of {name}")
-    filtered = found.get("part_filter")
+    filtered = document.get("part_filter")
     if loader is None:
         if not isinstance(field_map, Mapping) or not all(map(_is_name, field_map.values())):
             raise InputError(path, "field_map must be a mapping of fields to names of parts")
@@ -127,12 +127,14 @@ def _with_fields(found: Mapping[str, Any], path: str, module: str, name: str) ->
             raise InputError(
                 path, "part_filter belongs to sample_loader; field_map names its parts"
             )
-        made = DeclaredSamples(module, name, {str(one): str(at) for one, at in field_map.items()})
+        declared = DeclaredSamples(
+            module, name, {str(field): str(at) for field, at in field_map.items()}
+        )
         try:
-            made.fields  # noqa: B018 - checks the expressions
+            declared.fields  # noqa: B018 - checks the expressions
         except ValueError as error:
             raise InputError(path, f"field_map: {error}") from None
-        return made
+        return declared
     if is_url(path):
         reason = "sample_loader runs code, so the dataset must be local; copy it, or use a cooker"
         raise InputError(path, reason)
@@ -146,17 +148,17 @@ def _with_fields(found: Mapping[str, Any], path: str, module: str, name: str) ->
     )
 
 
-def listed_parts(given: object, path: str) -> tuple[str, ...] | None:
+def listed_parts(value: object, path: str) -> tuple[str, ...] | None:
     """Return the parts that a ``part_filter`` lists; ``None`` without one, for all parts.
 
     Raises:
         InputError: It is not a list of names.
     """
-    if given is None:
+    if value is None:
         return None
-    if isinstance(given, list) and all(map(_is_name, given)):
-        return tuple(map(str, given))
-    raise InputError(path, f"part_filter must be a list of names of parts, not {given!r}")
+    if isinstance(value, list) and all(map(_is_name, value)):
+        return tuple(map(str, value))
+    raise InputError(path, f"part_filter must be a list of names of parts, not {value!r}")
 
 
 def _is_name(value: object) -> bool:
@@ -164,9 +166,9 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) or type(value) is int
 
 
-def _function(given: object, key: str, path: str) -> str:
+def _function(value: object, key: str, path: str) -> str:
     """Return ``file.py:function``; the name of the function may be left out."""
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         raise InputError(path, f"{key} must be the name of a function, such as loader.py:{key}")
-    file, _, name = given.rpartition(":") if ":" in given else (given, "", key)
+    file, _, name = value.rpartition(":") if ":" in value else (value, "", key)
     return f"{confined(file, path)}:{name}"

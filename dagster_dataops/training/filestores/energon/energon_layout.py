@@ -98,12 +98,12 @@ def read_yaml(path: str, options: Mapping[str, Any]) -> dict[str, Any]:
     import yaml
 
     try:
-        found = yaml.safe_load(read_text(path, options))
+        document = yaml.safe_load(read_text(path, options))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(path, f"is not valid YAML: {error}") from error
-    if not isinstance(found, dict):
-        raise InputError(path, f"must be a mapping, not a {type(found).__name__}")
-    return found
+    if not isinstance(document, dict):
+        raise InputError(path, f"must be a mapping, not a {type(document).__name__}")
+    return document
 
 
 def is_prepared(path: str, options: Mapping[str, Any]) -> bool:
@@ -136,8 +136,8 @@ def prepared_dataset(
     """
     meta = joined(path, META)
     _check_there(meta, dataset_config, _DATASET, options)
-    found = _configuration(joined(meta, dataset_config), options)
-    split_config = split_config or found.split_config or _SPLIT
+    configuration = _configuration(joined(meta, dataset_config), options)
+    split_config = split_config or configuration.split_config or _SPLIT
     _check_there(meta, split_config, _SPLIT, options)
     divided = _split(meta, split_config, options)
     parts = None if split is None else divided.get("split_parts")
@@ -148,11 +148,19 @@ def prepared_dataset(
         reason = f"{path} has no split part {split!r}; its split parts: {known}"
         raise StreamDefinitionError("crude", reason)
     else:
-        names = [one for name in parts[split] or () for one in expanded(str(name))]
-    exclude = frozenset(one for name in divided.get("exclude") or () for one in expanded(str(name)))
+        names = [expansion for name in parts[split] or () for expansion in expanded(str(name))]
+    exclude = frozenset(
+        expansion for name in divided.get("exclude") or () for expansion in expanded(str(name))
+    )
     shards = tuple(_shard(path, name, options) for name in names if name not in exclude)
     return ShardedDataset(
-        path, shards, found.subflavors, found.parts, exclude, options, found.declared
+        path,
+        shards,
+        configuration.subflavors,
+        configuration.parts,
+        exclude,
+        options,
+        configuration.declared,
     )
 
 
@@ -168,9 +176,9 @@ def _shard(path: str, name: str, options: Mapping[str, Any]) -> TarShard:
 
 
 def _split(meta: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    for one in dict.fromkeys((name, _SPLIT, "split.json")):
-        if exists(joined(meta, one), options):
-            return read_yaml(joined(meta, one), options)
+    for candidate in dict.fromkeys((name, _SPLIT, "split.json")):
+        if exists(joined(meta, candidate), options):
+            return read_yaml(joined(meta, candidate), options)
     return {}
 
 
@@ -203,19 +211,19 @@ class _Configuration:
 def _configuration(path: str, options: Mapping[str, Any]) -> _Configuration:
     if not exists(path, options):
         return _Configuration()
-    found = read_yaml(path, options)
-    unknown = sorted(found.keys() - _KNOWN_KEYS)
+    document = read_yaml(path, options)
+    unknown = sorted(document.keys() - _KNOWN_KEYS)
     if unknown:
         reason = f"{unknown[0]!r} is unknown; known keys: {', '.join(sorted(_KNOWN_KEYS))}"
         raise InputError(path, reason)
-    declared = declared_samples(found, path)
-    kept = found.get("part_filter") if declared is None else None
+    declared = declared_samples(document, path)
+    kept = document.get("part_filter") if declared is None else None
     if isinstance(kept, str):
         raise InputError(path, "part_filter must be a list of parts; a function is not supported")
     parts = listed_parts(kept, path)
-    named = found.get("split_config")
+    named = document.get("split_config")
     split = None if named is None else confined(named, path)
-    subflavors = found.get("subflavors") or {}
+    subflavors = document.get("subflavors") or {}
     if not isinstance(subflavors, Mapping):
         raise InputError(path, f"subflavors must be a mapping, not {subflavors!r}")
     kept_parts = None if parts is None else frozenset(parts)
@@ -234,10 +242,10 @@ def sharded_dataset(path: str, options: Mapping[str, Any]) -> ShardedDataset | N
     is_folder = not _is_tar(path) and not any(sign in path for sign in "*?[")
     folder = path if is_folder else _folder_of(path)
     locations = FileSet((path,), storage_options=options).locations()
-    tars = [one for one in locations if _is_tar(one.path) or not is_folder]
+    tars = [location for location in locations if _is_tar(location.path) or not is_folder]
     if not tars:
         return None
-    shards = tuple(TarShard(_relative(one.path, folder), one) for one in tars)
+    shards = tuple(TarShard(_relative(tar.path, folder), tar) for tar in tars)
     about = _Configuration()
     for name in _OWN_CONFIGURATIONS:
         if exists(joined(folder, name), options):
@@ -269,10 +277,12 @@ def _relative(path: str, folder: str) -> str:
 
 def _listed_names(path: str, options: Mapping[str, Any]) -> list[str]:
     try:
-        found = FileSet((path,), None, options).locations()
+        locations = FileSet((path,), None, options).locations()
     except StreamSourceError:
         return []
-    return [_relative(one.path, path) for one in found if one.path.endswith(".tar")]
+    return [
+        _relative(location.path, path) for location in locations if location.path.endswith(".tar")
+    ]
 
 
 def expanded(name: str) -> Iterator[str]:
@@ -282,20 +292,20 @@ def expanded(name: str) -> Iterator[str]:
         yield name
         return
     ends = match[1].split("..")
-    if len(ends) == 2 and all(one.isdigit() for one in ends):
+    if len(ends) == 2 and all(end.isdigit() for end in ends):
         width = len(ends[0]) if ends[0].startswith("0") or len(ends[0]) == len(ends[1]) else 0
         options = [f"{number:0{width}d}" for number in range(int(ends[0]), int(ends[1]) + 1)]
     else:
         options = match[1].split(",")
-    for one in options:
-        yield from expanded(f"{name[: match.start()]}{one}{name[match.end() :]}")
+    for option in options:
+        yield from expanded(f"{name[: match.start()]}{option}{name[match.end() :]}")
 
 
 def with_all_shards(dataset: ShardedDataset) -> ShardedDataset:
     """Return a dataset with the shards of all splits if Energon prepared it."""
     path, options = dataset.path, dataset.storage_options
-    own = {one.name for one in dataset.shards}
-    others = [name for name in prepared_counts(dataset) if name not in own]
+    names = {shard.name for shard in dataset.shards}
+    others = [name for name in prepared_counts(dataset) if name not in names]
     added = (_shard(path, name, options) for name in others)
     return replace(dataset, shards=(*dataset.shards, *added))
 

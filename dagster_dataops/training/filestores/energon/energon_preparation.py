@@ -147,9 +147,9 @@ def _media_of_shards(shards: Sequence[TarShard]) -> Iterator[tuple[str, MediaFac
         with tarfile.open(shard.location.path) as file:
             for member in file:
                 content = file.extractfile(member) if member.isfile() else None
-                found = None if content is None else _facts(member.name, content)
-                if found is not None:
-                    yield member.name, found
+                facts = None if content is None else _facts(member.name, content)
+                if facts is not None:
+                    yield member.name, facts
 
 
 def _media_of_folder(place: str) -> Iterator[tuple[str, MediaFacts]]:
@@ -157,8 +157,8 @@ def _media_of_folder(place: str) -> Iterator[tuple[str, MediaFacts]]:
         name = path.relative_to(place).as_posix()
         if path.is_file() and not name.startswith("."):
             with path.open("rb") as content:
-                if (found := _facts(name, content)) is not None:
-                    yield name, found
+                if (facts := _facts(name, content)) is not None:
+                    yield name, facts
 
 
 def _facts(name: str, content: IO[bytes]) -> MediaFacts | None:
@@ -187,8 +187,11 @@ def _divided(names: list[str], shares: Mapping[str, Fraction]) -> dict[str, list
 
 
 def _configuration(subflavors: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"__module__": "megatron.energon", "__class__": "CrudeWebdataset"}
-    return {**found, "subflavors": dict(subflavors)} if subflavors else found
+    configuration: dict[str, Any] = {
+        "__module__": "megatron.energon",
+        "__class__": "CrudeWebdataset",
+    }
+    return {**configuration, "subflavors": dict(subflavors)} if subflavors else configuration
 
 
 def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:
@@ -208,26 +211,26 @@ def _indexed(path: Path, shards: Sequence[TarShard], dataset: str) -> tuple[dict
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(_TABLES)
         for number, shard in enumerate(shards):
-            found = _scanned(shard, dataset)
-            _add(connection, dataset, shards, number, found)
-            ends = [one[END] for one in found.samples[-1:]] or [0]
-            starts = array("Q", [*(one[START] for one in found.samples), *ends])
+            scanned = _scanned(shard, dataset)
+            _add(connection, dataset, shards, number, scanned)
+            ends = [sample[END] for sample in scanned.samples[-1:]] or [0]
+            starts = array("Q", [*(sample[START] for sample in scanned.samples), *ends])
             path.with_name(f"{number}.idx").write_bytes(starts.tobytes())
-            counts[shard.name] = len(found.samples)
-            identity = digest([identity, shard.name, found.rows()])
+            counts[shard.name] = len(scanned.samples)
+            identity = digest([identity, shard.name, scanned.rows()])
         connection.executescript(_INDICES)
         connection.commit()
     return counts, str(uuid.uuid5(uuid.NAMESPACE_OID, identity))
 
 
 def _scanned(shard: TarShard, dataset: str) -> ScannedShard:
-    found = scan(shard, dataset, "error")
-    if found.error:
-        raise StreamSourceError(*found.error)
-    if not found.is_common:
+    scanned = scan(shard, dataset, "error")
+    if scanned.error:
+        raise StreamSourceError(*scanned.error)
+    if not scanned.is_common:
         reason = "has members that are no plain files; write it again, without links and gaps"
         raise InputError(shard.location.path, reason)
-    return found
+    return scanned
 
 
 def _add(
@@ -235,22 +238,24 @@ def _add(
     dataset: str,
     shards: Sequence[TarShard],
     number: int,
-    found: ScannedShard,
+    scanned: ScannedShard,
 ) -> None:
     samples = [
-        (number, one[KEY], at, one[START], one[END] - one[START])
-        for at, one in enumerate(found.samples)
+        (number, sample[KEY], at, sample[START], sample[END] - sample[START])
+        for at, sample in enumerate(scanned.samples)
     ]
     try:
         connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?)", samples)
     except sqlite3.IntegrityError:
         key, first = _twice(connection, samples, number)
         raise DuplicateKeyError(dataset, key, shards[first].name, shards[number].name) from None
-    connection.executemany("INSERT INTO sample_parts VALUES (?, ?, ?, ?, ?)", _parts(number, found))
+    connection.executemany(
+        "INSERT INTO sample_parts VALUES (?, ?, ?, ?, ?)", _parts(number, scanned)
+    )
 
 
-def _parts(number: int, found: ScannedShard) -> Iterator[tuple[int, int, str, int, int]]:
-    for at, (_, _, parts) in enumerate(found.rows()):
+def _parts(number: int, scanned: ScannedShard) -> Iterator[tuple[int, int, str, int, int]]:
+    for at, (_, _, parts) in enumerate(scanned.rows()):
         for name, (offset, size) in parts.items():
             yield number, at, name, offset, size
 

@@ -21,14 +21,14 @@ def alternatives(expression: str) -> tuple[Steps, ...]:
     Raises:
         ValueError: The expression is malformed.
     """
-    found = []
+    choices = []
     for text in expression.split(","):
         match = _EXPRESSION.fullmatch(text.strip())
         if match is None:
             msg = f"{expression!r} is no place in a sample; write a part, or such as json[caption]"
             raise ValueError(msg)
-        found.append((match[1], *_ELEMENT.findall(match[2])))
-    return tuple(found)
+        choices.append((match[1], *_ELEMENT.findall(match[2])))
+    return tuple(choices)
 
 
 def value_at(sample: Mapping[str, Any], ways: Sequence[Steps]) -> Any:

@@ -118,18 +118,18 @@ def _of_av(data: bytes) -> MediaFacts:
         import av
     except ImportError:
         raise MissingExtraError("metadata of audio and video", "video") from None
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     with av.open(io.BytesIO(data)) as container:
         if container.streams.video:
-            found |= _of_video(container)
+            facts |= _of_video(container)
         if container.streams.audio:
-            found |= _of_audio(container)
-    return "av", {name: value for name, value in found.items() if value is not None}
+            facts |= _of_audio(container)
+    return "av", {name: value for name, value in facts.items() if value is not None}
 
 
 def _of_video(container: Any) -> dict[str, Any]:
     stream = container.streams.video[0]
-    packets = [one for one in container.demux(video=0) if one.pts is not None]
+    packets = [packet for packet in container.demux(video=0) if packet.pts is not None]
     duration = _seconds(stream, packets, stream.start_time or 0)
     rate = stream.average_rate
     fps = float(rate) if rate else (len(packets) / duration if duration else None)
@@ -145,7 +145,7 @@ def _of_video(container: Any) -> dict[str, Any]:
 def _of_audio(container: Any) -> dict[str, Any]:
     stream = container.streams.audio[0]
     container.seek(0)
-    packets = [one for one in container.demux(audio=0) if one.pts is not None]
+    packets = [packet for packet in container.demux(audio=0) if packet.pts is not None]
     container.seek(0)
     return {
         "audio_duration": _seconds(stream, packets),

@@ -40,7 +40,7 @@ def read_media_facts(path: Path, name: str) -> MediaFacts | None:
     try:
         uri = f"{path.absolute().as_uri()}?immutable=1"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as file:
-            found = file.execute(query, (name,)).fetchone()
+            row = file.execute(query, (name,)).fetchone()
     except sqlite3.OperationalError:  # there is no such file, or no such table
         return None
-    return None if found is None else (found[0], json.loads(found[1]))
+    return None if row is None else (row[0], json.loads(row[1]))

@@ -29,10 +29,10 @@ _SAMPLES = """
 def prepared_index(dataset: ShardedDataset) -> TarIndex | None:
     """Return the index of a local dataset that Energon prepared; ``None`` if it is not complete."""
     path = Path(dataset.path) / META / "index.sqlite"
-    if not (path.is_file() and all(one.location.is_plain for one in dataset.shards)):
+    if not (path.is_file() and all(shard.location.is_plain for shard in dataset.shards)):
         return None
     numbers = {name: number for number, name in enumerate(prepared_counts(dataset))}
-    if not all(one.name in numbers for one in dataset.shards):
+    if not all(shard.name in numbers for shard in dataset.shards):
         return None
     return TarIndex(
         dataset.path,

@@ -87,9 +87,9 @@ def sweep(folder: Path, max_bytes: int = MAX_BYTES) -> None:
         if now - mark.stat().st_mtime < _DAY:
             return
     mark.touch()
-    found = sorted(_files(folder))
-    total = sum(size for _, size, _ in found)
-    for used, size, path in found:
+    files = sorted(_files(folder))
+    total = sum(size for _, size, _ in files)
+    for used, size, path in files:
         age = now - used
         if age < _DAY or (age < _MAX_UNUSED and total <= max_bytes):
             return

@@ -142,15 +142,15 @@ class IndexFile:
         """Return a sample by its number."""
         start = self._starts[number]
         data = os.pread(self._descriptor, self._starts[number + 1] - start, start)
-        found: PlacedSample = of_json(data)
-        return found
+        sample: PlacedSample = of_json(data)
+        return sample
 
     def samples(self, first: int, end: int) -> list[PlacedSample]:
         """Return the samples with consecutive numbers."""
         start = self._starts[first]
         data = os.pread(self._descriptor, self._starts[end] - start, start)
-        found: list[PlacedSample] = of_json(b"[%b]" % data[:-1].replace(b"\n", b","))
-        return found
+        samples: list[PlacedSample] = of_json(b"[%b]" % data[:-1].replace(b"\n", b","))
+        return samples
 
     def find(self, key: str) -> tuple[int, PlacedSample] | None:
         """Return the number and the place of the sample with a key; ``None`` if there is none."""
@@ -218,16 +218,18 @@ class IndexWriter:
                 yield from self._by_key(numbers)
 
     def _by_key(self, numbers: list[int]) -> Iterator[tuple[str, list[int]]]:
-        found: dict[str, list[int]] = {}
+        numbers_by_key: dict[str, list[int]] = {}
         for number in numbers:
-            found.setdefault(self.sample(number)[KEY], []).append(number)
-        yield from ((key, all_of_it) for key, all_of_it in found.items() if len(all_of_it) > 1)
+            numbers_by_key.setdefault(self.sample(number)[KEY], []).append(number)
+        yield from (
+            (key, all_of_it) for key, all_of_it in numbers_by_key.items() if len(all_of_it) > 1
+        )
 
     def sample(self, number: int) -> PlacedSample:
         """Return a sample; none may be added any more."""
         start, end = self._starts[number : number + 2]
-        found: PlacedSample = of_json(os.pread(self._file.fileno(), end - start, start))
-        return found
+        sample: PlacedSample = of_json(os.pread(self._file.fileno(), end - start, start))
+        return sample
 
     def finish(self, facts: IndexFacts) -> None:
         """Write the tables, without the samples that are left out, and the facts."""
@@ -237,7 +239,11 @@ class IndexWriter:
         self._starts.tofile(file)
         keys = file.tell()
         for bucket in self._buckets:
-            kept = [one for one in bucket if one & _NUMBERS not in dropped] if dropped else bucket
+            kept = (
+                [entry for entry in bucket if entry & _NUMBERS not in dropped]
+                if dropped
+                else bucket
+            )
             file.write(array("Q", kept))
         end = file.tell()
         file.write(to_json(facts))
@@ -264,17 +270,17 @@ def write_index(
     files = 0
     with IndexWriter(path) as writer:
         for number, shard in enumerate(shards):
-            found = scan(shard)
-            _use_shapes(found, shapes)
-            writer.add(found.samples)
+            scanned = scan(shard)
+            _use_shapes(scanned, shapes)
+            writer.add(scanned.samples)
             facts.firsts.append(writer.count)
-            if found.error:
-                facts.errors[str(number)] = found.error
-            if not found.is_common:
+            if scanned.error:
+                facts.errors[str(number)] = scanned.error
+            if not scanned.is_common:
                 facts.uncommon.append(number)
-            if any(one[KEY] > other[KEY] for one, other in pairwise(found.samples)):
+            if any(sample[KEY] > other[KEY] for sample, other in pairwise(scanned.samples)):
                 facts.unsorted.append(number)
-            files += sum(len(one) - PLACES for one in found.samples) // 2
+            files += sum(len(sample) - PLACES for sample in scanned.samples) // 2
         for number in _left_out(writer, facts.firsts, dataset, shards, duplicates):
             facts.dropped.append(number)
             files -= (len(writer.sample(number)) - PLACES) // 2
@@ -282,11 +288,11 @@ def write_index(
         writer.finish(facts._replace(files=files, dropped=sorted(facts.dropped)))
 
 
-def _use_shapes(found: ScannedShard, shapes: dict[tuple[str, ...], int]) -> None:
+def _use_shapes(scanned: ScannedShard, shapes: dict[tuple[str, ...], int]) -> None:
     """Number the shapes of a shard among those of all shards."""
-    numbers = [shapes.setdefault(tuple(shape), len(shapes)) for shape in found.shapes]
+    numbers = [shapes.setdefault(tuple(shape), len(shapes)) for shape in scanned.shapes]
     if numbers != list(range(len(numbers))):
-        for sample in found.samples:
+        for sample in scanned.samples:
             sample[SHAPE] = numbers[sample[SHAPE]]
 
 
@@ -300,8 +306,8 @@ def _left_out(
     """Return the numbers of samples whose keys other samples have."""
     repeated = list(writer.repeated_keys())
     if repeated and duplicates == "error":
-        key, numbers = min(repeated, key=lambda one: one[1][1])
-        names = [shards[bisect_right(firsts, one) - 1].name for one in numbers[:2]]
+        key, numbers = min(repeated, key=lambda entry: entry[1][1])
+        names = [shards[bisect_right(firsts, number) - 1].name for number in numbers[:2]]
         raise DuplicateKeyError(dataset, key, *names)
     kept = slice(1, None) if duplicates == "first" else slice(-1)
     return [number for _, numbers in repeated for number in numbers[kept]]

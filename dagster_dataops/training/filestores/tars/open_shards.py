@@ -179,9 +179,9 @@ class OpenShards:
         self, shard: TarShard, identity: ShardIdentity, start: int, number: int
     ) -> dict[str, Any]:
         with shard.location.opened() as content:
-            for found in cut_with_tarfile(identity, content, start, number):
-                if found.starts[0] == start:
-                    return found.samples[0]
+            for samples in cut_with_tarfile(identity, content, start, number):
+                if samples.starts[0] == start:
+                    return samples.samples[0]
                 break
         raise IndexOutdatedError(identity.path, f"there is no sample at byte {start:,}")
 

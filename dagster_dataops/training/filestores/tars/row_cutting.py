@@ -57,7 +57,7 @@ def cut_by_rows(
             if len(data) < end - start:
                 raise content.failure or _too_short(path, end)
             samples = list(map(make, chosen, count(first), repeat(data), repeat(start)))
-            yield CutSamples(samples, [*(one[START] for one in chosen), end], is_last=False)
+            yield CutSamples(samples, [*(sample[START] for sample in chosen), end], is_last=False)
             first += len(chosen)
             at = stop
 
@@ -88,9 +88,9 @@ def sample_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) -> Ma
     Raises:
         IndexOutdatedError: Raised by the function: the sample is not there.
     """
-    made = _trusting_maker(identity, shapes)
+    maker = _trusting_maker(identity, shapes)
     if identity.trusted:
-        return made
+        return maker
     cutter = SampleCutter(identity)
     names = [
         [(f".{part}\0".encode("utf-8", "surrogateescape"), place) for part, place in _places(shape)]
@@ -103,9 +103,9 @@ def sample_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) -> Ma
             at = placed[place] - header
             digits = data[at + _NAME_TO_SIZE : at + _BEHIND_SIZE]
             if not data.startswith(key + name, at) or digits != b"%011o" % placed[place + 1]:
-                own = data[placed[START] - base : placed[END] - base]
-                return _cut_alone(cutter, placed, own, number)
-        return made(placed, number, data, base)
+                content = data[placed[START] - base : placed[END] - base]
+                return _cut_alone(cutter, placed, content, number)
+        return maker(placed, number, data, base)
 
     return checked
 
@@ -134,7 +134,7 @@ def _trusting_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) ->
     templates = [_template(identity, shape) for shape in shapes]
     of_sources = dict(SourceInfo.of(dataset, 0, shard, []))
 
-    def made(placed: PlacedSample, number: int, data: bytes, base: int) -> dict[str, Any]:
+    def maker(placed: PlacedSample, number: int, data: bytes, base: int) -> dict[str, Any]:
         key = placed[KEY]
         copied, parts = templates[placed[SHAPE]]
         names: list[str] = []
@@ -152,7 +152,7 @@ def _trusting_maker(identity: ShardIdentity, shapes: Sequence[Sequence[str]]) ->
             names.append(key + suffix)
         return sample
 
-    return made
+    return maker
 
 
 def _template(

@@ -51,14 +51,15 @@ class ScannedShard(NamedTuple):
     def rows(self) -> list[tuple[str, int, Parts]]:
         """Return key, first byte and parts of each sample."""
         return [
-            (one[KEY], one[START], parts_of(one, self.shapes[one[SHAPE]])) for one in self.samples
+            (sample[KEY], sample[START], parts_of(sample, self.shapes[sample[SHAPE]]))
+            for sample in self.samples
         ]
 
     @property
     def is_common(self) -> bool:
         """Whether all parts can be read by offset and size, and none has a reserved name."""
         reserved = any(part.startswith("__") for shape in self.shapes for part in shape)
-        return not reserved and not any(BY_TARFILE in one for one in self.samples)
+        return not reserved and not any(BY_TARFILE in sample for sample in self.samples)
 
 
 def parts_of(sample: PlacedSample, shape: Sequence[str]) -> Parts:
@@ -95,8 +96,8 @@ def scan(shard: TarShard, dataset: str, duplicates: str) -> ScannedShard:
     samples = _Samples(dataset, shard.name, duplicates)
     samples.find(files, end)
     if error:
-        del samples.found[-1:]  # it may lack parts
-    return ScannedShard(samples.found, [list(shape) for shape in samples.shapes], error)
+        del samples.samples[-1:]  # it may lack parts
+    return ScannedShard(samples.samples, [list(shape) for shape in samples.shapes], error)
 
 
 _Places: TypeAlias = dict[str, tuple[int, int]]
@@ -107,7 +108,7 @@ class _Samples:
 
     def __init__(self, dataset: str, shard: str, duplicates: str) -> None:
         self._dataset, self._shard, self._duplicates = dataset, shard, duplicates
-        self.found: list[PlacedSample] = []
+        self.samples: list[PlacedSample] = []
         self.shapes: dict[tuple[str, ...], int] = {}
 
     def find(self, files: list[PlacedFile], end: int) -> None:
@@ -138,7 +139,7 @@ class _Samples:
         sample = [key, start, end, self.shapes.setdefault(names, len(self.shapes))]
         for place in parts.values():
             sample += place
-        self.found.append(sample)
+        self.samples.append(sample)
 
     def _replaces(self, name: str) -> bool:
         """Return whether a file replaces that of the same name before it."""

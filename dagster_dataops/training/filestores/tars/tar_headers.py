@@ -61,13 +61,13 @@ class _Checksums(dict[bytes, int]):
 
     def __missing__(self, field: bytes) -> int:
         try:
-            found = int(field.rstrip(b"\0 "), 8) - 256 + sum(field) + 1
+            number = int(field.rstrip(b"\0 "), 8) - 256 + sum(field) + 1
         except ValueError:
-            found = -1
+            number = -1
         if len(self) > _MAX_CHECKSUMS:
             self.clear()
-        self[field] = found
-        return found
+        self[field] = number
+        return number
 
 
 _MAX_CHECKSUMS: Final = 100_000
@@ -105,7 +105,7 @@ def plain_files(data: bytes, at: int, base: int) -> list[PlacedFile]:
         at: The start of a header in ``data``.
         base: The place of ``data`` in the archive.
     """
-    found: list[PlacedFile] = []
+    files: list[PlacedFile] = []
     last, known, other = len(data) - BLOCK, b"", -1
     while at <= last:
         text, digits, behind, checksum = unpack_header(data, at)
@@ -123,9 +123,9 @@ def plain_files(data: bytes, at: int, base: int) -> list[PlacedFile]:
         if size < 0 or "\0" in name:
             break
         offset = at + BLOCK
-        found.append((name, base + at, base + offset, size))
+        files.append((name, base + at, base + offset, size))
         at = offset + (size + 511 & -512)
-    return found
+    return files
 
 
 def torn(path: str, at: int) -> StreamSourceError:
@@ -137,10 +137,10 @@ def torn(path: str, at: int) -> StreamSourceError:
     return StreamSourceError(path, reason)
 
 
-def damaged(path: str, at: int, found: str) -> StreamSourceError:
+def damaged(path: str, at: int, fault: str) -> StreamSourceError:
     """Return the error for an invalid header at byte ``at``."""
     reason = (
-        f"the header at byte {at:,} is damaged: {found}; write the archive again, or skip the rest "
+        f"the header at byte {at:,} is damaged: {fault}; write the archive again, or skip the rest "
         "of it with on_error='skip'"
     )
     return StreamSourceError(path, reason)
@@ -180,14 +180,14 @@ class HeaderReader:
                 records = self._records(self._extension(at, size), at)
                 self._use_records(records, pax, name, is_global=kind == _GLOBAL)
             else:
-                return self._made(header, at, size, name, pax)
+                return self._member(header, at, size, name, pax)
             at += BLOCK + padded(size)
         raise damaged(self.path, first, "it has too many extensions")
 
     def _use_records(
         self, records: dict[str, str], pax: dict[str, str], name: str | None, *, is_global: bool
     ) -> None:
-        if any(one.startswith(_CHANGING) for one in records):
+        if any(record.startswith(_CHANGING) for record in records):
             raise UncommonTarError
         if is_global:
             if not _KEPT_GLOBALS.isdisjoint(records):
@@ -198,28 +198,28 @@ class HeaderReader:
         for key, value in records.items():
             pax.setdefault(key, value)
 
-    def _made(
+    def _member(
         self, header: bytes, at: int, size: int, name: str | None, pax: dict[str, str]
     ) -> Member:
         kind = header[156]
-        own = _text(header[:100])
+        path = _text(header[:100])
         prefix = _text(header[345:500])
         if prefix and kind != _SPARSE:
-            own = f"{prefix}/{own}"
-        is_folder = kind == _OLD_FILE and own.endswith("/")
+            path = f"{prefix}/{path}"
+        is_folder = kind == _OLD_FILE and path.endswith("/")
         if "path" in pax:
-            own = pax["path"].rstrip("/")
+            path = pax["path"].rstrip("/")
         elif name is not None:
-            own = name
+            path = name
         if "size" in pax:
             size = self._pax_size(pax["size"], at)
-        if kind == _SPARSE or (kind in _LINKS and split_name(own) is not None):
+        if kind == _SPARSE or (kind in _LINKS and split_name(path) is not None):
             raise UncommonTarError
         offset = at + BLOCK
         has_content = kind not in _WITHOUT_CONTENT and not is_folder
         end = offset + (padded(size) if has_content else 0)
         is_file = kind in {FILE, _OLD_FILE, _CONTIGUOUS} and not is_folder
-        return Member(own, offset, size, is_file, end)
+        return Member(path, offset, size, is_file, end)
 
     def _pax_size(self, text: str, at: int) -> int:
         if not text.isascii() or not text.isdigit():
@@ -229,10 +229,10 @@ class HeaderReader:
     def _extension(self, at: int, size: int) -> bytes:
         if size > _MAX_EXTENSION:
             raise damaged(self.path, at, f"its extension has {size:,} bytes")
-        found = self._read(size, at + BLOCK)
-        if len(found) < size:
+        data = self._read(size, at + BLOCK)
+        if len(data) < size:
             raise torn(self.path, at)
-        return found
+        return data
 
     def _records(self, data: bytes, at: int) -> dict[str, str]:
         records, place = {}, 0

@@ -68,13 +68,13 @@ def scanned(shard: TarShard, dataset: str, duplicates: str) -> ScannedShard:
     try:
         known = ScannedShard(*of_json(path.read_bytes()))
     except (OSError, ValueError, TypeError):
-        found = scan(shard, dataset, duplicates)
+        result = scan(shard, dataset, duplicates)
     else:
         mark_used(path)
         return known
-    data = to_json([*found])
+    data = to_json([*result])
     publish(path, lambda draft: draft.write_bytes(data))
-    return found
+    return result
 
 
 class TarIndex:
@@ -105,8 +105,8 @@ class TarIndex:
         written: int | None = None,
     ) -> None:
         self.shards, self._written = shards, written
-        versions = [one.location.stamp() or one.location.identity() for one in shards]
-        places = [one.location.path for one in shards]
+        versions = [shard.location.stamp() or shard.location.identity() for shard in shards]
+        places = [shard.location.path for shard in shards]
         self._stamps = dict(zip(places, versions, strict=True))
         self.version = digest([_VERSION, dataset, places, versions, duplicates, written])
         path = cache_folder() / f"{self.version}.index"
@@ -148,10 +148,10 @@ class TarIndex:
 
     def find(self, key: str, part: str) -> IndexedFile | None:
         """Return the place of a file; ``None`` if there is none."""
-        found = self._file.find(key)
-        if found is None:
+        place = self._file.find(key)
+        if place is None:
             return None
-        number, sample = found
+        number, sample = place
         shape = self.shapes[sample[SHAPE]]
         if part not in shape:
             return None
@@ -160,8 +160,8 @@ class TarIndex:
 
     def number(self, key: str) -> int | None:
         """Return the number of a sample; ``None`` if there is none."""
-        found = self._file.find(key)
-        return None if found is None else found[0]
+        place = self._file.find(key)
+        return None if place is None else place[0]
 
     def shard_of(self, number: int) -> int:
         """Return the number of the shard of a sample."""
@@ -179,9 +179,9 @@ class TarIndex:
         """Yield the key and the shape of each sample of a shard, sorted."""
         first, end = self.firsts[shard], self.firsts[shard + 1]
         samples = chain.from_iterable(self.samples(first, end, _NAMES))
-        found = (
+        keys = (
             (sample[KEY], sample[SHAPE])
             for number, sample in enumerate(samples, first)
             if number not in dropped
         )
-        yield from sorted(found) if shard in self.facts.unsorted else found
+        yield from sorted(keys) if shard in self.facts.unsorted else keys
