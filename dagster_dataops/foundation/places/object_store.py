@@ -9,6 +9,7 @@ Later requests are repeated for minutes, so that a run outlasts an outage or a l
 """
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -65,6 +66,7 @@ _NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 _FORBIDDEN: Final = (PermissionDeniedError, UnauthenticatedError)
 _NOT_ALLOWED: Final = "403 Forbidden"  # in the message of a listing that is not allowed
+_OTHER_REGION: Final = ("incorrectly configured region", "AuthorizationHeaderMalformed")  # of S3
 _BROKEN_OFF: Final = "response body error"  # in the message of an answer that broke off
 _PAUSE_SECONDS: Final = 0.2  # before a request is sent again whose answer broke off
 _Answer = TypeVar("_Answer")
@@ -387,5 +389,10 @@ def _refused(place: str, error: StorageError) -> StoreRefusedError:
 
 def _reason(error: BaseException) -> str:
     """Return the first line of the message of an error, without the details of the client."""
-    text = str(error).strip().splitlines()
+    message = str(error)
+    if any(sign in message for sign in _OTHER_REGION):
+        region = re.search(r"<Region>([a-z0-9-]+)</Region>", message)
+        where = f"the region {region[1]}" if region else "another region than the one that is set"
+        return f"the bucket is in {where}; set `region` in storage_options, or AWS_REGION"
+    text = message.strip().splitlines()
     return f"{type(error).__name__}: {text[0][:300] if text else 'no message'}"

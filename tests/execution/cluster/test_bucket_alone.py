@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops import JsonlDataset, RunReport, config, load_result
+from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
+from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
 from dagster_dataops.configuration import root_setting
-from tests.execution.cluster.fixtures import Apart, input_of, of_another_user, works
+from dagster_dataops.errors import StorageError
+from tests.execution.cluster.fixtures import Apart, Meanwhile, input_of, of_another_user, works
 from tests.execution.helpers import node, run
 from tests.nodes import NodeFolder, ResumePolicy, Root
 from tests.object_stores import SECRETS, s3_server
@@ -67,3 +70,54 @@ def test_agents_put_their_outputs_in_the_bucket(tmp_path: Path, bucket: str) -> 
 
     assert result(tmp_path / "reader", bucket) == at_home(tmp_path, dataset)
     assert not list((tmp_path / "machines").rglob("segment-*"))
+
+
+@pytest.mark.slow
+def test_a_head_that_dies_is_continued_on_another_machine(tmp_path: Path, bucket: str) -> None:
+    dataset = input_of(tmp_path, _MIXED * 100)
+
+    def killed() -> None:
+        raise KeyboardInterrupt  # in a process of its own it would be SIGKILL; see the campaign
+
+    progress = Meanwhile(200, killed)
+    with pytest.raises(KeyboardInterrupt):
+        away(tmp_path / "head", bucket, dataset, progress=progress, flush_seconds=0)
+    report = away(tmp_path / "other", bucket, dataset, resume=ResumePolicy.AUTO, whole_result_mb=0)
+
+    assert 0 < report.manifest.resumed < len(_MIXED) * 100
+    assert result(tmp_path / "reader", bucket) == at_home(tmp_path, dataset)
+
+
+def test_an_input_that_only_the_head_has_is_sent_once(tmp_path: Path, bucket: str) -> None:
+    root = head(tmp_path / "head", bucket)
+    dataset = input_of(root.path, _MIXED * 20)  # in the working copy
+
+    away(tmp_path / "head", bucket, dataset)
+
+    assert result(tmp_path / "reader", bucket) == at_home(tmp_path, dataset)
+
+
+def test_the_result_of_another_node_is_read_in_the_bucket(tmp_path: Path, bucket: str) -> None:
+    dataset = input_of(tmp_path, ["keep"] * 50)
+    first = away(tmp_path / "head", bucket, dataset)
+    assert first.dataset.path.exists()  # on the machine of the head alone
+    there = NodeFolder.of(head(tmp_path / "head", bucket) / "second")
+    run(works(), first.dataset, there, cluster=Apart(agents=1, cpus_per_agent=1))
+
+    home = node(tmp_path / "home")
+    run(works(), dataset, home)
+    assert load_result(there).path.read_bytes() == home.result.read_bytes()
+
+
+def test_an_agent_that_does_not_reach_the_bucket_says_so(
+    tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = input_of(tmp_path, ["keep"] * 5)
+    hidden = f"{bucket}-another"
+
+    def sent_place(claim: BucketClaim) -> SentPlace:
+        return SentPlace(claim._place.bucket, hidden, "00000001-x", f"{hidden}/claim")
+
+    monkeypatch.setattr(BucketClaim, "sent_place", sent_place)
+    with pytest.raises(StorageError, match=r"machine .* sees no such object, which the run has"):
+        away(tmp_path / "head", bucket, dataset)
