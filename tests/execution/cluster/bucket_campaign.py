@@ -22,6 +22,7 @@ import psutil
 from dagster_dataops import JsonlDataset, config, load_result
 from dagster_dataops.checkpoints.places import sent_segments
 from dagster_dataops.configuration import root_setting
+from dagster_dataops.errors import ClusterError
 from tests.execution.cluster.fixtures import Apart, input_of, of_another_user, works
 from tests.execution.helpers import node, run
 from tests.nodes import NodeFolder, ResumePolicy
@@ -32,6 +33,7 @@ _LONGEST_WAIT: Final = 2.0
 _PATIENCE_SECONDS: Final = 20.0  # until there is a victim
 _LONGEST_OUTAGE: Final = 3.0
 _HANG_SECONDS: Final = 600.0
+_AGENTS_DIED: Final = 3  # exit status of a head
 _KINDS: Final = ["worker", "worker", "agent", "agent", "head", "store"]
 
 
@@ -158,7 +160,7 @@ class Campaign:
             os.killpg(head.pid, signal.SIGKILL)
             raise AssertionError(f"the run hangs: {self.told}")
         log.close()
-        killed = head.returncode == -signal.SIGKILL
+        killed = head.returncode in {-signal.SIGKILL, _AGENTS_DIED}
         assert killed or not head.returncode, (self._folder / "log").read_text()[-3000:]
         return killed
 
@@ -199,15 +201,18 @@ def head(url: str, source: str, whole: float) -> None:
         os.utime(copy, ns=(0, 0))
         dataset = JsonlDataset.of_file(copy)
     cluster = Apart(agents=2, cpus_per_agent=1)
-    run(
-        works(seconds=0.01),
-        dataset,
-        NodeFolder.of(root / "works"),
-        cluster=cluster,
-        resume=ResumePolicy.AUTO,
-        flush_seconds=0,
-        whole_result_mb=whole,
-    )
+    try:
+        run(
+            works(seconds=0.01),
+            dataset,
+            NodeFolder.of(root / "works"),
+            cluster=cluster,
+            resume=ResumePolicy.AUTO,
+            flush_seconds=0,
+            whole_result_mb=whole,
+        )
+    except ClusterError:  # agents were killed faster than they start
+        sys.exit(_AGENTS_DIED)
 
 
 def campaign(kills: int, seed: int, *, shown: bool = False) -> dict[str, int]:

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -246,8 +247,7 @@ class ApartAgents(SubprocessAgents):
 
     def start(self, order: AgentOrder) -> SubprocessAgent:
         mine, theirs = self.connection()
-        home = self._machines / f"{os.getpid()}-{len(self.processes)}"
-        home.mkdir(mode=0o700)
+        home = Path(tempfile.mkdtemp(dir=self._machines))
         variables = {name: str(home) for name in ("HOME", "TMPDIR")}
         variables["DATAOPS_DATA_PROCESS_SCRATCH"] = str(home / "scratch")
         with theirs:
