@@ -113,7 +113,7 @@ def test_an_agent_that_does_not_reach_the_bucket_says_so(
     tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = input_of(tmp_path, ["keep"] * 5)
-    hidden = f"{bucket}-another"
+    hidden = f"{bucket.removeprefix('s3://results/')}-another"
 
     def sent_place(claim: BucketClaim) -> SentPlace:
         return SentPlace(claim._place.bucket, hidden, "00000001-x", f"{hidden}/claim")
