@@ -8,6 +8,7 @@ from pathlib import Path
 
 import orjson
 
+from dagster_dataops.checkpoints.places.placement import make_whole
 from dagster_dataops.checkpoints.places.working_copies import clean
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.datasets.file_values.unnamed_files import GRACE_DAYS, prune_files
@@ -94,6 +95,15 @@ def _prune_files(arguments: argparse.Namespace) -> str:
     return text
 
 
+def _whole(options: argparse.Namespace) -> str:
+    place = root_setting("folder", options.folder, config.storage_options)
+    lines = [
+        f"{name}: {f'{size:,} bytes' if size else 'was not in parts'}"
+        for name, size in make_whole(place).items()
+    ]
+    return "\n".join(lines) or f"{place}: no result is there"
+
+
 def _run(options: argparse.Namespace) -> str:
     from dagster_dataops.assets.external_run import run_assets  # imports Dagster
 
@@ -129,6 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_prune(commands)
     _add_prune_files(commands)
     _add_run(commands)
+    text = "Write a result that is in parts on an object store as one object."
+    command = _added(commands, "whole", _whole, text)
+    command.add_argument("folder", metavar="FOLDER", help="URL of the folder of its node")
     text = "Batches of requests that wait for the server of a model."
     batches = commands.add_parser("batches", help=text, description=text)
     text = "Cancel the batches of a node. What the server has answered is paid and used."
@@ -174,7 +187,7 @@ def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _add_prune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "List folders below a root that belong to no asset or partition, and their space."
     command = _added(commands, "prune", _prune, text)
-    command.add_argument("root", metavar="ROOT", help="root of the results, a folder")
+    command.add_argument("root", metavar="ROOT", help="root of the results, a folder or a URL")
     command.add_argument(
         "-m",
         "--module-name",

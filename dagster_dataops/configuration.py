@@ -18,6 +18,7 @@ from dagster_dataops.foundation.places.url_forms import folder_setting
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
 _SCRATCH: Final = "dagster-dataops"
+WHOLE_RESULT_MB: Final = 16.0
 Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
 
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -41,6 +42,10 @@ class Configuration:
             DATAOPS_DATA_PROCESS_SCRATCH, default a folder in the temporary folder that only this
             user can write to. A folder that is set here must be one that no other user writes to,
             and have no other files: ``s3/bucket/prefix`` in it means ``s3://bucket/prefix``.
+        whole_result_mb: The largest result of a record operator on an object store, in MB, that is
+            written as one object. The lines of a larger one stay in the objects in which they were
+            sent, and are not sent again. ``inf`` for one object in any case. Environment
+            DATAOPS_WHOLE_RESULT_MB, default 16.
         storage_options: Options of object stores, such as ``endpoint`` and ``access_key_id``, over
             those of the environment.
         clients: Objects that operators get from their context by name, such as clients of model
@@ -111,6 +116,22 @@ class Configuration:
     def storage_options(self) -> dict[str, str]:
         """Options of object stores, over those of the environment."""
         return self._storage_options
+
+    @property
+    def whole_result_mb(self) -> float:
+        """The largest result on an object store, in MB, that is one object in any case."""
+        value = self._read("whole_result_mb")
+        try:
+            size = WHOLE_RESULT_MB if value is None else float(str(value))
+        except ValueError:
+            size = -1.0
+        if not size >= 0:  # also for nan
+            raise ConfigurationError("whole_result_mb", value, "a number of MB from 0 on, or inf")
+        return size
+
+    @whole_result_mb.setter
+    def whole_result_mb(self, value: float | None) -> None:
+        self._assigned["whole_result_mb"] = value
 
     @property
     def data_process_resume(self) -> Resume:

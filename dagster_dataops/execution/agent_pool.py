@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.lines import Interval
@@ -52,10 +53,11 @@ class AgentOrder:
         size: Its size in bytes.
         modified_ns: Its time of the last change.
         fingerprint: Its digest; ``None`` if it is not known.
-        folder: The folder of the segments.
+        folder: The folder of the segments on the machine of the run.
         segments: The numbers of segments that the agent may use, which no other agent may ever
             use. The last one is the number of an empty file, which the head has created.
         bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
+        outputs: Facts about where to put outputs; none if the agent writes them to the folder.
         keeper: Facts about the `FileKeeper` of the run, from `facts_of_keeper`; none without one.
         resources: Resources of its node that the agent reserves, by the cluster's names;
             ``num_cpus`` is the number of its worker processes by default.
@@ -70,6 +72,7 @@ class AgentOrder:
     folder: Path
     segments: range
     bucket: tuple[Any, ...] = field(default=(), repr=False)
+    outputs: tuple[Any, ...] = field(default=(), repr=False)
     keeper: tuple[Any, ...] = field(default=(), repr=False)
     resources: Mapping[str, Any] = field(default_factory=dict)
 
@@ -137,17 +140,19 @@ class SpanBatch(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A report of an agent, also a sign of life. The segments of its spans are synced.
+    """A report of an agent, also a sign of life. The outputs of its spans survive a power loss.
 
     Attributes:
         batches: The settled spans.
         finished: Byte ranges of the input without unsettled records.
         returned: Stretches that no worker was given, after a recall.
+        sent: The objects with the outputs of the spans, if they are in a bucket.
     """
 
-    batches: list[SpanBatch]
-    finished: list[Interval]
-    returned: list[Interval]
+    batches: Sequence[SpanBatch] = ()
+    finished: Sequence[Interval] = ()
+    returned: Sequence[Interval] = ()
+    sent: Sequence[SentObject] = ()
 
 
 class Ended(NamedTuple):

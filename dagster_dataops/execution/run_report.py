@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.configuration import WHOLE_RESULT_MB
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
@@ -35,6 +36,8 @@ class RunContext:
         flush_seconds: Seconds of finished work that a power failure may cost. A kill costs less: at
             most the last half second of process workers.
         lock_seconds: Seconds to wait for another run that may be ending.
+        whole_result_mb: The largest result in MB that is one object of a bucket in any case. The
+            outputs of a larger one stay in the parts in which they were sent.
         progress: Shows the state of the run.
         should_stop: Returns a reason to stop, or ``None``; called once a second.
         interrupts: Exceptions that signals raise in the main thread.
@@ -50,6 +53,7 @@ class RunContext:
     unreported: Callable[[str], bool] = lambda _: False
     flush_seconds: float = 1.0
     lock_seconds: float = 3.0
+    whole_result_mb: float = WHOLE_RESULT_MB
     progress: Progress = field(default_factory=Quiet)
     should_stop: Callable[[], str | None] = lambda: None
     interrupts: Interrupts = (KeyboardInterrupt,)

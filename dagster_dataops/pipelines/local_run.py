@@ -218,6 +218,7 @@ def plain_context() -> RunContext:
         reuse_finished=bool(resume),
         progress=ConsoleProgress(bar=config.data_process_progress),
         root=config.data_process_path,
+        whole_result_mb=config.whole_result_mb,
         clients=config.clients,
         cluster=config.cluster,
     )

@@ -117,6 +117,16 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         description="Seconds to wait for an earlier attempt that is still ending.",
     )
 
+    whole_result_mb: float | None = Field(
+        default=None,
+        ge=0.0,
+        description=(
+            "The largest result of a record operator on an object store, in MB, that is written as "
+            "one object, which other programs read. The lines of a larger one stay in the objects "
+            "in which they were sent. Left empty: environment DATAOPS_WHOLE_RESULT_MB, else 16."
+        ),
+    )
+
     cluster: dg.ResourceDependency[Any] = None  # type: ignore[assignment]
 
     @model_validator(mode="before")

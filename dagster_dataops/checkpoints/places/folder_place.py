@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.places.node_place import (
     Claim,
     NodePlace,
+    Outputs,
     PublishedFile,
     PublishedFiles,
 )
@@ -33,7 +34,9 @@ class FolderClaim(FolderLock, Claim):
         return Segments(folder)
 
     @override
-    def writer(self, path: Path) -> JsonlWriter:
+    def writer(
+        self, path: Path, outputs: Outputs | None = None, whole_bytes: float = 0
+    ) -> JsonlWriter:
         return JsonlWriter(path)
 
     @override

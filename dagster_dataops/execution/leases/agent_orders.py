@@ -5,10 +5,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
+from dagster_dataops.checkpoints.journal.sent_pieces import facts_of_place
 from dagster_dataops.datasets.file_values.result_roots import facts_of_keeper
 from dagster_dataops.execution.agent_pool import AgentEnvironment, AgentOrder, Cluster
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
-from dagster_dataops.foundation.places.bucket import facts_of_location
+from dagster_dataops.foundation.places.bucket import Location, facts_of_location
+from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.foundation.places.opening import state_at
 from dagster_dataops.operators.definition.operator import Operator, in_run, reconfigured
 from dagster_dataops.operators.pickling import ship
 
@@ -53,8 +56,8 @@ class AgentOrders:
     def next(self) -> AgentOrder:
         """Return the order of another agent."""
         sink, dataset = self._sink, self._sink.work.dataset
-        (stamp,) = sink.attempt.stamps
-        name, bucket = facts_of_location(dataset.location)
+        location, stamp = self._input
+        name, bucket = facts_of_location(location)
         return AgentOrder(
             operator=ship(self._operator()),
             environment=self.environment,
@@ -65,9 +68,18 @@ class AgentOrders:
             folder=sink.folder,
             segments=sink.checkpoint.take_segment_numbers(_SEGMENTS),
             bucket=bucket,
+            outputs=facts_of_place(sink.attempt.lock.sent_place()),
             keeper=facts_of_keeper(sink.attempt.operator.__dataops__.keeper),
             resources=self.resources,
         )
+
+    @cached_property
+    def _input(self) -> tuple[Location, FileState]:
+        """Where the agents read the input, and its state there."""
+        location = self._sink.work.dataset.location
+        shared = self._sink.attempt.lock.shared_input(location)
+        (stamp,) = self._sink.attempt.stamps
+        return shared, stamp if shared == location else state_at(shared)
 
     def _operator(self) -> Operator:
         """Return the operator with the settings and the facts of the next agent.

@@ -140,6 +140,7 @@ class Head:
     def _journal(self, agent: AgentState, said: Said) -> None:
         """Journal the spans that count."""
         size, held = 0, self._schedule.leased(agent)
+        self._sink.checkpoint.note_sent(said.sent)
         for batch in said.batches:
             size += self._journal_batch(agent, batch)
         for start, end in said.finished:
