@@ -17,7 +17,9 @@ class AgentState:
 
     Attributes:
         node: The name of its machine; empty until it is ready.
+        placed: Whether it has started on a node.
         ready: Whether it has reported that it is ready.
+        leaving: Whether it ends after its work, without a replacement. It gets no other.
         silent: Whether its leases were revoked because it was silent. It gets no other.
         last_message_at: When its last message arrived; a monotonic time.
     """
@@ -25,13 +27,26 @@ class AgentState:
     def __init__(self, handle: AgentHandle) -> None:
         self._handle = handle
         self.node = ""
+        self.placed = False
         self.ready = False
+        self.leaving = False
         self.silent = False
         self.last_message_at = time.monotonic()
         self._finished = 0.0  # bytes in the last seconds
         self._seconds = 0.0
         self._measured_at = self.last_message_at
         self._recall_at = 0.0
+
+    @property
+    def works(self) -> bool:
+        """Whether it gets work."""
+        return self.ready and not self.silent and not self.leaving
+
+    def leave(self) -> None:
+        """Ask it to end, after the work that its workers have begun."""
+        self.leaving = True
+        self._handle.send(Command.RECALL)
+        self._handle.send(Command.FINISH)
 
     def mark_ready(self, node: str) -> None:
         """Set the agent to ready, on the machine ``node``."""

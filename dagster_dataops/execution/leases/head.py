@@ -25,7 +25,9 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.execution.leases.agent_state import AgentState
+from dagster_dataops.execution.leases.fair_share import Change, FairShare
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
+from dagster_dataops.execution.leases.node_wait import NodeWait
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import close_readable
 
@@ -62,11 +64,9 @@ class Head:
         self._agents: dict[AgentHandle, AgentState] = {}
         self._count = 0
         self._lost_in_a_row = 0
-        self._ever_ready = False
         self._failure: Failure | None = None
         self._last_failed: list[int] = []
         self._error: BaseException | None = None
-        self._began = time.monotonic()
 
     def run(self) -> None:
         """Run the open records.
@@ -95,7 +95,9 @@ class Head:
 
     def _work(self) -> None:
         self._count = self._orders.count
-        self._began = time.monotonic()
+        resources = self._orders.resources
+        self._wait = NodeWait(self._cluster, resources, self._sink.attempt.log)
+        self._share = FairShare(self._pool, resources)
         for _ in range(self._count):
             self._start_agent()
         while self._schedule and self._failure is None:
@@ -105,6 +107,7 @@ class Head:
             if self._error is not None:
                 raise self._error
             self._replace_silent(time.monotonic())
+            self._wait_and_share()
             self._supply()
             self._sink.tick()
 
@@ -114,7 +117,7 @@ class Head:
 
     def _handle(self, handle: AgentHandle, message: Message) -> None:
         agent = self._agents[handle]
-        agent.last_message_at = time.monotonic()
+        agent.last_message_at, agent.placed = time.monotonic(), True
         match message:
             case Said():
                 self._journal(agent, message)
@@ -135,7 +138,6 @@ class Head:
                 found = there[:12], expected[:12]
                 raise EnvironmentDiffersError(str(self._cluster), name, ready.node, *found)
         agent.mark_ready(ready.node)
-        self._ever_ready = True
 
     def _journal(self, agent: AgentState, said: Said) -> None:
         """Journal the spans that count."""
@@ -186,10 +188,10 @@ class Head:
     def _lose(self, handle: AgentHandle, reason: str) -> None:
         """Replace an agent that has died, and lease its parts again."""
         agent = self._forget(handle)
-        if agent.silent:  # it was replaced before
+        if agent.silent or agent.leaving:  # it was replaced before, or is not replaced
             return
         self._lost_in_a_row += 1
-        if self._lost_in_a_row > _MOST_LOST:
+        if self._lost_in_a_row > max(_MOST_LOST, 2 * self._count):  # all nodes may go at once
             text = f"{self._lost_in_a_row} agents in a row died, the last with: {reason}"
             raise ClusterError(str(self._cluster), text)
         where = f" on {agent.node}" if agent.node else ""
@@ -200,7 +202,7 @@ class Head:
             self._start_agent()
 
     def _replace_silent(self, now: float) -> None:
-        """Replace agents that are silent for too long, and check that any agent starts.
+        """Replace agents that are silent for too long.
 
         A silent agent may work again later, for example after its machine was suspended. Its spans
         then count if they are the first, and it ends after its work.
@@ -216,20 +218,31 @@ class Head:
                 "unsettled records are done elsewhere as well"
             )
             self._start_agent()
-        seconds = self._cluster.start_seconds
-        if not self._ever_ready and now - self._began > seconds:
-            wanted = dict(self._orders.resources)
-            text = (
-                f"no agent was ready within {seconds:g} s. Each takes {wanted}; "
-                f"{self._cluster.describe()}"
-            )
-            raise ClusterError(str(self._cluster), text)
+
+    def _wait_and_share(self) -> None:
+        """Wait for a node if no agent works, and share the nodes with other runs."""
+        agents = [agent for agent in self._agents.values() if not agent.silent]
+        ready = [agent for agent in agents if agent.works]
+        pending = sum(not agent.placed for agent in agents)
+        if ready:
+            self._wait.reset()
+        else:
+            self._wait.check(placed=any(agent.placed for agent in agents))
+        leaving = any(agent.leaving for agent in agents)
+        match self._share.check(len(ready), pending, leaving=leaving):
+            case Change.LESS:
+                ready[-1].leave()
+                self._sink.attempt.log(
+                    f"the agent on {ready[-1].node} makes room for another run that waits"
+                )
+            case Change.MORE:
+                self._start_agent()
 
     def _supply(self) -> None:
         """Lease free bytes to agents with little work; if none is free, recall some."""
         some_idle = False
         for agent in self._agents.values():
-            if not agent.ready or agent.silent:
+            if not agent.works:
                 continue
             size = self._lease_size(agent)
             while self._schedule.leased(agent) <= size and self._lease(agent, size):
