@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
@@ -148,6 +148,9 @@ class Said(NamedTuple):
     batches: list[SpanBatch]
     finished: list[Interval]
     returned: list[Interval]
+
+
+PLACED: Final = Said([], [], [])  # the first report of an agent, as soon as it is on a node
 
 
 class Ended(NamedTuple):

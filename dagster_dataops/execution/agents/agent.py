@@ -19,7 +19,6 @@ from dagster_dataops.execution.agent_pool import (
     Instruction,
     Message,
     Ready,
-    Said,
 )
 from dagster_dataops.execution.agents.leased_work import (
     FailedRecordError,
@@ -54,7 +53,6 @@ class Agent:
         self._stopped = False
         self._ended = threading.Event()
         self.messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self.messages.put(Said([], [], []))  # it is on a node, and prepares its work
 
     def follow(self, instruction: Instruction) -> None:
         """Follow an instruction of the head; a lease only comes after `Ready`."""

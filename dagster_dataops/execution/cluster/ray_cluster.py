@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtraError
 from dagster_dataops.execution.agent_pool import (
+    PLACED,
     AgentHandle,
     AgentOrder,
     AgentPool,
@@ -263,6 +264,7 @@ class _Actor:
         from dagster_dataops.execution.agents.agent import Agent  # only on nodes
 
         self._agent = Agent(order)
+        self._agent.messages.put(PLACED)
         threading.Thread(target=self._agent.run, daemon=True).start()
 
     def receive(self, seconds: float) -> list[Message]:
