@@ -145,7 +145,8 @@ class _Head:
         deaths = self.deaths[task.start] = self.deaths.get(task.start, 0) + 1
         text = f"a task ended ({state}) at byte {task.start} of {self.work.dataset.location}"
         if deaths == MOST_DEATHS:
-            raise SlurmError(f"{text}, the {deaths}rd there without a record")
+            log = task.file.with_suffix(".log").read_text(errors="replace")[-1000:]
+            raise SlurmError(f"{text}, the {deaths}rd there without a record. Its log:\n{log}")
         self.attempt.log(f"{text}; the rest of its range is done again")
         return Interval(task.start, task.end)
 
