@@ -20,6 +20,7 @@ from dagster_dataops.operators.options import concurrency_modes
 from tests.end_to_end import slurm_stand_in as slurm
 from tests.execution.helpers import Listener, node, run, write_input
 from tests.faults.crashing import wait_until
+from tests.nodes import ResumePolicy
 
 FOLDER = Path(__file__).parents[2] / "examples" / "slurm"
 GROUP = "data.slurm_tests"
@@ -138,7 +139,7 @@ def test_a_cancelled_task_is_done_again_and_a_cancelled_array_ends_the_run(
     with pytest.raises(place.SlurmError, match="all tasks were cancelled; run again to continue"):
         run(operator, dataset, other, progress=_When(20, cancel))
     again = Listener()
-    run(operator, dataset, other, progress=again)
+    run(operator, dataset, other, progress=again, resume=ResumePolicy.AUTO)
     assert any("resuming" in note for note in again.notes)
     assert other.result.read_bytes() == node(tmp_path / "home").result.read_bytes()
 
@@ -193,14 +194,14 @@ def test_a_killed_head_resumes_and_ends_the_tasks_that_it_has_left(
         place = SlurmArray({str(tmp_path / "shared")!r}, task_bytes=2000, poll_seconds=0.1)
         register_workplace("slurm", place, default_workers=3)
         operator = works(_concurrency_mode="slurm", seconds=0.02)
-        run(operator, JsonlDataset({str(dataset.location)!r}), node(Path({str(tmp_path / "away")!r})))
+        run(operator, JsonlDataset.of_file(Path({str(dataset.location)!r})), node(Path({str(tmp_path / "away")!r})))
     """
     paths = os.pathsep.join([str(Path(__file__).parents[2]), str(FOLDER)])
     head = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)], env={**os.environ, "PYTHONPATH": paths}
     )
     done = lambda: sum(state == "COMPLETED" for state, _ in slurm.tasks(folder).values())  # noqa: E731
-    wait_until(lambda: done() >= 2, 60, "two tasks have ended")
+    wait_until(lambda: done() >= 2, 300, "two tasks have ended")
     head.kill()
     head.wait()
     left = _running(folder)
@@ -208,7 +209,8 @@ def test_a_killed_head_resumes_and_ends_the_tasks_that_it_has_left(
 
     listener = Listener()
     operator = works(_concurrency_mode="slurm", seconds=0.02)
-    away = run(operator, dataset, node(tmp_path / "away"), progress=listener)
+    resume = ResumePolicy.AUTO
+    away = run(operator, dataset, node(tmp_path / "away"), progress=listener, resume=resume)
 
     assert any("resuming" in note for note in listener.notes)
     wait_until(lambda: not any(map(psutil.pid_exists, left.values())), 20, "they have ended")
