@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 _COMMANDS = ("sbatch", "squeue", "scancel")
@@ -60,7 +61,7 @@ def sbatch(folder: Path, words: list[str]) -> None:
         _set(job, index, "PENDING")
     (job / "name").write_text(_option(words, "--job-name"))
     (job / "wrap").write_text(_option(words, "--wrap"))
-    subprocess.Popen(  # noqa: S603
+    subprocess.Popen(
         [
             sys.executable,
             __file__,
@@ -75,7 +76,7 @@ def sbatch(folder: Path, words: list[str]) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    print(number)
+    sys.stdout.write(f"{number}\n")
 
 
 def control(folder: Path, words: list[str]) -> None:
@@ -94,13 +95,14 @@ def control(folder: Path, words: list[str]) -> None:
             _set(job, index, "CANCELLED")
         if waiting and len(running) < most and not (folder / "hold").exists():
             index = waiting.pop(0)
-            running[index] = subprocess.Popen(  # noqa: S603
-                ["/bin/sh", "-c", (job / "wrap").read_text()],
-                env={**os.environ, "SLURM_ARRAY_TASK_ID": str(index)},
-                stdout=Path(output.replace("%a", str(index))).open("wb"),
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            with Path(output.replace("%a", str(index))).open("wb") as log:
+                running[index] = subprocess.Popen(
+                    ["/bin/sh", "-c", (job / "wrap").read_text()],
+                    env={**os.environ, "SLURM_ARRAY_TASK_ID": str(index)},
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
             _set(job, index, "RUNNING", running[index].pid)
         time.sleep(0.02)
 
@@ -113,7 +115,7 @@ def squeue(folder: Path, words: list[str]) -> None:
     for name, (state, _) in tasks(folder).items():
         if name.startswith(f"{job}_"):
             reason = "Priority" if state == "PENDING" else "None"
-            print(f"{name.partition('_')[2]}|{state}|{reason}")
+            sys.stdout.write(f"{name.partition('_')[2]}|{state}|{reason}\n")
 
 
 def scancel(folder: Path, words: list[str]) -> None:
@@ -125,10 +127,8 @@ def scancel(folder: Path, words: list[str]) -> None:
         if wanted and state not in _ENDED:
             (job / f"{task.partition('_')[2]}.cancel").touch()
             if process:
-                try:
+                with suppress(ProcessLookupError):
                     os.killpg(process, signal.SIGTERM)
-                except ProcessLookupError:
-                    pass
 
 
 if __name__ == "__main__":

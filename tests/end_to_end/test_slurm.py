@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from dagster_dataops import RunReport, data, data_register
+from dagster_dataops import RunReport, data_register
 from dagster_dataops.errors import RecordError
 from dagster_dataops.operators.options import concurrency_modes
 from tests.end_to_end import slurm_stand_in as slurm
@@ -194,7 +194,8 @@ def test_a_killed_head_resumes_and_ends_the_tasks_that_it_has_left(
         place = SlurmArray({str(tmp_path / "shared")!r}, task_bytes=2000, poll_seconds=0.1)
         register_workplace("slurm", place, default_workers=3)
         operator = works(_concurrency_mode="slurm", seconds=0.02)
-        run(operator, JsonlDataset.of_file(Path({str(dataset.location)!r})), node(Path({str(tmp_path / "away")!r})))
+        dataset = JsonlDataset.of_file(Path({str(dataset.location)!r}))
+        run(operator, dataset, node(Path({str(tmp_path / "away")!r})))
     """
     paths = os.pathsep.join([str(Path(__file__).parents[2]), str(FOLDER)])
     head = subprocess.Popen(

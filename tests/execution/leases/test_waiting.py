@@ -1,9 +1,9 @@
 """Tests of waiting for nodes and of sharing them, with agents that do what a test tells them."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -85,7 +85,7 @@ class _Crowded(Watched):
     rooms: int
     state: Room
     asked: list[int]
-    all_later: list[_Later] = []
+    all_later: ClassVar[list[_Later]] = []
 
     @classmethod
     def of(cls, rooms: int, state: Room = Room.FREE, **fields: Any) -> "_Crowded":
@@ -121,14 +121,14 @@ class _Reacting(Listener):
 
     def note(self, text: str) -> None:
         super().note(text)
-        for part, action in list(self._actions.items()):
+        for part in list(self._actions):
             if sum(part in one for one in self.notes) >= self._after:
                 self._actions.pop(part)()
 
 
 @pytest.fixture
-def dataset(tmp_path: Path) -> Iterator[JsonlDataset]:
-    yield input_of(tmp_path, ["keep", "fail", "twice", "drop"] * 50)
+def dataset(tmp_path: Path) -> JsonlDataset:
+    return input_of(tmp_path, ["keep", "fail", "twice", "drop"] * 50)
 
 
 def test_a_run_waits_for_its_turn_longer_than_the_limit_and_says_so(
