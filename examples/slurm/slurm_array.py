@@ -73,6 +73,7 @@ class _Head:
         self.folder = place.shared / f"{self.name}-{time.time_ns()}"
         self.tasks = {}  # by job and index
         self.deaths = {}  # by start of a range
+        self.cancelled = []  # ranges that are done again when another task finishes
         self.note_at = time.monotonic() + place.note_seconds
 
     def cancel(self):
@@ -112,20 +113,22 @@ class _Head:
 
     def poll(self):
         """Write what the tasks have finished; return the ranges that have to be done again."""
-        states, again, cancelled = self.states(), [], []
+        states, again = self.states(), []
         for key, task in list(self.tasks.items()):
             state, _ = (states or {}).get(key, ("GONE", ""))
             for kind, value in task.news():
                 self.take(task, kind, value)
             ended = states is not None and state not in ALIVE
-            if task.done or (ended and task.ended):  # its file may be seen later than its end
+            if task.done:
                 del self.tasks[key]
-            if ended and task.ended and not task.done:
-                again.append(self.rest(task, state))
-                cancelled.append(state.startswith("CANCELLED"))
+                again, self.cancelled = again + self.cancelled, []
+            elif ended and task.ended:  # its file may be seen later than its end
+                del self.tasks[key]
+                others = self.cancelled if state.startswith("CANCELLED") else again
+                others.append(self.rest(task, state))
             task.ended = ended
-        if cancelled and all(cancelled) and not self.tasks:
-            raise SlurmError("all tasks were cancelled; run again to continue")
+        if self.cancelled and not self.tasks:
+            raise SlurmError("the tasks were cancelled; run again to continue")
         self.note(states)
         return again
 

@@ -136,7 +136,7 @@ def test_a_cancelled_task_is_done_again_and_a_cancelled_array_ends_the_run(
 
     other = node(tmp_path / "other")
     operator = works(_concurrency_mode="slurm", seconds=0.02)
-    with pytest.raises(place.SlurmError, match="all tasks were cancelled; run again to continue"):
+    with pytest.raises(place.SlurmError, match="the tasks were cancelled; run again to continue"):
         run(operator, dataset, other, progress=_When(20, cancel))
     again = Listener()
     run(operator, dataset, other, progress=again, resume=ResumePolicy.AUTO)
