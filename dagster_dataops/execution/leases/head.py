@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from dagster_dataops.execution.records.record_failures import Failure
 
 _WAIT_SECONDS: Final = 0.1
-_LEASE_SECONDS: Final = 3.0
-_FIRST_BYTES: Final = 1 << 20
-_LEAST_SECONDS: Final = 0.25
+_LEASE_BYTES: Final = 64 << 20
 _SILENT_SECONDS: Final = 15.0
 _MOST_LOST: Final = 5
 _LAST_MESSAGES_SECONDS: Final = 5.0  # agents sync their segments before they report them
@@ -137,38 +135,33 @@ class Head:
                 name = _PARTS[part]
                 found = there[:12], expected[:12]
                 raise EnvironmentDiffersError(str(self._cluster), name, ready.node, *found)
-        agent.mark_ready(ready.node)
+        agent.ready, agent.node = True, ready.node
 
     def _journal(self, agent: AgentState, said: Said) -> None:
         """Journal the spans that count."""
-        size, held = 0, self._schedule.leased(agent)
-        for batch in said.batches:
-            size += self._journal_batch(agent, batch)
+        settled = [self._journal_batch(agent, batch) for batch in said.batches]
         for start, end in said.finished:
             self._schedule.finish(agent, start, end)
         for start, end in said.returned:
             self._schedule.give_back(agent, start, end)
-        if size or held:  # the time without a lease says nothing about its speed
-            agent.measure(size)
-        if size:
+        if any(settled):
             self._lost_in_a_row = 0
 
-    def _journal_batch(self, agent: AgentState, batch: SpanBatch) -> int:
-        """Journal the spans of a batch that count; return their size in the input."""
+    def _journal_batch(self, agent: AgentState, batch: SpanBatch) -> bool:
+        """Journal the spans of a batch that count; return whether any does."""
         counting = [
             self._schedule.accept(agent, span.start, span.start + span.length)
             for span in batch.spans
         ]
         if all(counting):
             self._sink.journal(batch.segment, batch.offset, batch.spans, batch.notes)
-            return sum(span.length for span in batch.spans)
-        size, offset = 0, batch.offset
+            return bool(counting)
+        offset = batch.offset
         for span, notes, counts in zip(batch.spans, batch.notes, counting, strict=True):
             if counts:
                 self._sink.journal(batch.segment, offset, [span], [notes])
-                size += span.length
             offset += span.output_bytes + span.error_bytes
-        return size
+        return any(counting)
 
     def _hear_end(self, handle: AgentHandle, ended: Ended) -> None:
         """Note why an agent ended by itself; an agent without a reason is replaced if needed."""
@@ -241,38 +234,29 @@ class Head:
     def _supply(self) -> None:
         """Lease free bytes to agents with little work; if none is free, recall some."""
         some_idle = False
-        for agent in self._agents.values():
+        for handle, agent in self._agents.items():
             if not agent.works:
                 continue
-            size = self._lease_size(agent)
-            while self._schedule.leased(agent) <= size and self._lease(agent, size):
+            size = self._lease_size()
+            while self._schedule.leased(agent) <= size and self._lease(handle, size):
                 pass
             some_idle = some_idle or not self._schedule.leased(agent)
         if some_idle and not self._schedule.free:
-            self._recall()
+            max(self._agents.values(), key=self._schedule.leased).recall()
 
-    def _lease(self, agent: AgentState, size: int) -> bool:
-        held = self._schedule.leased(agent)
-        lease = self._schedule.take(agent, size)
+    def _lease(self, handle: AgentHandle, size: int) -> bool:
+        lease = self._schedule.take(self._agents[handle], size)
         if lease is not None:
-            agent.lease(lease, held)
+            handle.send(lease)
         return lease is not None
 
-    def _lease_size(self, agent: AgentState) -> int:
-        """Return the size of a lease: some seconds of work, at most a fair share of the rest."""
-        wanted = int(agent.rate * _LEASE_SECONDS) or _FIRST_BYTES
-        share = self._schedule.free // (2 * self._count)
-        return max(1, int(agent.rate * _LEAST_SECONDS), min(wanted, share))
+    def _lease_size(self) -> int:
+        """Return the size of a lease: at most a fair share of half of the rest.
 
-    def _recall(self) -> None:
-        """Recall the lines that are not begun from the agent with the most seconds of work."""
-        found = [(self._seconds_left(agent), agent) for agent in self._agents.values()]
-        seconds, busiest = max(found, key=lambda one: one[0])
-        if seconds > 1.0:
-            busiest.recall()
-
-    def _seconds_left(self, agent: AgentState) -> float:
-        return self._schedule.leased(agent) / (agent.rate or 1.0)
+        So leases become smaller towards the end, whatever the speed of each agent; what a slow one
+        has not begun is recalled.
+        """
+        return max(1, min(_LEASE_BYTES, self._schedule.free // (2 * self._count)))
 
     def _end(self) -> None:
         """End the agents; after a failure or interrupt journal their finished records first.
