@@ -27,6 +27,7 @@ from dagster_dataops.execution.agent_pool import (
 
 _NAMESPACE: Final = "dagster-dataops"  # of the actors that tell that a run waits for agents
 _RECEIVE_SECONDS: Final = 1.0
+_REQUEST_SECONDS: Final = 5.0
 _CONNECT_SECONDS: Final = 10.0
 _CALLS: Final = 4  # an agent sends messages while it gets orders
 _SHARES: Final = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
@@ -157,8 +158,7 @@ class RayAgents(AgentPool):
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._receiving: dict[Any, RayAgent] = {}
-        self._run = uuid.uuid4().hex
-        self._request: tuple[str, Any] | None = None  # the name and the actor
+        self._requests: _Requests | None = None
 
     @override
     def start(self, order: AgentOrder) -> "RayAgent":
@@ -196,28 +196,18 @@ class RayAgents(AgentPool):
 
     @override
     def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
-        name = None if agents is None else json.dumps([agents, _shares(resources), self._run])
-        if name == (self._request and self._request[0]):
-            return
-        if self._request is not None:
-            _kill(self._request[1])
-            self._request = None
-        if name is not None:
-            options = {"name": name, "namespace": _NAMESPACE, "num_cpus": 0, "max_restarts": 0}
-            self._request = name, _ray().remote(_Request).options(**options).remote()
+        if self._requests is None:
+            self._requests = _Requests()
+        self._requests.wanted = None if agents is None else (agents, _shares(resources))
 
     @override
     def asked(self, resources: Mapping[str, Any]) -> list[int]:
         mine = _shares(resources)
-        requests = [
-            json.loads(actor["name"])
-            for actor in _ray().util.list_named_actors(all_namespaces=True)
-            if actor["namespace"] == _NAMESPACE
-        ]
+        others = self._requests.others if self._requests is not None else []
         return [
             agents
-            for agents, wanted, run in requests
-            if run != self._run and all(need <= mine.get(name, 0) for name, need in wanted.items())
+            for agents, wanted in others
+            if all(need <= mine.get(name, 0) for name, need in wanted.items())
         ]
 
     @override
@@ -225,8 +215,8 @@ class RayAgents(AgentPool):
         for agent in self._receiving.values():
             agent.kill()
         self._receiving.clear()
-        if self._request is not None:
-            _kill(self._request[1])
+        if self._requests is not None:
+            self._requests.close()
         with _connection.lock:
             _connection.users -= 1
             if _connection.own and not _connection.users:
@@ -277,6 +267,59 @@ class _Actor:
 
 class _Request:
     """An actor whose name tells other runs how many agents a run has that waits for more."""
+
+
+class _Requests:
+    """The requests of this run and of others for agents, in a thread: the cluster may not answer.
+
+    Attributes:
+        wanted: The number of agents of this run, which waits for more, and what each reserves;
+            ``None`` if it does not wait.
+        others: The same of other runs.
+    """
+
+    def __init__(self) -> None:
+        self.wanted: tuple[int, dict[str, float]] | None = None
+        self.others: list[tuple[int, dict[str, float]]] = []
+        self._run = uuid.uuid4().hex
+        self._shown: tuple[Any, Any] = None, None  # what is wanted, and the actor that tells it
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread.start()
+
+    def _keep(self) -> None:
+        while not self._closed.is_set():
+            with suppress(Exception):  # the cluster does not answer: later
+                self._show(self.wanted)
+                self.others = self._others()
+            self._closed.wait(_REQUEST_SECONDS)
+        with suppress(Exception):
+            self._show(None)
+
+    def _show(self, wanted: tuple[int, dict[str, float]] | None) -> None:
+        shown, actor = self._shown
+        if wanted == shown:
+            return
+        if actor is not None:
+            _kill(actor)
+        self._shown = None, None
+        if wanted is not None:
+            name = json.dumps([*wanted, self._run])
+            options = {"name": name, "namespace": _NAMESPACE, "num_cpus": 0, "max_restarts": 0}
+            self._shown = wanted, _ray().remote(_Request).options(**options).remote()
+
+    def _others(self) -> list[tuple[int, dict[str, float]]]:
+        requests = [
+            json.loads(actor["name"])
+            for actor in _ray().util.list_named_actors(all_namespaces=True)
+            if actor["namespace"] == _NAMESPACE
+        ]
+        return [(agents, wanted) for agents, wanted, run in requests if run != self._run]
+
+    def close(self) -> None:
+        """Take the request back, if the cluster answers."""
+        self._closed.set()
+        self._thread.join(_REQUEST_SECONDS)
 
 
 class _Connection:
