@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 from dagster_dataops.checkpoints.journal.span import Span
@@ -155,6 +155,9 @@ class Said(NamedTuple):
     sent: Sequence[SentObject] = ()
 
 
+PLACED: Final = Said([], [], [])  # the first report of an agent, as soon as it is on a node
+
+
 class Ended(NamedTuple):
     """The last message of an agent.
 
@@ -190,6 +193,20 @@ class AgentHandle(Protocol):
         ...
 
 
+class Room(Enum):
+    """Whether a cluster has room for one more agent.
+
+    Attributes:
+        FREE: A node has room, as far as the cluster can tell.
+        BUSY: A node is large enough, but others use it.
+        NONE: No node is large enough.
+    """
+
+    FREE = "free"
+    BUSY = "busy"
+    NONE = "none"
+
+
 class AgentPool(Protocol):
     """The agents of one run."""
 
@@ -205,6 +222,25 @@ class AgentPool(Protocol):
         """Wait up to ``seconds`` for messages, and return them; `Lost` comes last of an agent."""
         ...
 
+    def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
+        """Tell the other runs of the cluster whether this one waits for agents.
+
+        Args:
+            resources: Resources that each agent reserves.
+            agents: The number of agents that it has while it waits for more; ``None`` if it does
+                not wait.
+        """
+        ...
+
+    def asked(self, resources: Mapping[str, Any]) -> list[int]:
+        """Return the number of agents of each other run that waits for more.
+
+        Args:
+            resources: Resources that each agent of this run reserves. Runs whose agents would
+                not fit in their place are left out.
+        """
+        ...
+
     def close(self) -> None:
         """End every agent at once."""
         ...
@@ -215,7 +251,7 @@ class Cluster(Protocol):
 
     @property
     def start_seconds(self) -> float:
-        """How long to wait for the first agent."""
+        """How long to wait, while no agent works, for a node that can hold one."""
         ...
 
     def open(self) -> AgentPool:
@@ -228,7 +264,15 @@ class Cluster(Protocol):
         ...
 
     def describe(self) -> str:
-        """Return the resources of the cluster, in words, for the error that no agent starts."""
+        """Return the resources of the cluster, in words."""
+        ...
+
+    def room(self, resources: Mapping[str, Any]) -> Room:
+        """Return whether there is room for one more agent; called after `open`.
+
+        Args:
+            resources: Resources that each reserves; see `AgentOrder`.
+        """
         ...
 
     def count(self, resources: Mapping[str, Any]) -> int:
@@ -242,6 +286,10 @@ class Cluster(Protocol):
         """
         ...
 
-    def workers(self) -> int:
-        """Return the number of worker processes of an agent, unless the operator sets it."""
+    def workers(self, most: int | None) -> int:
+        """Return the number of worker processes of an agent; called after `open`.
+
+        Args:
+            most: The largest number, if the operator sets it.
+        """
         ...

@@ -69,7 +69,8 @@ class LeasedWork(WorkList):
     @property
     @override
     def growing(self) -> bool:
-        return not self.stopped and (not self._closed or bool(self._more))
+        unread = bool(self._more) or self._recalled
+        return not self.stopped and (not self._closed or unread)
 
     def follow(self, instruction: Instruction) -> None:
         """Follow an instruction of the head."""

@@ -34,19 +34,32 @@ class AgentOrders:
     @property
     def resources(self) -> Mapping[str, Any]:
         """The resources that each agent reserves on its node, by name."""
-        return {"num_cpus": self._workers, **(self._sink.attempt.settings.agents or {})}
+        return {"num_cpus": self.workers, **self._reserved}
+
+    @property
+    def _reserved(self) -> Mapping[str, Any]:
+        """The resources that the operator reserves for each agent."""
+        agents = self._sink.attempt.settings.agents
+        return agents if isinstance(agents, Mapping) else {}
 
     @cached_property
     def count(self) -> int:
         """The number of agents that work at the same time."""
         return self._cluster.count(self.resources)
 
-    @property
-    def _workers(self) -> int:
-        """The number of worker processes of an agent."""
-        return (
-            self._sink.attempt.operator.__dataops__.settings.max_workers or self._cluster.workers()
-        )
+    @cached_property
+    def workers(self) -> int:
+        """The number of worker processes of an agent: at most what a node of the cluster holds."""
+        wanted = self._sink.attempt.operator.__dataops__.settings.max_workers
+        if wanted and "num_cpus" in self._reserved:
+            return wanted
+        workers = self._cluster.workers(wanted)
+        if wanted and workers < wanted:
+            self._sink.attempt.log(
+                f"_max_workers={wanted} is more than a node holds: each agent has {workers} "
+                f"worker processes; {self._cluster.describe()}"
+            )
+        return workers
 
     @property
     def environment(self) -> AgentEnvironment:
@@ -90,7 +103,7 @@ class AgentOrders:
         operator = self._sink.attempt.operator
         settings = operator.__dataops__.settings
         stop_after = self._sink.attempt.settings.stop_after_failures
-        new = replace(settings, max_workers=self._workers, stop_after_failures=stop_after)
+        new = replace(settings, max_workers=self.workers, stop_after_failures=stop_after)
         sent, link = reconfigured(operator, {}, new), operator.__dataops__.link
         if link is None:
             return sent
