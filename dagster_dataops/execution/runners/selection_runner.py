@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
@@ -34,10 +33,18 @@ from dagster_dataops.errors import DataOpsError, DatasetOperatorError
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.records.record_failures import text_and_traceback
-from dagster_dataops.execution.runners.kept_lines import KeptLines, placed_lines
+from dagster_dataops.execution.runners.kept_lines import KeptLines, ResultBlock, placed_lines
+from dagster_dataops.execution.runners.part_files import DamagedPartError
 from dagster_dataops.execution.runners.record_runner import RecordRunner
+from dagster_dataops.execution.runners.selection_stages import (
+    SelectionStages,
+    decoded_sketches,
+    partitioning_of,
+)
+from dagster_dataops.execution.runners.stages import Stages
 from dagster_dataops.foundation.places.opening import opened
-from dagster_dataops.operators.bound_methods import SKETCH, change_function, keep_function
+from dagster_dataops.foundation.places.range_source import Readable
+from dagster_dataops.operators.bound_methods import CHANGE, change_function, keep_function
 from dagster_dataops.operators.outcomes.column_watch import missing_counts
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 
@@ -47,7 +54,6 @@ if TYPE_CHECKING:
     from dagster_dataops.operators.outcomes.dispositions import Disposition
 
 _BLOCK_BYTES: Final = 256 << 10  # bytes; small enough for the processor's cache
-_SKETCH_BYTES: Final = 256 << 10  # bytes decoded at a time; objects take about ten times that
 
 
 class SelectionRunner(RecordRunner):
@@ -55,6 +61,14 @@ class SelectionRunner(RecordRunner):
 
     @override
     def compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
+        try:
+            return self._compose(attempt, sink)
+        except DamagedPartError as error:
+            attempt.note(f"{error.path} is damaged on disk; deciding again")
+            Stages(sink).forget()
+            return self._compose(attempt, sink)
+
+    def _compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
         traced = attempt.settings.trace
         select = _Selection(sink)
         table = sink.checkpoint.table
@@ -98,31 +112,53 @@ class _Selection:
             InputError: The input changed in the meantime.
             RunStoppedError: A stop was requested.
         """
-        sink, dropped = self._sink, 0
-        with (
-            closing(SegmentReader(sink.checkpoint.segments)) as reader,
-            _scratch(sink.checkpoint.folder / "scratch") as scratch,
-            opened(sink.work.dataset.location) as source,
-        ):
-            sketches = chain.from_iterable(_sketches(sink, reader))
-            verdicts = _Verdicts(sink, sketches, scratch)
-            ours = sink.work.dataset.canonical
-            lines = KeptLines(verdicts.change, ours=ours, call=verdicts.call)
+        dropped, changes = 0, hasattr(self._sink.attempt.operator, CHANGE)
+        with opened(self._sink.work.dataset.location) as source:
             examples = DropExamples(source)
-            for block in lines.blocks(source, sink.work.content, failed, verdicts.take):
-                sink.tick()
+            for block in self._blocks(source, failed):
+                self._sink.tick()
                 dropped += block.span.dropped
                 if block.output:
                     results.write(block.output, block.span.emitted)
                 if kept is not None:
                     kept.add(block.span, block.output, (), block.notes)
-                if block.notes is not None and verdicts.change is not None:
+                if block.notes is not None and changes:
                     self.tally.update(block.notes.tally())
                     examples.add(block.notes, placed_lines(source, block.span, failed))
-            verdicts.finish()
             self.examples = examples.found
-        sink.check_input_unchanged()
+        self._sink.check_input_unchanged()
         return dropped
+
+    def _blocks(self, source: Readable, failed: "array[int]") -> Iterator[ResultBlock]:
+        """Yield the blocks of the input with their results."""
+        partitioning = partitioning_of(self._sink)
+        if partitioning is None:
+            yield from self._by_keep(source, failed)
+            return
+        stages = SelectionStages(self._sink, partitioning, failed)
+        stages.decide()
+        if stages.makes_lines:
+            yield from stages.blocks()
+        else:
+            yield from self._lines(source, failed, _Verdicts(self._sink, stages.verdicts))
+
+    def _by_keep(self, source: Readable, failed: "array[int]") -> Iterator[ResultBlock]:
+        checkpoint, operator = self._sink.checkpoint, self._sink.attempt.operator
+        with (
+            closing(SegmentReader(checkpoint.segments)) as reader,
+            _scratch(checkpoint.folder / "scratch") as scratch,
+        ):
+            sketches = chain.from_iterable(_sketches(self._sink, reader))
+            keep = partial(keep_function(operator, scratch), sketches)
+            yield from self._lines(source, failed, _Verdicts(self._sink, keep))
+
+    def _lines(
+        self, source: Readable, failed: "array[int]", verdicts: "_Verdicts"
+    ) -> Iterator[ResultBlock]:
+        work = self._sink.work
+        lines = KeptLines(verdicts.change, ours=work.dataset.canonical, call=verdicts.call)
+        yield from lines.blocks(source, work.content, failed, verdicts.take)
+        verdicts.finish()
 
 
 @contextmanager
@@ -140,26 +176,26 @@ def _sketches(sink: CheckpointSink, reader: SegmentReader) -> Iterator[Iterator[
     """Yield the settled sketches in input order, some hundred at a time."""
     for span, segment, offset in sink.checkpoint.table.ordered():
         output = reader.read(segment, offset, span.output_bytes)
-        at = 0
-        while at < len(output):
-            end = output.find(b"\n", at + _SKETCH_BYTES) + 1 or len(output)
-            rows = orjson.loads(b"[" + output[at : end - 1].replace(b"\n", b",") + b"]")
+        for sketches in decoded_sketches(output):
             sink.tick()
-            yield map(itemgetter(SKETCH), rows)
-            at = end
+            yield sketches
 
 
 class _Verdicts:
     """Checks the verdicts that ``keep`` yields.
 
+    Args:
+        sink: Of the selection.
+        decide: Returns the verdicts, an iterable.
+
     Attributes:
         change: ``change`` of the operator; ``None`` if all verdicts are bools.
     """
 
-    def __init__(self, sink: CheckpointSink, sketches: Iterator[Any], scratch: Path) -> None:
+    def __init__(self, sink: CheckpointSink, decide: Callable[[], Any]) -> None:
         self._sink = sink
         self.change = change_function(sink.attempt.operator)
-        returned = self.call(keep_function(sink.attempt.operator, scratch), sketches)
+        returned = self.call(decide)
         if not isinstance(returned, Iterable):
             kind = type(returned).__name__
             raise self._error(f"keep returned a {kind}; yield True or False for each sketch")
