@@ -17,6 +17,7 @@ from dagster_dataops.library.sorting.spill_lists import BitArray, SpillLists, pa
 
 _SET_BYTES: Final = 128  # maximum memory of a 16-byte digest in a set
 _PARTITIONS: Final = 256
+_LEAST_PARTITIONS: Final = 64  # small sets are quicker than large ones
 _ENTRY: Final = struct.Struct("<16sQ")  # digest and position
 _DIGEST: Final = struct.Struct("16s")
 _PACKED_BYTES: Final = 20  # a digest and a position in a range
@@ -81,7 +82,7 @@ def unpacked(digests: bytes) -> Iterator[bytes]:
 
 def partitions_of(digests: int, memory: int) -> int:
     """Return the number of partitions of which each fits in memory, at most 256."""
-    return min(_PARTITIONS, max(8, passes(digests, _SET_BYTES, memory // 2)))
+    return min(_PARTITIONS, max(_LEAST_PARTITIONS, passes(digests, _SET_BYTES, memory // 2)))
 
 
 def split_digests(digests: Iterable[tuple[int, bytes]], partitions: int) -> list[bytes]:
