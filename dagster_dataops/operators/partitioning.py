@@ -5,9 +5,11 @@ partition is decided alone, and each range then gets its verdicts. What one step
 are bytes, which are written once: a killed run loses the ranges and partitions in work.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from dagster_dataops.records import Record
 
 Parts = Sequence[bytes]
 
@@ -65,4 +67,76 @@ class Partitioned(Protocol):
 
     def partitioning(self) -> Partitioning | None:
         """Return how it decides in partitions; ``None`` if it cannot with its options."""
+        ...
+
+
+Entry = tuple[bytes, bytes]
+"""A key that gives the place in the result, and lines of the result."""
+
+
+class Plan(NamedTuple):
+    """How inputs are split.
+
+    Attributes:
+        partitions: The number of partitions.
+        cuts: Keys between the partitions, if they are ranges.
+    """
+
+    partitions: int
+    cuts: tuple[bytes, ...] = ()
+
+
+class Regrouping(Protocol):
+    """Makes the result of a dataset operator in partitions of its inputs.
+
+    Attributes:
+        max_bytes: Memory that all processes together may use for it.
+        in_order: Whether the results of the partitions follow one another; else their entries are
+            merged by their keys.
+    """
+
+    max_bytes: int
+    in_order: bool
+
+    def plan(self, size: int, memory: int, sampled: Callable[[], Iterator[Record]]) -> Plan:
+        """Return how the inputs are split; always the same for the same inputs.
+
+        Args:
+            size: The bytes of all inputs.
+            memory: Bytes of memory for one partition.
+            sampled: Yields some records of the first input.
+        """
+        ...
+
+    def split(self, numbered: Iterator[tuple[int, Record]], at: int, plan: Plan) -> Parts:
+        """Return the part of each partition of a range of an input.
+
+        Args:
+            numbered: The records, with their numbers among all, which rise.
+            at: The number of the input.
+            plan: How the inputs are split.
+        """
+        ...
+
+    def work(self, parts: Sequence[Parts], scratch: Path, memory: int) -> Iterator[Entry]:
+        """Yield the entries of a partition, in the order of their keys.
+
+        Args:
+            parts: For each input the part of each range, in input order; each access reads it.
+            scratch: An empty folder.
+            memory: Bytes of memory that it may use.
+        """
+        ...
+
+
+@runtime_checkable
+class Regrouped(Protocol):
+    """A dataset operator that can work in partitions."""
+
+    def regrouping(self, sizes: Sequence[int]) -> Regrouping | None:
+        """Return how it works in partitions; ``None`` if one thread is better.
+
+        Args:
+            sizes: The bytes of each input.
+        """
         ...

@@ -65,7 +65,7 @@ class SelectionRunner(RecordRunner):
             return self._compose(attempt, sink)
         except DamagedPartError as error:
             attempt.note(f"{error.path} is damaged on disk; deciding again")
-            Stages(sink).forget()
+            Stages.of(sink).forget()
             return self._compose(attempt, sink)
 
     def _compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:

@@ -62,22 +62,21 @@ class SelectionStages:
         self, sink: CheckpointSink, partitioning: Partitioning, failed: "array[int]"
     ) -> None:
         self._sink, self._partitioning, self._failed = sink, partitioning, failed
-        self._stages = Stages(sink)
+        self._stages = Stages.of(sink)
         self._folder = self._stages.folder
         self._sent = SentOperator(sink.attempt.operator)
         self._ranges = list(_ranges(sink, failed))
 
     def decide(self) -> None:
         """Run the stages whose result are the verdicts."""
-        settings = self._sink.attempt.settings
-        workers = settings.max_workers if settings.concurrency_mode == "process" else 1
-        memory = self._partitioning.max_bytes // workers
+        memory = self._partitioning.max_bytes // self._stages.workers
         sketch_bytes = sum(self._sink.checkpoint.table.column("output_bytes"))
         self._count = self._partitioning.partitions(sketch_bytes, memory)
         split = _Split(self._sent, self._folder, self._sink.checkpoint.folder, self._count)
-        self._stages.run("split", split, self._ranges)
+        self._stages.run("split", split, self._ranges, self._count)
         decide = _Decide(self._sent, self._folder, len(self._ranges), memory)
-        self._stages.run("decide", decide, ({"number": one} for one in range(self._count)))
+        numbers: list[Record] = [{"number": one} for one in range(self._count)]
+        self._stages.run("decide", decide, numbers, len(self._ranges))
 
     def verdicts(self) -> Iterator[Any]:
         """Yield the verdicts in input order."""
@@ -94,7 +93,7 @@ class SelectionStages:
     def blocks(self) -> Iterator[ResultBlock]:
         """Make the lines of the result in workers; then yield them in input order."""
         lines = _MakeLines(self._sent, self._folder, self._sink.work.dataset, self._count)
-        self._stages.run("lines", lines, self._ranges)
+        self._stages.run("lines", lines, self._ranges, self._count)
         for number in range(len(self._ranges)):
             parts = PartsFile(_lines(self._folder, number))
             for at in range(0, len(parts), 2):
@@ -163,7 +162,7 @@ class _Split(_Task):
     checkpoint: Path
     partitions: int
 
-    def __call__(self, record: Record) -> None:
+    def __call__(self, record: Record) -> Record:
         reader = SegmentReader(Segments(self.checkpoint))
         try:
             sketches = chain.from_iterable(_sketches(reader, cast("Any", record["places"])))
@@ -171,6 +170,7 @@ class _Split(_Task):
         finally:
             reader.close()
         write_parts(_of_range(self.folder, cast("int", record["number"])), [*parts, rest])
+        return {}
 
 
 def _sketches(reader: SegmentReader, places: list[list[int]]) -> Iterator[Iterator[Any]]:
@@ -195,12 +195,13 @@ class _Decide(_Task):
     ranges: int
     memory: int
 
-    def __call__(self, record: Record) -> None:
+    def __call__(self, record: Record) -> Record:
         number = cast("int", record["number"])
         parts = Column([_of_range(self.folder, one) for one in range(self.ranges)], number)
         with TemporaryDirectory(dir=self.folder, prefix="scratch-") as scratch:
             decided = self.partitioning.decide(parts, Path(scratch), self.memory)
             write_parts(_decided(self.folder, number), decided)
+        return {}
 
 
 @dataclass(frozen=True)
@@ -210,11 +211,12 @@ class _MakeLines(_Task):
     dataset: JsonlDataset
     partitions: int
 
-    def __call__(self, record: Record) -> None:
+    def __call__(self, record: Record) -> Record:
         number = cast("int", record["number"])
         decided = [PartsFile(_decided(self.folder, one)) for one in range(self.partitions)]
         verdicts = _verdicts(self.partitioning, self.folder, number, decided)
         write_parts(_lines(self.folder, number), self._made(record, verdicts))
+        return {}
 
     def _made(self, record: Record, verdicts: Iterator[Any]) -> Iterator[bytes]:
         from array import array

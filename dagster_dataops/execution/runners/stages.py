@@ -10,17 +10,21 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs
 from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
-from dagster_dataops.execution.node_attempt import synced_on_failure
+from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failure
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.runners.part_files import DamagedPartError
 from dagster_dataops.execution.work_list import WorkList
@@ -30,9 +34,9 @@ from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
 from dagster_dataops.operators.pickling import receive, ship
-from dagster_dataops.records import Record
+from dagster_dataops.records import Record, decode_own
 
-Task = Callable[[Record], None]
+Task = Callable[[Record], Record]
 
 
 class SentOperator:
@@ -58,62 +62,98 @@ class Stages:
     """Runs the stages of a step.
 
     Args:
-        sink: Of the step. Its checkpoint holds the files of the stages.
+        attempt: Of the step.
+        folder: For the files of the tasks; deleted with the checkpoints of the node.
+        fingerprint: Of the step.
+        state: Returns the progress of the step.
 
     Attributes:
-        folder: An own folder, for the files of the tasks. It is deleted with the checkpoint.
+        folder: The folder.
     """
 
-    def __init__(self, sink: CheckpointSink) -> None:
-        self._sink = sink
-        self.folder = sink.checkpoint.folder / "partitions"
+    def __init__(
+        self,
+        attempt: NodeAttempt,
+        folder: Path,
+        fingerprint: RunFingerprint,
+        state: Callable[[], ProgressState],
+    ) -> None:
+        self._attempt, self.folder = attempt, folder
+        self._fingerprint, self._state = fingerprint, state
 
-    def run(self, name: str, task: Task, records: Iterable[Record]) -> None:
+    @classmethod
+    def of(cls, sink: CheckpointSink) -> "Stages":
+        """Return the stages of a step over settled records; the files are in its checkpoint."""
+        checkpoint = sink.checkpoint
+        fingerprint = checkpoint.content.fingerprint
+        assert fingerprint is not None  # noqa: S101 - an attempt has begun
+        return cls(sink.attempt, checkpoint.folder / "partitions", fingerprint, sink.state)
+
+    @property
+    def workers(self) -> int:
+        """The number of processes that share the tasks."""
+        settings = self._attempt.settings
+        return settings.max_workers if settings.concurrency_mode == "process" else 1
+
+    def run(
+        self, name: str, task: Task, records: Iterable[Record], identity: object = None
+    ) -> list[Record]:
         """Run the tasks of a stage that no earlier run has finished.
 
         Args:
             name: Of the stage, for its folder.
             task: Does one task, and writes its result to files that it replaces whole.
             records: Describe the tasks.
+            identity: What the tasks depend on besides, such as the number of partitions.
+
+        Returns:
+            What the tasks returned, in their order.
 
         Raises:
             DatasetOperatorError: A task failed.
             DamagedPartError: A file of an earlier stage is damaged.
             RunStoppedError: A stop was requested.
         """
-        outer = self._sink.attempt
         folder = self.folder / name
-        before = CheckpointContent.read(folder)
         tasks = write_records(folder / "tasks.jsonl", records, name, scratch=True)
-        fingerprint = self._sink.checkpoint.content.fingerprint
-        assert fingerprint is not None  # noqa: S101 - an attempt has begun
-        fingerprint = replace(fingerprint, input=tasks.identity)
-        if before.fingerprint != fingerprint:  # of other tasks, or cut off
-            (folder / "journal").unlink(missing_ok=True)
+        source = f"{self._fingerprint.input} {tasks.fingerprint} {identity!r}"
+        fingerprint = replace(self._fingerprint, input=source)
+        before = CheckpointContent.read(folder)
+        if before.fingerprint != fingerprint:  # of other tasks, or damaged
             before = CheckpointContent(folder, None, [], SpanTable())
+            (folder / "journal").unlink(missing_ok=True)
         with ExitStack() as resources:
-            attempt = replace(
-                outer,
-                operator=_stage_operator(outer.operator, task, local=self._local),
-                inputs=[tasks],
-                stamps=[tasks.stamp()],
-                read_ns=time.time_ns(),
-                resources=resources,
-                checkpoint=None,
-                gpus=(),
-            )
-            checkpoint = Checkpoint(
-                before, fingerprint, outer.context.run, outer.context.flush_seconds
-            )
-            sink = _StageSink(self._sink, attempt, WorkList(attempt.operator, tasks), checkpoint)
-            sink.work.open = checkpoint.table.gaps(sink.work.content)
-            with synced_on_failure(checkpoint):
+            sink = self._sink(folder, task, tasks, resources, before, fingerprint)
+            with synced_on_failure(sink.checkpoint):
                 self._run(sink)
+            return _results(sink.checkpoint)
 
-    @property
-    def _local(self) -> bool:
-        """Whether agents cannot see the files: the journal is kept in a store."""
-        return type(self._sink.checkpoint.segments) is not Segments
+    def _sink(
+        self,
+        folder: Path,
+        task: Task,
+        tasks: JsonlDataset,
+        resources: ExitStack,
+        before: CheckpointContent,
+        fingerprint: RunFingerprint,
+    ) -> CheckpointSink:
+        outer = self._attempt
+        shared = type(outer.lock.segments(folder)) is Segments
+        attempt = replace(
+            outer,
+            operator=_stage_operator(outer.operator, task, self.workers, shared=shared),
+            inputs=[tasks],
+            stamps=[tasks.stamp()],
+            read_ns=time.time_ns(),
+            resources=resources,
+            checkpoint=None,
+            gpus=(),
+        )
+        context = outer.context
+        checkpoint = Checkpoint(before, fingerprint, context.run, context.flush_seconds)
+        work = WorkList(attempt.operator, tasks)
+        work.open = checkpoint.table.gaps(work.content)
+        return _StageSink(self._state, attempt, work, checkpoint)
 
     def _run(self, sink: CheckpointSink) -> None:
         try:
@@ -129,20 +169,29 @@ class Stages:
             raise DatasetOperatorError(error.operator, reason, error.traceback_text) from None
 
     def forget(self) -> None:
-        """Delete the files, so that the step is repeated from its sketches."""
+        """Delete the files, so that the stages are repeated."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _results(checkpoint: Checkpoint) -> list[Record]:
+    damaged: list[int] = []
+    outputs = joined_outputs(checkpoint.segments, checkpoint.table, damaged)
+    records = [decode_own(line) for _, output in outputs for line in output.splitlines()]
+    if damaged:
+        raise DamagedPartError(str(checkpoint.folder))
+    return records
 
 
 class _StageSink(CheckpointSink):
     """Shows the progress of the whole step."""
 
-    def __init__(self, outer: CheckpointSink, *arguments: Any) -> None:
-        self._outer = outer
+    def __init__(self, state: Callable[[], ProgressState], *arguments: Any) -> None:
+        self._state = state
         super().__init__(*arguments)
 
     @override
     def state(self) -> ProgressState:
-        return self._outer.state()
+        return self._state()
 
 
 class StageOperator(Operator):
@@ -156,20 +205,19 @@ class StageOperator(Operator):
 
     def forward(self, record: Record) -> Record:
         """Do the task that a record describes."""
-        self.task(record)
-        return record
+        return self.task(record)
 
 
-def _stage_operator(outer: Operator, task: Task, *, local: bool) -> StageOperator:
+def _stage_operator(outer: Operator, task: Task, workers: int, *, shared: bool) -> StageOperator:
     """Return the operator of a stage; it has the workers of the operator of the step."""
     settings, spec = outer.__dataops__.resolved, outer.__dataops__.spec
     separate = settings.concurrency_mode == "process"
     inner = ExecutionSettings(
         concurrency_mode="process" if separate else "single",
-        max_workers=settings.max_workers if separate else 1,
+        max_workers=workers,
         ignore_errors=False,
         missing=ALLOWED,
-        agents=False if local or settings.agents is False else None,
+        agents=None if shared and settings.agents is not False else False,
     )
     operator: StageOperator = object.__new__(StageOperator)
     inner_spec = OperatorSpec(

@@ -1,6 +1,6 @@
 """``sample.Sort`` and ``sample.GroupBy``: put records into another order."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -11,6 +11,10 @@ import orjson
 import xxhash
 
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
+from dagster_dataops.library.sample.ordering_partitions import (
+    GroupInPartitions,
+    SortInPartitions,
+)
 from dagster_dataops.library.sample.splitting import sample
 from dagster_dataops.library.sorting.canonical_form import canonical
 from dagster_dataops.library.sorting.external_sort import ExternalSort
@@ -57,6 +61,9 @@ class Sort(sample):
                 by_key.add(self._key_of(record), encode(record))
             yield from map(decode_own, by_key.data())
 
+    def regrouping(self, sizes: Sequence[int]) -> SortInPartitions:  # noqa: ARG002
+        return SortInPartitions(self._max_bytes, self._key_of)
+
     def _key_of(self, record: Record) -> bytes:
         values = [sort_value(column, record) for column in self._columns]
         return b"".join([ordered_key(value, reverse=self._reverse) for value in values])
@@ -101,17 +108,24 @@ class GroupBy(sample):
         with TemporaryDirectory(prefix="dataops-group-") as folder:
             by_group = ExternalSort(Path(folder), self._max_bytes // 2, name="group")
             for record in records:
-                values = [column.present(record) for column in self._columns]
-                by_group.add(xxhash.xxh3_128_digest(canonical(values)), encode(record))
+                by_group.add(self._digest_of(record), encode(record))
             by_first = ExternalSort(Path(folder), self._max_bytes // 2, name="first")
             for _, entries in groupby(by_group, attrgetter("key")):
                 kept = list(islice(entries, self._most))
                 lines = b",".join(entry.data for entry in kept)
                 by_first.add(kept[0].number.to_bytes(8), b"[%b]" % lines)
             for group in by_first.data():
-                yield self._grouped(orjson.loads(group))
+                yield self._grouped(group)
 
-    def _grouped(self, records: list[Record]) -> Record:
+    def regrouping(self, sizes: Sequence[int]) -> GroupInPartitions:  # noqa: ARG002
+        return GroupInPartitions(self._max_bytes, self._digest_of, self._grouped, self._most)
+
+    def _digest_of(self, record: Record) -> bytes:
+        values = [column.present(record) for column in self._columns]
+        return xxhash.xxh3_128_digest(canonical(values))
+
+    def _grouped(self, group: bytes) -> Record:
+        records: list[Record] = orjson.loads(group)
         found = {column.name: column.value(records[0]) for column in self._columns}
         return {**found, self._output_key: records}
 
