@@ -1,6 +1,5 @@
 """``sample.Sort`` and ``sample.GroupBy`` in partitions; each class is a `Regrouping`."""
 
-import marshal
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -9,41 +8,17 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.library.sorting.external_sort import ExternalSort
-from dagster_dataops.library.sorting.spill_lists import passes
+from dagster_dataops.library.sorting.keyed_parts import (
+    Keyed,
+    entries_of,
+    packed_parts,
+    partition_count,
+)
 from dagster_dataops.operators.partitioning import Entry, Parts, Plan
 from dagster_dataops.records import Record, compact_copy, encode
 
-_MOST: Final = 256
-_LEAST: Final = 16
-_GROWTH: Final = 4  # bytes of memory for each byte of the input while it is sorted
 _BLOCK_BYTES: Final = 64 << 10
 _NUMBER_BYTES: Final = 8
-
-Keyed = tuple[bytes, bytes]
-
-
-def partition_count(size: int, memory: int) -> int:
-    """Return the number of partitions of ``size`` bytes of input, of which each fits in memory."""
-    return min(_MOST, max(_LEAST, passes(size, _GROWTH, memory)))
-
-
-def packed_parts(entries: Iterator[tuple[int, Keyed]], partitions: int) -> Parts:
-    """Return the part of each partition, for `entries_of`.
-
-    Args:
-        entries: Partition, key and data of each.
-        partitions: The number of partitions.
-    """
-    lists: list[list[Keyed]] = [[] for _ in range(partitions)]
-    for partition, entry in entries:
-        lists[partition].append(entry)
-    return list(map(marshal.dumps, lists))
-
-
-def entries_of(parts: Parts) -> Iterator[Keyed]:
-    """Yield key and data of each entry of a partition."""
-    for part in parts:
-        yield from marshal.loads(part)  # noqa: S302 - our own file
 
 
 class SortInPartitions:
