@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from array import array
 
 LEAST_RECORDS: Final = 200_000  # of fewer, starting workers takes longer than deciding
-_RANGE_BYTES: Final = 16 << 20  # of the input
+RANGE_BYTES: Final = 16 << 20  # of the input
 _RANGE_SKETCHES: Final = 8 << 20  # bytes
 _SKETCH_BYTES: Final = 256 << 10  # bytes decoded at a time; objects take about ten times that
 
@@ -107,7 +107,7 @@ def _ranges(sink: CheckpointSink, failed: "array[int]") -> Iterator[Record]:
     start, size = content.start, 0
     places: list[list[int]] = []
     for span, segment, offset in sink.checkpoint.table.ordered():
-        if span.start - start >= _RANGE_BYTES or size >= _RANGE_SKETCHES:
+        if span.start - start >= RANGE_BYTES or size >= _RANGE_SKETCHES:
             yield _range(number, start, span.start, places, failed)
             number, start, size, places = number + 1, span.start, 0, []
         size += span.output_bytes
