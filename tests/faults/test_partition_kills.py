@@ -72,7 +72,8 @@ class PartitionKill(Kill):
     def check_end(self) -> None:
         super().check_end()
         assert not [*self.folder.rglob("range-*"), *self.folder.rglob("decided-*")]
-        assert self.tasks() and max(self.tasks().values()) <= 1 + self.kills
+        assert self.tasks()
+        assert max(self.tasks().values()) <= 1 + self.kills
 
     def tasks(self) -> Counter[str]:
         """Return how often each task was begun."""

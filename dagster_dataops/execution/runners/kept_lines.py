@@ -25,6 +25,7 @@ from dagster_dataops.records import Record, decode, encode
 if TYPE_CHECKING:
     from array import array
 
+_BOOLS: Final = frozenset({bool})
 _BLOCK_BYTES: Final = 256 << 10  # bytes; small enough for the processor's cache
 
 Change: TypeAlias = Callable[[Record, Any], Any]
@@ -88,20 +89,30 @@ class KeptLines:
         self, lines: list[bytes], verdicts: Sequence[Any]
     ) -> tuple[bytes, Sequence[int], SpanNotes | None]:
         """Return the result lines, how many of them each line of the input became, and notes."""
-        if self._change is None:
-            kept = list(compress(lines, verdicts))
-            text = b"".join(kept) if self._ours else _encoded_lines(kept)
-            return text, verdicts, SpanNotes.of_emitted(verdicts)
-        pairs = [self._made(*one) for one in zip(lines, verdicts, strict=True)]
+        if self._change is None or all(map(_BOOLS.__contains__, map(type, verdicts))):
+            return (
+                self._whole(list(compress(lines, verdicts))),
+                verdicts,
+                SpanNotes.of_emitted(verdicts),
+            )
+        whole = [line for line, verdict in zip(lines, verdicts, strict=True) if verdict is True]
+        unchanged = iter(split_lines(self._whole(whole)))
+        pairs = [self._made(*one, unchanged) for one in zip(lines, verdicts, strict=True)]
         notes = SpanNotes.of(len(pairs), enumerate(map(itemgetter(1), pairs)), {})
         texts = [text for text, _ in pairs]
         return b"".join(texts), [text.count(b"\n") for text in texts], notes
 
-    def _made(self, line: bytes, verdict: object) -> tuple[bytes, Disposition]:
+    def _whole(self, lines: list[bytes]) -> bytes:
+        """Return lines of the input as lines of the result."""
+        return b"".join(lines) if self._ours else _encoded_lines(lines)
+
+    def _made(
+        self, line: bytes, verdict: object, unchanged: Iterator[bytes]
+    ) -> tuple[bytes, Disposition]:
         if verdict is False:
             return b"", dropped_for("")
         if verdict is True:
-            return line if self._ours else _encoded(line), USUAL
+            return next(unchanged), USUAL
         return self._call(self._changed, decode(line), verdict)  # type: ignore[no-any-return]
 
     def _changed(self, record: Record, verdict: object) -> tuple[bytes, Disposition]:

@@ -15,8 +15,8 @@ from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import draft_of, storage
 
-_COUNT: Final = struct.Struct("<Q")
 _ENTRY: Final = struct.Struct("<QQQ")  # offset, bytes, checksum
+_END: Final = struct.Struct("<QQ")  # checksum and number of the entries
 
 
 class DamagedPartError(ValueError):
@@ -41,8 +41,7 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> None:
                 entries.append((offset, len(part), xxhash.xxh3_64_intdigest(part)))
                 offset += len(part)
             index = b"".join(_ENTRY.pack(*entry) for entry in entries)
-            check = xxhash.xxh3_64_digest(index)
-            file.write(index + check + _COUNT.pack(len(entries)))
+            file.write(index + _END.pack(xxhash.xxh3_64_intdigest(index), len(entries)))
         draft.replace(path)
 
 
@@ -59,15 +58,14 @@ class PartsFile(Sequence[bytes]):
     def __init__(self, path: Path) -> None:
         self._path = path
         with storage(path, "read"), path.open("rb") as file:
-            end = file.seek(0, os.SEEK_END)
-            file.seek(max(0, end - _COUNT.size))
+            end = file.seek(0, os.SEEK_END) - _END.size
+            file.seek(max(0, end))
             last = file.read()
-            count = _COUNT.unpack(last)[0] if len(last) == _COUNT.size else end
-            size = count * _ENTRY.size
-            start = end - _COUNT.size - 8 - size
+            check, count = _END.unpack(last) if len(last) == _END.size else (0, 0)
+            start = end - count * _ENTRY.size
             file.seek(max(0, start))
-            index, check = file.read(size), file.read(8)
-        if start < 0 or xxhash.xxh3_64_digest(index) != check:
+            index = file.read(end - start) if 0 <= start <= end else b""
+        if end < 0 or start < 0 or xxhash.xxh3_64_intdigest(index) != check:
             raise DamagedPartError(str(path))
         self._entries = list(_ENTRY.iter_unpack(index))
 
