@@ -48,7 +48,6 @@ from dagster_dataops.execution.records.record_failures import (
     error_row,
     text_and_traceback,
 )
-from dagster_dataops.execution.runners.dataset_stages import DatasetStages, dataset_stages
 from dagster_dataops.execution.runners.runner import Runner
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.bound_methods import plain_function
@@ -59,6 +58,7 @@ from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.options.signature import parameters_of
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import TABLE
+from dagster_dataops.operators.partitioning import Regrouped
 from dagster_dataops.records import Record, decode, encode
 
 
@@ -152,8 +152,7 @@ class _Call:
     def run(self, fingerprint: RunFingerprint) -> Drafts:
         with self._attempt.shown(self._state) as ticker:
             self._tick = ticker.tick
-            stages = dataset_stages(self._attempt, fingerprint, self._state)
-            if stages is None or not self._run_stages(stages):
+            if not self._run_stages(fingerprint):
                 self._run_in_thread()
         self._check_any_succeeded()
         if (keeper := self._operator.__dataops__.keeper) is not None:
@@ -168,9 +167,14 @@ class _Call:
             if self._reads.lines:
                 self._reads.write()
 
-    def _run_stages(self, stages: DatasetStages) -> bool:
-        """Write the result in partitions; return whether all lines of the inputs are records."""
-        if not stages.run():
+    def _run_stages(self, fingerprint: RunFingerprint) -> bool:
+        """Make the result in partitions; return whether it was possible."""
+        if not isinstance(self._operator, Regrouped):
+            return False
+        from dagster_dataops.execution.runners.dataset_stages import dataset_stages  # few need it
+
+        stages = dataset_stages(self._attempt, fingerprint, self._state)
+        if stages is None or not stages.run():
             return False
         self._records, self._bytes = stages.records, self._total_bytes
         for name, number in stages.lacking.items():

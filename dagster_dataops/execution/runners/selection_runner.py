@@ -37,11 +37,10 @@ from dagster_dataops.execution.runners.kept_lines import KeptLines, ResultBlock,
 from dagster_dataops.execution.runners.part_files import DamagedPartError
 from dagster_dataops.execution.runners.record_runner import RecordRunner
 from dagster_dataops.execution.runners.selection_stages import (
-    SelectionStages,
     decoded_sketches,
-    partitioning_of,
+    forget_stages,
+    selection_stages,
 )
-from dagster_dataops.execution.runners.stages import Stages
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable
 from dagster_dataops.operators.bound_methods import CHANGE, change_function, keep_function
@@ -65,7 +64,7 @@ class SelectionRunner(RecordRunner):
             return self._compose(attempt, sink)
         except DamagedPartError as error:
             attempt.note(f"{error.path} is damaged on disk; deciding again")
-            Stages.of(sink).forget()
+            forget_stages(sink)
             return self._compose(attempt, sink)
 
     def _compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
@@ -131,11 +130,10 @@ class _Selection:
 
     def _blocks(self, source: Readable, failed: "array[int]") -> Iterator[ResultBlock]:
         """Yield the blocks of the input with their results."""
-        partitioning = partitioning_of(self._sink)
-        if partitioning is None:
+        stages = selection_stages(self._sink, failed)
+        if stages is None:
             yield from self._by_keep(source, failed)
             return
-        stages = SelectionStages(self._sink, partitioning, failed)
         stages.decide()
         if stages.makes_lines:
             yield from stages.blocks()

@@ -39,14 +39,25 @@ _RANGE_SKETCHES: Final = 8 << 20  # bytes
 _SKETCH_BYTES: Final = 256 << 10  # bytes decoded at a time; objects take about ten times that
 
 
-def partitioning_of(sink: CheckpointSink) -> Partitioning | None:
-    """Return how the operator decides in partitions; ``None`` if it decides in one thread."""
+def selection_stages(sink: CheckpointSink, failed: "array[int]") -> "SelectionStages | None":
+    """Return the stages of the second half of a selection; ``None`` if it runs in one thread.
+
+    Args:
+        sink: Of the selection; all sketches are settled.
+        failed: The byte positions of the failed records, in rising order.
+    """
     operator = sink.attempt.operator
     if not isinstance(operator, Partitioned) or sink.checkpoint.table.records < LEAST_RECORDS:
         return None
     if type(sink.checkpoint.segments) is not Segments:  # parts of them are in a bucket
         return None
-    return operator.partitioning()
+    partitioning = operator.partitioning()
+    return None if partitioning is None else SelectionStages(sink, partitioning, failed)
+
+
+def forget_stages(sink: CheckpointSink) -> None:
+    """Delete the files of the stages, so that they are repeated."""
+    Stages.of(sink).forget()
 
 
 class SelectionStages:
