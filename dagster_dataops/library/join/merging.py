@@ -46,9 +46,9 @@ class Merge(JoinOperator, join):
     column that the left record has, too, gets ``suffix``. The result is in the order of the left
     input.
 
-    Joining runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB. A
-    right input that takes up to half of that is held in memory; with a larger one, both inputs are
-    sorted in files in the folder for temporary files.
+    Joining uses up to ``max_memory_mb`` MB. A right input that takes up to half of that is held in
+    memory, in one process. With a larger one, both inputs are sorted by key in files. From 64 MB of
+    inputs on, the worker processes do that, as in `sample.Sort`.
 
     Args:
         how: Which records stay: ``left``, ``inner``, ``outer``, ``semi`` or ``anti``.

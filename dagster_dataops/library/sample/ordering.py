@@ -30,8 +30,10 @@ class Sort(sample):
     largest to the smallest. Missing values, ``null`` and NaN come last in both directions. Records
     with equal values stay in input order.
 
-    Sorting runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB,
-    then files of the size of the input in the folder for temporary files.
+    From 64 MB of input on, the records are sorted in ranges of keys by the worker processes, and a
+    killed run continues with the ranges that are left. Files of up to twice the size of the input
+    are in the node's folder then. Smaller inputs, and inputs with lines that are no records, are
+    sorted in one process. Sorting uses up to ``max_memory_mb`` MB, then temporary files.
 
     Args:
         sort_key: Column of the values, or several.
@@ -76,8 +78,8 @@ class GroupBy(sample):
     order; with ``max_per_group`` only its first records. Groups are in the order of their
     first record. A missing value is ``null``.
 
-    Grouping runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB
-    and one group, then files of the size of the input in the folder for temporary files.
+    Large inputs are grouped by the worker processes, as `Sort` sorts them. Grouping uses up to
+    ``max_memory_mb`` MB and one group in each process, then temporary files.
 
     Args:
         group_key: Column of the groups, or several.
