@@ -141,7 +141,7 @@ class Stages:
         shared = type(outer.lock.segments(folder)) is Segments
         attempt = replace(
             outer,
-            operator=_stage_operator(outer.operator, task, self.workers, shared=shared),
+            operator=_stage_operator(outer.operator, task, shared=shared),
             inputs=[tasks],
             stamps=[tasks.stamp()],
             read_ns=time.time_ns(),
@@ -208,13 +208,14 @@ class StageOperator(Operator):
         return self.task(record)
 
 
-def _stage_operator(outer: Operator, task: Task, workers: int, *, shared: bool) -> StageOperator:
+def _stage_operator(outer: Operator, task: Task, *, shared: bool) -> StageOperator:
     """Return the operator of a stage; it has the workers of the operator of the step."""
-    settings, spec = outer.__dataops__.resolved, outer.__dataops__.spec
+    use = outer.__dataops__
+    settings, spec = use.resolved, use.spec
     separate = settings.concurrency_mode == "process"
     inner = ExecutionSettings(
         concurrency_mode="process" if separate else "single",
-        max_workers=workers,
+        max_workers=use.settings.max_workers if separate else 1,
         ignore_errors=False,
         missing=ALLOWED,
         agents=None if shared and settings.agents is not False else False,

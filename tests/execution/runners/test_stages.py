@@ -9,10 +9,11 @@ from typing import Any
 import orjson
 import pytest
 
-from dagster_dataops import config, data, pipeline
+from dagster_dataops import JsonlDataset, LocalCluster, config, data, pipeline
 from dagster_dataops.errors import DatasetOperatorError
 from dagster_dataops.execution.runners import dataset_stages, part_files, selection_stages
 from tests.each import each
+from tests.execution.helpers import node, run
 from tests.nodes import Manifest
 
 _WORDS = ["one", "two", "three", "four", "five", "six"]
@@ -172,4 +173,19 @@ def test_damaged_parts_are_made_again(tmp_path: Path, monkeypatch: pytest.Monkey
     with _partitions(0, 9_000):
         found, _ = _run(tmp_path, _SELECTIONS["exact"], _concurrency_mode="single")
     assert damaged
+    assert found == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["exact", "sort"])
+def test_partitions_are_work_for_agents(tmp_path: Path, name: str) -> None:
+    (tmp_path / "input.jsonl").write_bytes(_lines(300, whole=True))
+    make = {**_SELECTIONS, **_DATASETS}[name]
+    dataset = JsonlDataset.of_file(tmp_path / "input.jsonl")
+    with _partitions(*_ALONE):
+        run(make(_concurrency_mode="single"), dataset, node(tmp_path / "alone"))
+    with _partitions(0, 9_000):
+        cluster = LocalCluster(agents=2, cpus_per_agent=1)
+        run(make(), dataset, node(tmp_path / "agents"), cluster=cluster)
+    found, expected = (node(tmp_path / where).result.read_bytes() for where in ("agents", "alone"))
     assert found == expected
