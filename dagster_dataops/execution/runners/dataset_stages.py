@@ -40,7 +40,7 @@ from dagster_dataops.records import Record, decode
 
 LEAST_BYTES: Final = 64 << 20  # of less input, starting workers takes longer than the work
 RANGE_BYTES: Final = 16 << 20
-_BLOCK_BYTES: Final = 256 << 10
+_BLOCK_BYTES: Final = 64 << 10
 _SAMPLES: Final = 500
 _SAMPLE_BYTES: Final = 64 << 10
 _NUMBER_BITS: Final = 32  # of the number of a record in its range
@@ -77,8 +77,8 @@ class DatasetStages:
 
     def run(self) -> bool:
         """Run the stages; return whether all lines of the inputs are records."""
-        ranges = list(self._ranges())
         memory = self._regrouping.max_bytes // self._stages.workers
+        ranges = list(self._ranges(self._stages.range_bytes(memory, RANGE_BYTES)))
         size = sum(dataset.size_bytes for dataset in self._inputs)
         plan = self._regrouping.plan(size, memory, self._sampled)
         sizes = [dataset.size_bytes for dataset in self._inputs]
@@ -124,13 +124,13 @@ class DatasetStages:
         """Delete the files."""
         self._stages.forget()
 
-    def _ranges(self) -> Iterator[Record]:
+    def _ranges(self, most: int) -> Iterator[Record]:
         number = 0
         for at, dataset in enumerate(self._inputs):
             start, end = content_interval(dataset.location)
             with opened(dataset.location) as source:
                 while start < end:
-                    cut = next_line_start(source, min(start + RANGE_BYTES, end), end)
+                    cut = next_line_start(source, min(start + most, end), end)
                     yield {"number": number, "input": at, "start": start, "end": cut}
                     number, start = number + 1, cut
 

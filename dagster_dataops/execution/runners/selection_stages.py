@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LEAST_RECORDS: Final = 200_000  # of fewer, starting workers takes longer than deciding
 RANGE_BYTES: Final = 16 << 20  # of the input
-_RANGE_SKETCHES: Final = 8 << 20  # bytes
+_SKETCH_SHARE: Final = 2  # the bytes of the sketches of a range, of those of its input, at most
 _SKETCH_BYTES: Final = 256 << 10  # bytes decoded at a time; objects take about ten times that
 
 
@@ -76,16 +76,17 @@ class SelectionStages:
         self._stages = Stages.of(sink)
         self._folder = self._stages.folder
         self._sent = SentOperator(sink.attempt.operator)
-        self._ranges = list(_ranges(sink, failed))
+        self._memory = partitioning.max_bytes // self._stages.workers
+        size = self._stages.range_bytes(self._memory, RANGE_BYTES)
+        self._ranges = list(_ranges(sink, failed, size))
 
     def decide(self) -> None:
         """Run the stages whose result are the verdicts."""
-        memory = self._partitioning.max_bytes // self._stages.workers
         sketch_bytes = sum(self._sink.checkpoint.table.column("output_bytes"))
-        self._count = self._partitioning.partitions(sketch_bytes, memory)
+        self._count = self._partitioning.partitions(sketch_bytes, self._memory)
         split = _Split(self._sent, self._folder, self._sink.checkpoint.folder, self._count)
         self._stages.run("split", split, self._ranges, self._count)
-        decide = _Decide(self._sent, self._folder, len(self._ranges), memory)
+        decide = _Decide(self._sent, self._folder, len(self._ranges), self._memory)
         numbers: list[Record] = [{"number": one} for one in range(self._count)]
         self._stages.run("decide", decide, numbers, len(self._ranges))
 
@@ -112,13 +113,13 @@ class SelectionStages:
                 yield ResultBlock(Span(*fields), parts[at + 1], SpanNotes.from_text(notes))
 
 
-def _ranges(sink: CheckpointSink, failed: "array[int]") -> Iterator[Record]:
+def _ranges(sink: CheckpointSink, failed: "array[int]", most: int) -> Iterator[Record]:
     """Yield descriptions of the ranges: numbers, bytes of the input, places of the sketches."""
     content, number = sink.work.content, 0
     start, size = content.start, 0
     places: list[list[int]] = []
     for span, segment, offset in sink.checkpoint.table.ordered():
-        if span.start - start >= RANGE_BYTES or size >= _RANGE_SKETCHES:
+        if span.start - start >= most or size >= most // _SKETCH_SHARE:
             yield _range(number, start, span.start, places, failed)
             number, start, size, places = number + 1, span.start, 0, []
         size += span.output_bytes

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from typing_extensions import override
 
@@ -35,6 +35,9 @@ from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
 from dagster_dataops.operators.pickling import receive, ship
 from dagster_dataops.records import Record, decode_own
+
+_LEAST_RANGE: Final = 1 << 20
+_RANGES_IN_MEMORY: Final = 8  # a decoded range takes several times its bytes
 
 Task = Callable[[Record], Record]
 
@@ -94,6 +97,10 @@ class Stages:
         """The number of processes that share the tasks."""
         settings = self._attempt.settings
         return settings.max_workers if settings.concurrency_mode == "process" else 1
+
+    def range_bytes(self, memory: int, most: int) -> int:
+        """Return the size of the ranges of an input, so that a decoded one fits in memory."""
+        return min(most, max(_LEAST_RANGE, memory // _RANGES_IN_MEMORY))
 
     def run(
         self, name: str, task: Task, records: Iterable[Record], identity: object = None
