@@ -65,7 +65,7 @@ class Partitioning(Protocol):
 class Partitioned(Protocol):
     """A selection operator that can decide in partitions."""
 
-    def partitioning(self) -> Partitioning | None:
+    def __dataops_partitioning__(self) -> Partitioning | None:
         """Return how it decides in partitions; ``None`` if it cannot with its options."""
         ...
 
@@ -133,7 +133,7 @@ class Regrouping(Protocol):
 class Regrouped(Protocol):
     """A dataset operator that can work in partitions."""
 
-    def regrouping(self, sizes: Sequence[int]) -> Regrouping | None:
+    def __dataops_regrouping__(self, sizes: Sequence[int]) -> Regrouping | None:
         """Return how it works in partitions; ``None`` if one thread is better.
 
         Args:

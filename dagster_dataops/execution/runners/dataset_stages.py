@@ -109,10 +109,11 @@ class DatasetStages:
     def lines(self) -> Iterator[tuple[bytes, int]]:
         """Yield the lines of the result, and how many they are."""
         parts = [self._entries(number) for number in range(self._count)]
-        if self._regrouping.in_order:
-            merged = chain.from_iterable(parts)
-        else:
-            merged = heapq.merge(*parts, key=itemgetter(0))
+        merged: Iterable[tuple[bytes, bytes]] = (
+            chain.from_iterable(parts)
+            if self._regrouping.in_order
+            else heapq.merge(*parts, key=itemgetter(0))
+        )
         for _, text in merged:
             yield text, text.count(b"\n")
 
@@ -161,7 +162,7 @@ def dataset_stages(
     rule, use = attempt.settings.missing, operator.__dataops__
     if rule == FAILING and any(use.keys_read(number) for number in range(len(sizes))):
         return None
-    regrouping = operator.regrouping(sizes)
+    regrouping = operator.__dataops_regrouping__(sizes)
     return None if regrouping is None else DatasetStages(attempt, fingerprint, regrouping, state)
 
 
@@ -180,7 +181,7 @@ class _Task:
 
     def regrouping(self, sizes: Sequence[int]) -> Regrouping:
         operator = cast("Regrouped", self.sent.operator)
-        return cast("Regrouping", operator.regrouping(sizes))
+        return cast("Regrouping", operator.__dataops_regrouping__(sizes))
 
 
 @dataclass(frozen=True)

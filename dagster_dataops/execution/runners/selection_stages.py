@@ -51,7 +51,7 @@ def selection_stages(sink: CheckpointSink, failed: "array[int]") -> "SelectionSt
         return None
     if type(sink.checkpoint.segments) is not Segments:  # parts of them are in a bucket
         return None
-    partitioning = operator.partitioning()
+    partitioning = operator.__dataops_partitioning__()
     return None if partitioning is None else SelectionStages(sink, partitioning, failed)
 
 
@@ -164,7 +164,9 @@ class _Task:
 
     @property
     def partitioning(self) -> Partitioning:
-        return cast("Partitioning", cast("Partitioned", self.sent.operator).partitioning())
+        return cast(
+            "Partitioning", cast("Partitioned", self.sent.operator).__dataops_partitioning__()
+        )
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Exact(dedup):
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[bool]:
         return first_of_equals(map(bytes.fromhex, sketches), scratch, self._max_bytes)
 
-    def partitioning(self) -> FirstOfEquals:
+    def __dataops_partitioning__(self) -> FirstOfEquals:
         return FirstOfEquals(self._max_bytes)
 
 

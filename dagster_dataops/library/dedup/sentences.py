@@ -101,7 +101,7 @@ class Sentences(dedup):
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
         return map(_verdict, repeated_parts(sketches, scratch, self._max_bytes))
 
-    def partitioning(self) -> RepeatedParts:
+    def __dataops_partitioning__(self) -> RepeatedParts:
         return RepeatedParts(self._max_bytes, _verdict)
 
     def change(self, record: Record, repeats: list[int]) -> Record | Drop:
@@ -196,7 +196,7 @@ class Lines(dedup):
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
         return map(_verdict, repeated_parts(sketches, scratch, self._max_bytes))
 
-    def partitioning(self) -> RepeatedParts:
+    def __dataops_partitioning__(self) -> RepeatedParts:
         return RepeatedParts(self._max_bytes, _verdict)
 
     def change(self, record: Record, repeats: list[int]) -> Record | Drop:

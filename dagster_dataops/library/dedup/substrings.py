@@ -76,7 +76,7 @@ class Substring(dedup):
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
         return map(self._verdict, repeated_parts(sketches, scratch, self._max_bytes))
 
-    def partitioning(self) -> RepeatedParts:
+    def __dataops_partitioning__(self) -> RepeatedParts:
         return RepeatedParts(self._max_bytes, self._verdict)
 
     def _verdict(self, repeats: list[int]) -> Any:

@@ -82,7 +82,7 @@ class Url(dedup):
         found = Representatives(_distinct(sketches), similarity, scratch, self._max_bytes)
         return (position == kept for position, kept in found)
 
-    def partitioning(self) -> RepeatedParts | None:
+    def __dataops_partitioning__(self) -> RepeatedParts | None:
         return RepeatedParts(self._max_bytes, not_) if self._rank_by == "first" else None
 
 

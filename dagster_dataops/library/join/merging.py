@@ -118,7 +118,7 @@ class Merge(JoinOperator, join):
                 joined.add(_OF_LEFT + number.to_bytes(8), encode(record))
         matches.finish()
 
-    def regrouping(self, sizes: Sequence[int]) -> "_MergeInPartitions | None":
+    def __dataops_regrouping__(self, sizes: Sequence[int]) -> "_MergeInPartitions | None":
         if len(sizes) < 2 or sizes[1] <= self._max_bytes // 2:  # the right input fits in memory
             return None
         return _MergeInPartitions(self._max_bytes, self._key_of, self._join_sorted)

@@ -115,7 +115,7 @@ class TopK(sample):
         pairs = sketches if self._groups.several else ((value, "") for value in sketches)
         return self._chosen(self._ranked(pairs), scratch, limit)
 
-    def partitioning(self) -> GroupsInPartitions | None:
+    def __dataops_partitioning__(self) -> GroupsInPartitions | None:
         if not self._groups.several:
             return None
         return GroupsInPartitions(self._max_bytes, self._ranked, self._chosen)
@@ -175,7 +175,7 @@ class Reservoir(sample):
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
         return self._chosen(_by_hash(sketches), scratch, self._max_bytes)
 
-    def partitioning(self) -> GroupsInPartitions | None:
+    def __dataops_partitioning__(self) -> GroupsInPartitions | None:
         if not self._groups.several:
             return None
         return GroupsInPartitions(self._max_bytes, _by_hash, self._chosen)
@@ -227,7 +227,7 @@ class Balance(sample):
         most = min((size for _, size in ranking.sizes()), default=0)
         return ranking.first(lambda _, __: most)
 
-    def partitioning(self) -> GroupsInPartitions | None:
+    def __dataops_partitioning__(self) -> GroupsInPartitions | None:
         if self._most is None:  # the size of the smallest of all groups
             return None
         return GroupsInPartitions(self._max_bytes, _by_hash, self._chosen)

@@ -63,7 +63,7 @@ class Sort(sample):
                 by_key.add(self._key_of(record), encode(record))
             yield from map(decode_own, by_key.data())
 
-    def regrouping(self, sizes: Sequence[int]) -> SortInPartitions:  # noqa: ARG002
+    def __dataops_regrouping__(self, sizes: Sequence[int]) -> SortInPartitions:
         return SortInPartitions(self._max_bytes, self._key_of)
 
     def _key_of(self, record: Record) -> bytes:
@@ -119,7 +119,7 @@ class GroupBy(sample):
             for group in by_first.data():
                 yield self._grouped(group)
 
-    def regrouping(self, sizes: Sequence[int]) -> GroupInPartitions:  # noqa: ARG002
+    def __dataops_regrouping__(self, sizes: Sequence[int]) -> GroupInPartitions:
         return GroupInPartitions(self._max_bytes, self._digest_of, self._grouped, self._most)
 
     def _digest_of(self, record: Record) -> bytes:
