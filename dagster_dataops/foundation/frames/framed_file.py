@@ -1,0 +1,176 @@
+"""`FramedFile`: a text in compressed frames, which is read like a plain file of the text."""
+
+import re
+from bisect import bisect_right
+from collections import OrderedDict
+from threading import Lock
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.errors import InputError, MissingExtraError
+from dagster_dataops.foundation.frames.frame_index import (
+    FRAME_START,
+    LEAST_BYTES,
+    TAIL_BYTES,
+    FrameIndex,
+    IndexDamage,
+    has_footer,
+    index_bytes,
+    parsed_index,
+)
+from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.foundation.places.range_source import (
+    RangeSource,
+    Readable,
+    close_readable,
+    expect,
+    read_range,
+    size_of,
+    state_of,
+)
+
+try:
+    import zstandard
+except ImportError:
+    raise MissingExtraError("reading a compressed result", "zstd") from None
+
+_KEPT_FRAMES: Final = 4  # texts in memory, 1 MiB each
+_RESULT: Final = re.compile(r"_results\.jsonl\.zst(\.draft)?$")
+_UNUSED_BIT: Final = 0x10  # of the header of a frame, which decompressors ignore
+_REPAIR: Final = "run the step that writes it again, or fetch it again"
+
+
+def text_of(source: Readable, name: str) -> Readable:
+    """Return the text of an open file with frames; any other file as it is.
+
+    Args:
+        source: The open file, whose name ends like that of a compressed file of lines.
+        name: Path or URL of the file. A file with the name of a result must have frames.
+
+    Raises:
+        InputError: Its index is damaged, cut off, or that of another file.
+    """
+    try:
+        size = size_of(source)
+        tail = read_range(source, max(0, size - TAIL_BYTES), TAIL_BYTES)
+        if not has_footer(tail) and not _RESULT.search(name):
+            return source
+        return FramedFile(source, name, _index_of(source, size, tail))
+    except IndexDamage as error:
+        close_readable(source)
+        raise InputError(name, f"{error}; {_REPAIR}") from None
+    except BaseException:
+        close_readable(source)
+        raise
+
+
+def _index_of(source: Readable, size: int, tail: bytes) -> FrameIndex:
+    length = index_bytes(tail)
+    if length > size:
+        raise IndexDamage("has the index of another file: it is larger than the file")
+    if length > len(tail):
+        tail = read_range(source, size - length, length)
+    return parsed_index(tail[-length:], size)
+
+
+class FramedFile(RangeSource):
+    """A text in compressed frames. Positions are those of the text.
+
+    Each frame that is read is compared with the index and with its checksum. A few texts of frames
+    are in memory. It may be used by several threads.
+
+    Args:
+        source: The open file; closed with this one.
+        name: Path or URL of the file, for errors.
+        index: Its index.
+
+    Attributes:
+        size: The size of the text in bytes.
+        digest: The digest of the text that the index tells; the text was not compared with it.
+    """
+
+    def __init__(self, source: Readable, name: str, index: FrameIndex) -> None:
+        self.name, self.size, self.digest = name, index.starts[-1], index.digest
+        if not isinstance(source, int) and source.fingerprint is not None:
+            self.fingerprint = index.digest  # of an object, which is not read to be identified
+        self._source, self._index = source, index
+        self._texts: OrderedDict[int, bytes] = OrderedDict()
+        self._lock = Lock()
+        self._decompressor: Any = None
+
+    @override
+    def read(self, start: int, length: int) -> bytes:
+        end = min(start + length, self.size)
+        if end <= start:
+            return b""
+        starts = self._index.starts
+        pieces = []
+        number = bisect_right(starts, start) - 1
+        while start < end:
+            text, at = self._text(number), starts[number]
+            upto = min(end, starts[number + 1])
+            whole = start == at and upto == starts[number + 1]
+            pieces.append(text if whole else text[start - at : upto - at])
+            start, number = upto, number + 1
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    @override
+    def expect(self, start: int, end: int) -> None:
+        end = min(end, self.size)
+        if not isinstance(self._source, int) and start < end:
+            places, starts = self._index.places, self._index.starts
+            last = bisect_right(starts, end - 1)
+            expect(self._source, places[bisect_right(starts, start) - 1], places[last])
+
+    @override
+    def state(self) -> FileState:
+        return state_of(self._source)
+
+    def close(self) -> None:
+        """Close the file."""
+        close_readable(self._source)
+
+    def _text(self, number: int) -> bytes:
+        with self._lock:
+            text = self._texts.get(number)
+            if text is None:
+                text = self._texts[number] = self._decompressed(number)
+                if len(self._texts) > _KEPT_FRAMES:
+                    self._texts.popitem(last=False)
+            return text
+
+    def _decompressed(self, number: int) -> bytes:
+        """Return the text of a frame.
+
+        Raises:
+            InputError: The frame is damaged, or is not that of the index.
+        """
+        index = self._index
+        start, end = index.places[number], index.places[number + 1]
+        frame = read_range(self._source, start, end - start)
+        checksum = index.checksums[number].to_bytes(4, "little")
+        if len(frame) < end - start or len(frame) < LEAST_BYTES:
+            raise self._damaged(number, "it is cut off")
+        if not frame.startswith(FRAME_START) or frame[4] & _UNUSED_BIT:
+            raise self._damaged(number, "no frame begins there")
+        if frame[-4:] != checksum:
+            raise self._damaged(number, "its checksum is not that of the index")
+        size = index.starts[number + 1] - index.starts[number]
+        if self._decompressor is None:
+            self._decompressor = zstandard.ZstdDecompressor()
+        try:
+            if zstandard.frame_content_size(frame) != size:
+                raise self._damaged(number, "its size is not that of the index")
+            text: bytes = self._decompressor.decompress(frame, allow_extra_data=False)
+        except zstandard.ZstdError as error:
+            raise self._damaged(number, str(error)) from error
+        if len(text) != size:
+            raise self._damaged(number, "its text has another size than the index tells")
+        return text
+
+    def _damaged(self, number: int, reason: str) -> InputError:
+        places = self._index.places
+        where = f"frame {number + 1:,} of {self._index.frames:,}"
+        span = f"bytes {places[number]:,} to {places[number + 1]:,}"
+        return InputError(self.name, f"{where} ({span}) is damaged: {reason}; {_REPAIR}")
