@@ -10,7 +10,9 @@ import orjson
 from dagster_dataops.configuration import config, input_object
 from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.fetched_file import fetch
+from dagster_dataops.datasets.published_files import is_result, node_of, result_name
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
+from dagster_dataops.foundation.frames.forms import FORMS
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.object_file import ObjectFile
 from dagster_dataops.foundation.places.opening import state_at
@@ -32,8 +34,18 @@ def object_of(url: str) -> BucketFile:
 
 
 def input_location(facts: Mapping[str, Any]) -> Location:
-    """Return where an input is, from the facts about it in a manifest."""
-    return object_of(facts["url"]) if "url" in facts else Path(facts["path"])
+    """Return where an input is, from the facts about it in a manifest.
+
+    Of a result that has been published in another form since, it is the present file.
+    """
+    return object_of(facts["url"]) if "url" in facts else _present(Path(facts["path"]))
+
+
+def _present(path: Path) -> Path:
+    if not is_result(path.name) or path.exists():
+        return path
+    others = (path.with_name(result_name(node_of(path.name), form)) for form in FORMS)
+    return next((other for other in others if other.exists()), path)
 
 
 def fetched(file: BucketFile, fingerprint: str | None) -> tuple[Path, str]:

@@ -10,6 +10,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
+from dagster_dataops.foundation.frames.forms import PLAIN
 from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
@@ -40,6 +41,7 @@ class RunContext:
         root: Root folder of all results; ``None`` for the folder of the node.
         clients: Objects that operators get from their context, by name.
         cluster: Machines that operators in process mode run on; ``None`` for this machine.
+        result_format: The form of the files of results, one of `FORMS`.
     """
 
     run: str
@@ -55,6 +57,7 @@ class RunContext:
     root: Path | None = None
     clients: Mapping[str, Any] = field(default_factory=dict)
     cluster: "Cluster | None" = None
+    result_format: str = PLAIN
 
 
 @dataclass(frozen=True, kw_only=True)

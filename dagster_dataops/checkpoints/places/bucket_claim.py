@@ -125,7 +125,7 @@ class BucketClaim(FolderLock, Claim):
         stored = place.upload(paths, self._version)
         for path in files.keys() - paths.keys():
             draft = self._drafts[path]
-            facts = {"key": draft.key, "size": draft.size_bytes, "modified_ns": draft.modified_ns}
+            facts = {"key": draft.key, "size": draft.stored_bytes, "modified_ns": draft.modified_ns}
             stored[path.relative_to(place.folder).as_posix()] = facts
         return stored
 

@@ -1,1 +1,1 @@
-"""A text in compressed frames with an index: read by byte range of the text, and by `zstd -d`."""
+"""Texts in compressed frames with an index: the format, and how it is written."""

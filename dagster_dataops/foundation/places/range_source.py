@@ -38,6 +38,9 @@ class RangeSource(ABC):
             OSError: It cannot be read any more.
         """
 
+    def close(self) -> None:  # noqa: B027 - most keep nothing open
+        """Close the file; call it once."""
+
     def expect(self, start: int, end: int) -> None:  # noqa: B027 - most have nothing to do
         """Prepare for reading bytes [start, end) in order."""
 
@@ -103,3 +106,5 @@ def close_readable(source: Readable) -> None:
     """Close a file."""
     if isinstance(source, int):
         os.close(source)
+    else:
+        source.close()

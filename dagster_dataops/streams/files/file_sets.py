@@ -95,7 +95,7 @@ class FileSet:
         ]
 
     def plain_files(self) -> list[str] | None:
-        """Return the paths if all files are local, uncompressed and without columns of folders.
+        """Return the paths if all files are local, read by ranges and without columns of folders.
 
         Else return ``None``. The files are listed now. A listing error gives ``None`` and is raised
         again by reading.
@@ -106,7 +106,7 @@ class FileSet:
             found = self.locations()
         except StreamSourceError:
             return None
-        is_plain = all(one.is_plain and not one.partition for one in found)
+        is_plain = all(one.has_ranges and not one.partition for one in found)
         return [one.path for one in found] if is_plain else None
 
     def _location(self, path: str) -> Location:

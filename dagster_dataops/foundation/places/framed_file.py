@@ -127,8 +127,9 @@ class FramedFile(RangeSource):
     def state(self) -> FileState:
         return state_of(self._source)
 
+    @override
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. The texts in memory can still be read."""
         close_readable(self._source)
 
     def _text(self, number: int) -> bytes:
