@@ -233,6 +233,7 @@ def _remove_other_forms(folder: NodeFolder, manifest: Manifest) -> None:
     for place in (folder, *(place for place, _ in manifest.parts(folder).values())):
         for path in place.other_forms:
             path.unlink(missing_ok=True)
+            draft_of(path).unlink(missing_ok=True)  # of a run that was cut short
 
 
 def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
