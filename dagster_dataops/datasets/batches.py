@@ -81,6 +81,28 @@ class BatchStarts:
         return min(self._starts[number], end) if number < len(self._starts) else end
 
 
+def cut_near(
+    source: Readable, start: int, size: int, end: int, batches: BatchStarts | None = None
+) -> int:
+    """Return where a range of about ``size`` bytes from ``start`` may end; at most ``end``.
+
+    In a compressed file it is the start of a frame, if there is one near: no frame is decompressed
+    to find a line there, nor by two workers.
+
+    Args:
+        source: The open file.
+        start: The start of the range.
+        size: The wanted size.
+        end: The end of the lines.
+        batches: Where batches begin; ``None`` if a range may begin at any line.
+    """
+    if batches is None and not isinstance(source, int) and start + size < end:
+        near = source.line_near(start + size)
+        if near is not None and start + size // 2 < near <= start + 2 * size:
+            return min(near, end)
+    return next_cut(source, min(start + size, end), end, batches)
+
+
 def next_cut(
     descriptor: Readable, position: int, end: int, batches: BatchStarts | None = None
 ) -> int:

@@ -21,8 +21,8 @@ _MOST_THREADS: Final = 8
 class FrameWriter:
     """Compresses a text, in threads on all cores: the compressor leaves the interpreter free.
 
-    A text up to one frame needs no thread. The frames of a text are the same whatever the sizes of
-    its pieces and the number of cores.
+    A text up to one frame needs no thread. A frame ends with a line, unless the line is longer. The
+    frames of a text are the same whatever the sizes of its pieces and the number of cores.
 
     Args:
         put: Takes the bytes of the file, in order; called in the thread of the caller.
@@ -32,6 +32,7 @@ class FrameWriter:
         self._put = put
         self._entries = bytearray()
         self._size = 0
+        self._lines = True  # whether all frames so far begin with a line
         self._pending = bytearray()
         self._threads: ThreadPoolExecutor | None = None
         self._begun: deque[tuple[int, Future[bytes]]] = deque()
@@ -44,13 +45,16 @@ class FrameWriter:
             OSError: As from ``put``.
         """
         self._pending += text
-        if len(self._pending) <= FRAME_BYTES:
-            return
-        with memoryview(self._pending) as pending:
-            done = (len(pending) - 1) // FRAME_BYTES * FRAME_BYTES
-            for start in range(0, done, FRAME_BYTES):
-                self._begin(bytes(pending[start : start + FRAME_BYTES]))
-        del self._pending[:done]
+        start = 0
+        while len(self._pending) - start > FRAME_BYTES:
+            most = start + FRAME_BYTES
+            end = self._pending.rfind(b"\n", start, most) + 1
+            if not end:  # a long line
+                end, self._lines = most, False
+            self._begin(bytes(memoryview(self._pending)[start:end]))
+            start = end
+        if start:
+            del self._pending[:start]
 
     def finish(self, digest: bytes) -> None:
         """Put the rest and the index.
@@ -66,7 +70,7 @@ class FrameWriter:
         self.close()
         if self._pending:
             self._put_frame(len(self._pending), self._compressed(bytes(self._pending)))
-        self._put(packed_index(bytes(self._entries), self._size, digest))
+        self._put(packed_index(bytes(self._entries), self._size, digest, lines=self._lines))
 
     def close(self) -> None:
         """End the threads; safe to call twice."""

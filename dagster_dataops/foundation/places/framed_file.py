@@ -124,6 +124,15 @@ class FramedFile(RangeSource):
             expect(self._source, places[bisect_right(starts, start) - 1], places[last])
 
     @override
+    def line_near(self, position: int) -> int | None:
+        starts = self._index.starts
+        if not self._index.lines:
+            return None
+        number = bisect_right(starts, position)
+        around = starts[max(0, number - 1) : number + 1]
+        return min(around, key=lambda start: abs(start - position))
+
+    @override
     def state(self) -> FileState:
         return state_of(self._source)
 

@@ -38,6 +38,10 @@ class RangeSource(ABC):
             OSError: It cannot be read any more.
         """
 
+    def line_near(self, position: int) -> int | None:  # noqa: ARG002 - most know no line
+        """Return a position near another at which a line begins, if it is known without reading."""
+        return None
+
     def close(self) -> None:  # noqa: B027 - most keep nothing open
         """Close the file; call it once."""
 
