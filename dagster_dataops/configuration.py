@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.foundation.frames.forms import FORMS, PLAIN
 from dagster_dataops.foundation.places.bucket import BucketFile, prefix_of, url_of_copy
+from dagster_dataops.foundation.places.opening import FORMS, PLAIN
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import folder_setting
 

@@ -30,7 +30,7 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_of, storage
 from dagster_dataops.datasets.writer import JsonlWriter, linked
 from dagster_dataops.errors import StorageError
-from dagster_dataops.foundation.frames.forms import is_compressed
+from dagster_dataops.foundation.places.opening import is_compressed
 
 _SEGMENT: Final = 1
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.foundation.frames.forms import COMPRESSED, FORMS, PLAIN, is_compressed
+from dagster_dataops.foundation.places.opening import COMPRESSED, FORMS, PLAIN, is_compressed
 
 RESULT: Final = f"_results.{PLAIN}"
 _ENDINGS: Final = tuple(f"_results.{form}" for form in FORMS)

@@ -12,10 +12,9 @@ from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.published_files import is_result, node_of, result_name
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
-from dagster_dataops.foundation.frames.forms import FORMS
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.object_file import ObjectFile
-from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.opening import FORMS, state_at
 
 NOTE_ENDING: Final = ".version"  # of the file that names the version of a copy
 

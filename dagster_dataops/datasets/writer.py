@@ -21,8 +21,8 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.errors import InputError, UnencodableError
-from dagster_dataops.foundation.frames.forms import is_compressed
 from dagster_dataops.foundation.hashing.file_digests import has_content
+from dagster_dataops.foundation.places.opening import is_compressed
 from dagster_dataops.records import encode
 
 if TYPE_CHECKING:

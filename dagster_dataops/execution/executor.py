@@ -33,8 +33,8 @@ from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
 from dagster_dataops.execution.unchanged_result import note_if_unchanged
-from dagster_dataops.foundation.frames.forms import PLAIN
 from dagster_dataops.foundation.places.bucket import local_path
+from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.operators.definition.operator import (
     Operator,
     begun,

@@ -10,8 +10,8 @@ from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
-from dagster_dataops.foundation.frames.forms import PLAIN
 from dagster_dataops.foundation.places.bucket import published_file
+from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
 if TYPE_CHECKING:

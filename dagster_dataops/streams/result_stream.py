@@ -7,9 +7,8 @@ from typing import Any
 from typing_extensions import override
 
 from dagster_dataops.errors import InputError, StreamSourceError
-from dagster_dataops.foundation.frames.forms import is_compressed
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
-from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.opening import is_compressed, state_at
 from dagster_dataops.foundation.places.range_source import close_readable, size_of
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES

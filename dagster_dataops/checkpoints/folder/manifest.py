@@ -41,7 +41,6 @@ from dagster_dataops.datasets.published_files import (
 )
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
-from dagster_dataops.foundation.frames.forms import COMPRESSED, FORMS, PLAIN
 from dagster_dataops.foundation.places.bucket import (
     BucketFile,
     LocalFile,
@@ -50,7 +49,7 @@ from dagster_dataops.foundation.places.bucket import (
     published_file,
 )
 from dagster_dataops.foundation.places.confined_names import is_plain
-from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.opening import COMPRESSED, FORMS, PLAIN, state_at
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 

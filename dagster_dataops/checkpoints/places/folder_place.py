@@ -18,8 +18,8 @@ from dagster_dataops.checkpoints.places.node_place import (
 from dagster_dataops.datasets.durable_files import draft_file
 from dagster_dataops.datasets.published_files import result_name
 from dagster_dataops.datasets.writer import JsonlWriter
-from dagster_dataops.foundation.frames.forms import FORMS
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import FORMS
 
 
 class FolderClaim(FolderLock, Claim):

@@ -26,9 +26,9 @@ from dagster_dataops.datasets.parted_result import link_parts, remove_parts
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of, result_name
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file
-from dagster_dataops.foundation.frames.forms import FORMS
 from dagster_dataops.foundation.places.bucket import Location, StoreBucket, local_path
 from dagster_dataops.foundation.places.open_stores import writing
+from dagster_dataops.foundation.places.opening import FORMS
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore, Version
 
 HEAD_ENDING: Final = "_home.json"  # of files that only working copies have

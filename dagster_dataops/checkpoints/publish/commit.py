@@ -236,6 +236,15 @@ def _remove_other_forms(folder: NodeFolder, manifest: Manifest) -> None:
             draft_of(path).unlink(missing_ok=True)  # of a run that was cut short
 
 
+def _remove_left_over(folder: NodeFolder) -> None:
+    """Remove a result of another form than the published one, which a crash has left beside it."""
+    places = (folder, *folder.outputs.values())
+    if any(all(one.exists() for one in (place.result, *place.other_forms)) for place in places):
+        manifest = Manifest.of(folder)
+        if manifest is not None and _is_there(folder, manifest):
+            _remove_other_forms(folder, manifest)
+
+
 def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
     """Remove parts of earlier results, but those of the result before: readers may have begun.
 
@@ -274,6 +283,7 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
         with storage(folder.path, "delete drafts of a run that was cut short"):
             draft.unlink(missing_ok=True)
             draft_of(folder.kept).unlink(missing_ok=True)  # only some operators replace this file
+            _remove_left_over(folder)
         delete_removed(folder)
         return None
     _finish(folder, manifest)

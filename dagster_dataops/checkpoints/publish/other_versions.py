@@ -18,7 +18,7 @@ from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_newer, is_read
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import NewerVersionError
-from dagster_dataops.foundation.frames.forms import PLAIN
+from dagster_dataops.foundation.places.opening import PLAIN
 
 
 def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator[str]:

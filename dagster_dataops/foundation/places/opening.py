@@ -5,12 +5,22 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from dagster_dataops.errors import InputError
-from dagster_dataops.foundation.frames.forms import is_compressed
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import RangeSource, Readable, close_readable
+
+PLAIN: Final = "jsonl"
+COMPRESSED: Final = "jsonl.zst"
+FORMS: Final = (PLAIN, COMPRESSED)  # of a file of lines; the text is the same
+_ENDINGS: Final = (f".{COMPRESSED}", f".{COMPRESSED}.draft")
+
+
+def is_compressed(name: str) -> bool:
+    """Return whether a file has the name of a compressed one, or of the draft of one."""
+    return name.endswith(_ENDINGS)
 
 
 def _object(location: BucketFile) -> RangeSource:
