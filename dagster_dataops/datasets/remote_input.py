@@ -12,9 +12,10 @@ from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.published_files import is_result, node_of, result_name
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
+from dagster_dataops.foundation.hashing.file_digests import content_digest
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.object_file import ObjectFile
-from dagster_dataops.foundation.places.opening import FORMS, state_at
+from dagster_dataops.foundation.places.opening import FORMS, is_compressed, state_at
 
 NOTE_ENDING: Final = ".version"  # of the file that names the version of a copy
 
@@ -71,6 +72,8 @@ def fetched(file: BucketFile, fingerprint: str | None) -> tuple[Path, str]:
             digest = fetch(found.store, found.key, copy, found.version)
         except ResultMissingError as error:
             raise InputError(str(file), error.reason) from None
+        if is_compressed(copy.name):
+            digest = content_digest(copy)  # of its text
     if is_digest and digest != fingerprint:
         raise InputError(str(file), "has other bytes than were published; make it again")
     write_durably(_note_of(copy), orjson.dumps([found.fingerprint, list(state_at(copy)), digest]))
