@@ -24,11 +24,11 @@ from tests.registries import OperatorRegistry
 
 MODES = ("single", "thread", "async", "process")
 FORMS = ("jsonl", "jsonl.zst")
-LONG = 40_000  # records of a text of several frames
+LONG = 12_000  # records of a text of several frames
 
 
 def rows(count: int) -> list[dict[str, Any]]:
-    return [{"n": n, "text": f"record {n} of {count} " * (n % 4)} for n in range(count)]
+    return [{"n": n, "text": f"record {n} of {count} " * (n % 16)} for n in range(count)]
 
 
 def write(path: Path, records: list[dict[str, Any]]) -> Path:
@@ -262,7 +262,7 @@ def test_outputs_streams_and_selections_are_compressed_and_lists_of_files_are_no
     shutil.rmtree(root)
 
     data = dagster_dataops.data
-    assert len(data.dedup.Exact(input_key="text")(source)) == 18
+    assert len(data.dedup.Exact(input_key="text")(source)) == 19
     assert len(data.sample.Sort("n", reverse=True)(source)) == 20
     assert data.dedup.Exact(input_key="n")(concat([source, source]))[-1] == rows(20)[-1]
     data.export.Jsonl(tmp_path / "out")(source)
@@ -286,12 +286,12 @@ def test_a_result_that_was_cut_anywhere_is_refused_by_name(operators: Any, tmp_p
 
 
 def test_no_flipped_bit_gives_other_records(operators: Any, tmp_path: Path) -> None:
-    records = [{"n": n, "text": f"{n * 7919 % 1000003:x} {n}" * 4} for n in range(LONG)]
+    records = [{"n": n, "text": f"{n * 7919 % 1000003:x} {n} " * 16} for n in range(LONG)]
     dataset = _packed(operators, tmp_path, records)
     lines, whole = text_of(dataset.path), dataset.path.read_bytes()
     assert whole.count(b"\x28\xb5\x2f\xfd") >= 3
-    step = len(whole) // 400
-    places = {*range(0, len(whole), step), *range(40), *range(len(whole) - 140, len(whole))}
+    step = len(whole) // 50
+    places = {*range(0, len(whole), step), *range(20), *range(len(whole) - 140, len(whole), 2)}
     texts: list[str] = []
     for number, place in enumerate(sorted(places)):
         damaged = bytearray(whole)
@@ -304,7 +304,7 @@ def test_no_flipped_bit_gives_other_records(operators: Any, tmp_path: Path) -> N
         else:  # a bit without a meaning
             assert found == lines
     assert len(texts) > 0.9 * len(places)
-    assert all("_results.jsonl.zst" in text and "frame" in text for text in texts)
+    assert not [text for text in texts if "_results.jsonl.zst" not in text or "frame" not in text]
 
 
 def test_the_index_of_another_file_is_refused(operators: Any, tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_the_index_of_another_file_is_refused(operators: Any, tmp_path: Path) ->
 def test_readers_see_whole_results_while_others_are_published(
     operators: Any, tmp_path: Path
 ) -> None:
-    lengths = (100, 3000)
+    lengths = (100, 1000)
     dataset = _packed(operators, tmp_path, rows(lengths[0]))
     inputs = [JsonlDataset.of_file(write(tmp_path / f"{n}.jsonl", rows(n))) for n in lengths]
     ended, wrong = threading.Event(), []
@@ -339,7 +339,7 @@ def test_readers_see_whole_results_while_others_are_published(
     for reader in readers:
         reader.start()
     try:
-        for number in range(30):
+        for number in range(12):
             same = operators.same()
             run(same, inputs[number % 2], node(tmp_path), result_format="jsonl.zst")
     finally:

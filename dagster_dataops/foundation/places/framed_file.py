@@ -68,7 +68,7 @@ def text_of(source: Readable, name: str) -> Readable:
 def _index_of(source: Readable, size: int, tail: bytes) -> FrameIndex:
     length = index_bytes(tail)
     if length > size:
-        raise IndexDamage("has the index of another file: it is larger than the file")
+        raise IndexDamage("has an index of frames of another file: it is larger than the file")
     if length > len(tail):
         tail = read_range(source, size - length, length)
     return parsed_index(tail[-length:], size)
