@@ -136,7 +136,7 @@ def parsed_index(data: bytes, file_bytes: int) -> FrameIndex:
     places = array("Q", accumulate((stored for stored, _, _ in entries), initial=0))
     if places[-1] + len(data) != file_bytes or size != starts[-1]:
         raise IndexDamage(
-            f"has an index of frames of another file: that is of {places[-1] + len(data):,} bytes, and the "
+            f"has an index of frames of another file, of {places[-1] + len(data):,} bytes; this "
             f"file has {file_bytes:,}"
         )
     checksums = array("I", (one for _, _, one in entries))
