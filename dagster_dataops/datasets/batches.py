@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dagster_dataops.datasets.lines import (
     Interval,
     Line,
+    block_end,
     count_records,
     iterate_lines,
     next_line_start,
@@ -86,9 +87,6 @@ def cut_near(
 ) -> int:
     """Return where a range of about ``size`` bytes from ``start`` may end; at most ``end``.
 
-    In a compressed file it is the start of a frame, if there is one near: no frame is decompressed
-    to find a line there, nor by two workers.
-
     Args:
         source: The open file.
         start: The start of the range.
@@ -96,11 +94,9 @@ def cut_near(
         end: The end of the lines.
         batches: Where batches begin; ``None`` if a range may begin at any line.
     """
-    if batches is None and not isinstance(source, int) and start + size < end:
-        near = source.line_near(start + size)
-        if near is not None and start + size // 2 < near <= start + 2 * size:
-            return min(near, end)
-    return next_cut(source, min(start + size, end), end, batches)
+    if batches is None:
+        return block_end(source, start, size, end)
+    return batches.at_or_after(min(start + size, end), end)
 
 
 def next_cut(

@@ -33,7 +33,8 @@ class FrameWriter:
         self._entries = bytearray()
         self._size = 0
         self._lines = True  # whether all frames so far begin with a line
-        self._pending = bytearray()
+        self._pieces: list[bytes | memoryview] = []  # the text that is in no frame yet
+        self._pending = 0  # its size
         self._threads: ThreadPoolExecutor | None = None
         self._begun: deque[tuple[int, Future[bytes]]] = deque()
         self._compressors: list[Any] = []  # those that no thread uses
@@ -44,17 +45,21 @@ class FrameWriter:
         Raises:
             OSError: As from ``put``.
         """
-        self._pending += text
+        self._pieces.append(text if isinstance(text, bytes) else bytes(text))
+        self._pending += len(text)
+        if self._pending <= FRAME_BYTES:
+            return
+        joined = b"".join(self._pieces)
+        view = memoryview(joined)  # slices of it copy nothing
         start = 0
-        while len(self._pending) - start > FRAME_BYTES:
+        while len(joined) - start > FRAME_BYTES:
             most = start + FRAME_BYTES
-            end = self._pending.rfind(b"\n", start, most) + 1
+            end = joined.rfind(b"\n", start, most) + 1
             if not end:  # a long line
                 end, self._lines = most, False
-            self._begin(bytes(memoryview(self._pending)[start:end]))
+            self._begin(view[start:end])
             start = end
-        if start:
-            del self._pending[:start]
+        self._pieces, self._pending = [view[start:]], len(joined) - start
 
     def finish(self, digest: bytes) -> None:
         """Put the rest and the index.
@@ -69,7 +74,7 @@ class FrameWriter:
             self._put_next()
         self.close()
         if self._pending:
-            self._put_frame(len(self._pending), self._compressed(bytes(self._pending)))
+            self._put_frame(self._pending, self._compressed(b"".join(self._pieces)))
         self._put(packed_index(bytes(self._entries), self._size, digest, lines=self._lines))
 
     def close(self) -> None:
@@ -78,7 +83,7 @@ class FrameWriter:
         if threads is not None:
             threads.shutdown(cancel_futures=True)
 
-    def _begin(self, text: bytes) -> None:
+    def _begin(self, text: memoryview) -> None:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_threads(), "dataops-frames")
         self._begun.append((len(text), self._threads.submit(self._compressed, text)))
@@ -94,7 +99,7 @@ class FrameWriter:
         self._size += size
         self._put(frame)
 
-    def _compressed(self, text: bytes) -> bytes:
+    def _compressed(self, text: bytes | memoryview) -> bytes:
         try:
             compressor = self._compressors.pop()
         except IndexError:
