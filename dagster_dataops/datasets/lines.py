@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from dagster_dataops.datasets.published_files import is_result
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location
-from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.opening import is_compressed, open_readable
 from dagster_dataops.foundation.places.range_source import (
     Readable,
     close_readable,
@@ -101,6 +102,10 @@ def interval_of(source: Readable, location: Location) -> Interval:
     Raises:
         InputError: As `content_interval`.
     """
+    if is_compressed(location.name) and is_result(location.name):
+        from dagster_dataops.foundation.places.framed_file import check_frames  # few need it
+
+        check_frames(source, str(location))
     try:
         head = read_range(source, 0, len(_BOM))
     except OSError as error:

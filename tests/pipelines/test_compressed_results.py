@@ -11,10 +11,19 @@ from typing import Any
 
 import orjson
 import pytest
+import zstandard
 
 import dagster_dataops
-from dagster_dataops import JsonlDataset, LocalCluster, To, config, load_result, pipeline, trace
-from dagster_dataops.combine import concat
+from dagster_dataops import (
+    JsonlDataset,
+    LocalCluster,
+    To,
+    config,
+    load_result,
+    pipeline,
+    read_jsonl,
+    trace,
+)
 from dagster_dataops.errors import ConfigurationError, InputError, NewerVersionError
 from tests.each import each
 from tests.execution.helpers import node, run
@@ -264,7 +273,6 @@ def test_outputs_streams_and_selections_are_compressed_and_lists_of_files_are_no
     data = dagster_dataops.data
     assert len(data.dedup.Exact(input_key="text")(source)) == 19
     assert len(data.sample.Sort("n", reverse=True)(source)) == 20
-    assert data.dedup.Exact(input_key="n")(concat([source, source]))[-1] == rows(20)[-1]
     data.export.Jsonl(tmp_path / "out")(source)
     names = set(result_files(root))
     assert names >= {"Exact_results.jsonl.zst", "Sort_results.jsonl.zst", "Jsonl_results.jsonl"}
@@ -319,6 +327,27 @@ def test_the_index_of_another_file_is_refused(operators: Any, tmp_path: Path) ->
         found[0].path.write_bytes(head + index)
         with pytest.raises(InputError, match="frame|index"):
             found[0].read()
+
+
+@each("name", ["in.jsonl.zst", "in_results.jsonl.zst"])
+def test_a_file_that_another_program_compressed_is_refused_with_its_reader(
+    operators: Any, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    lines = b"".join(orjson.dumps(record) + b"\n" for record in rows(5))
+    foreign = b"\x5e\x2a\x4d\x18\x15\0\0\0" + bytes(12) + b"\x01\0\0\0\x80\xb1\xea\x92\x8f"
+    for content in (zstandard.compress(lines), zstandard.compress(lines) + foreign):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="read_jsonl"):
+            JsonlDataset.of_file(path)
+        assert list(read_jsonl(path).and_return()) == rows(5)
+
+
+def test_an_export_may_have_the_name_of_a_compressed_result(operators: Any, tmp_path: Path) -> None:
+    target = tmp_path / "mine_results.jsonl.zst"
+    for _ in range(2):
+        operators.same().set_output(target)(rows(5))
+        assert list(read_jsonl(target).and_return()) == rows(5)
 
 
 def test_readers_see_whole_results_while_others_are_published(

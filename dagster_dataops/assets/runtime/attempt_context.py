@@ -57,7 +57,7 @@ def attempt_context(
         interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
         root=root.path,
         clients=dataops.clients,
-        result_format=dataops.form,
+        result_format=dataops.result_form,
         cluster=config.cluster if dataops.cluster is None else _cluster_of(dataops.cluster),
     )
 

@@ -201,10 +201,10 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
         """Return the folder of an asset, a partition or an op node."""
-        return folder_of(self.results_root, key, partition).in_form(self.form)
+        return folder_of(self.results_root, key, partition).in_form(self.result_form)
 
     @property
-    def form(self) -> str:
+    def result_form(self) -> str:
         """The form of the files of results that steps write.
 
         Raises:

@@ -99,19 +99,16 @@ def has_footer(tail: bytes) -> bool:
 
 
 def index_bytes(tail: bytes) -> int:
-    """Return the size of note and seek table, which the last bytes of a file tell.
-
-    Raises:
-        IndexDamage: The file does not end with a seek table.
-    """
-    if len(tail) < _FOOTER.size or not has_footer(tail):
-        raise IndexDamage(
-            "has no index of frames at its end: it was cut off, or another program wrote it"
-        )
-    entries, features, _ = _FOOTER.unpack(tail[-_FOOTER.size :])
-    if features != _CHECKSUMS or not entries:
-        raise IndexDamage("has a damaged index of frames: its last bytes are none that we write")
+    """Return the size of note and seek table, which the last bytes of a file with one tell."""
+    entries, features, _ = _FOOTER.unpack(tail[-_FOOTER.size :].rjust(_FOOTER.size, b"\0"))
+    if features != _CHECKSUMS:  # of another program
+        return 0
     return int(_NOTE_BYTES + _SKIPPABLE.size + entries * _ENTRY.size + _FOOTER.size)
+
+
+def is_ours(data: bytes) -> bool:
+    """Return whether an index has our note; the arguments are those of `parsed_index`."""
+    return data[_SKIPPABLE.size :].startswith(_MARK)
 
 
 def parsed_index(data: bytes, file_bytes: int) -> FrameIndex:

@@ -1,6 +1,5 @@
 """`FramedFile`: a text in compressed frames, which is read like a plain file of the text."""
 
-import re
 from bisect import bisect_right
 from collections import OrderedDict
 from threading import Lock
@@ -17,6 +16,7 @@ from dagster_dataops.foundation.frames.frame_index import (
     IndexDamage,
     has_footer,
     index_bytes,
+    is_ours,
     parsed_index,
 )
 from dagster_dataops.foundation.places.file_state import FileState
@@ -30,13 +30,7 @@ from dagster_dataops.foundation.places.range_source import (
     state_of,
 )
 
-try:
-    import zstandard
-except ImportError:
-    raise MissingExtraError("reading a compressed result", "zstd") from None
-
 _KEPT_FRAMES: Final = 4  # texts in memory, 1 MiB each
-_RESULT: Final = re.compile(r"_results\.jsonl\.zst(\.draft)?$")
 _UNUSED_BIT: Final = 0x10  # of the header of a frame, which decompressors ignore
 _REPAIR: Final = "run the step that writes it again, or fetch it again"
 
@@ -46,17 +40,19 @@ def text_of(source: Readable, name: str) -> Readable:
 
     Args:
         source: The open file, whose name ends like that of a compressed file of lines.
-        name: Path or URL of the file. A file with the name of a result must have frames.
+        name: Path or URL of the file.
 
     Raises:
-        InputError: Its index is damaged, cut off, or that of another file.
+        InputError: Its index is damaged, or that of another file.
+        MissingExtraError: It has frames, and the package to decompress them is not installed.
     """
     try:
         size = size_of(source)
         tail = read_range(source, max(0, size - TAIL_BYTES), TAIL_BYTES)
-        if not has_footer(tail) and not _RESULT.search(name):
+        if not has_footer(tail):
             return source
-        return FramedFile(source, name, _index_of(source, size, tail))
+        index = _index_of(source, size, tail)
+        return source if index is None else FramedFile(source, name, index)
     except IndexDamage as error:
         close_readable(source)
         raise InputError(name, f"{error}; {_REPAIR}") from None
@@ -65,13 +61,37 @@ def text_of(source: Readable, name: str) -> Readable:
         raise
 
 
-def _index_of(source: Readable, size: int, tail: bytes) -> FrameIndex:
+def _index_of(source: Readable, size: int, tail: bytes) -> FrameIndex | None:
+    """Return the index of a file; ``None`` if another program wrote it."""
     length = index_bytes(tail)
-    if length > size:
-        raise IndexDamage("has an index of frames of another file: it is larger than the file")
+    if not 0 < length <= size:
+        return None
     if length > len(tail):
         tail = read_range(source, size - length, length)
-    return parsed_index(tail[-length:], size)
+    data = tail[-length:]
+    return parsed_index(data, size) if is_ours(data) else None
+
+
+def check_frames(source: Readable, name: str) -> None:
+    """Check that an open file, which has the name of a compressed result, has frames.
+
+    Raises:
+        InputError: It has none.
+    """
+    if not isinstance(source, FramedFile):
+        reason = (
+            "has no index of frames at its end: it was cut off, or another program wrote it. "
+            f"{_REPAIR.capitalize()}; read_jsonl(path) reads files that other programs compressed"
+        )
+        raise InputError(name, reason)
+
+
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError("reading a compressed result", "zstd") from None
+    return zstandard
 
 
 class FramedFile(RangeSource):
@@ -97,7 +117,8 @@ class FramedFile(RangeSource):
         self._source, self._index = source, index
         self._texts: OrderedDict[int, bytes] = OrderedDict()
         self._lock = Lock()
-        self._decompressor: Any = None
+        self._zstandard = _zstandard()
+        self._decompressor = self._zstandard.ZstdDecompressor()
 
     @override
     def read(self, start: int, length: int) -> bytes:
@@ -167,13 +188,11 @@ class FramedFile(RangeSource):
         if frame[-4:] != checksum:
             raise self._damaged(number, "its checksum is not that of the index")
         size = index.starts[number + 1] - index.starts[number]
-        if self._decompressor is None:
-            self._decompressor = zstandard.ZstdDecompressor()
         try:
-            if zstandard.frame_content_size(frame) != size:
+            if self._zstandard.frame_content_size(frame) != size:
                 raise self._damaged(number, "its size is not that of the index")
             text: bytes = self._decompressor.decompress(frame, allow_extra_data=False)
-        except zstandard.ZstdError as error:
+        except self._zstandard.ZstdError as error:
             raise self._damaged(number, str(error)) from error
         if len(text) != size:
             raise self._damaged(number, "its text has another size than the index tells")
