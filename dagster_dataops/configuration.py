@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import BucketFile, prefix_of, url_of_copy
+from dagster_dataops.foundation.places.opening import FORMS, PLAIN
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import folder_setting
 
@@ -46,6 +47,9 @@ class Configuration:
             written as one object. The lines of a larger one stay in the objects in which they were
             sent, and are not sent again. ``inf`` for one object in any case. Environment
             DATAOPS_WHOLE_RESULT_MB, default 16.
+        result_format: The form of the files of results: ``jsonl``, or ``jsonl.zst``, which is
+            compressed. Both are the same result; a change costs no call of an operator. Environment
+            DATAOPS_RESULT_FORMAT, default ``jsonl``.
         storage_options: Options of object stores, such as ``endpoint`` and ``access_key_id``, over
             those of the environment.
         clients: Objects that operators get from their context by name, such as clients of model
@@ -111,6 +115,20 @@ class Configuration:
     @data_process_scratch.setter
     def data_process_scratch(self, value: str | Path | None) -> None:
         self._assigned["data_process_scratch"] = value
+
+    @property
+    def result_format(self) -> str:
+        """The form of the files of results, ``jsonl`` or ``jsonl.zst``.
+
+        Raises:
+            ConfigurationError: It is none of these.
+            MissingExtraError: It is ``jsonl.zst``, and the package for that is not installed.
+        """
+        return format_setting("result_format", self._read("result_format"))
+
+    @result_format.setter
+    def result_format(self, value: str | None) -> None:
+        self._assigned["result_format"] = value
 
     @property
     def storage_options(self) -> dict[str, str]:
@@ -196,6 +214,27 @@ class Configuration:
         if text not in _TRUE | _FALSE:
             raise ConfigurationError(setting, value, allowed)
         return text in _TRUE
+
+
+def format_setting(setting: str, value: object) -> str:
+    """Return the form of the files of results.
+
+    Args:
+        setting: The name of the setting, for errors.
+        value: The form; an empty value is the default.
+
+    Raises:
+        ConfigurationError: It is no such form.
+        MissingExtraError: The package for it is not installed.
+    """
+    form = value or PLAIN
+    if form not in FORMS:
+        raise ConfigurationError(setting, value, " or ".join(FORMS))
+    if form != PLAIN:
+        from dagster_dataops.foundation.frames import frame_writer
+
+        del frame_writer  # it can be imported
+    return str(form)
 
 
 def _default_scratch() -> Path:

@@ -50,7 +50,8 @@ class AgentOrder:
         operator: The pickled operator, from `ship`, with the settings of the agent.
         environment: The environment of the head.
         input: Path of the input, or the key of the object.
-        size: Its size in bytes.
+        size: The size of its file in bytes.
+        text_bytes: The size of its lines; another one than that of a compressed file.
         modified_ns: Its time of the last change.
         fingerprint: Its digest; ``None`` if it is not known.
         folder: The folder of the segments on the machine of the run.
@@ -67,6 +68,7 @@ class AgentOrder:
     environment: AgentEnvironment
     input: str
     size: int
+    text_bytes: int
     modified_ns: int
     fingerprint: str | None
     folder: Path

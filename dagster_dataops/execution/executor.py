@@ -34,6 +34,7 @@ from dagster_dataops.execution.runners.concat_inputs import gathered, removed_af
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
 from dagster_dataops.execution.unchanged_result import note_if_unchanged
 from dagster_dataops.foundation.places.bucket import local_path
+from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.operators.definition.operator import (
     Operator,
     begun,
@@ -85,7 +86,9 @@ class OperatorExecutor:
             ResultMissingError: An option is the path of an artefact that is missing or was
                 changed.
         """
-        folder = folder.with_outputs(operator.__dataops__.spec.outputs)
+        spec = operator.__dataops__.spec
+        form = PLAIN if spec.kind.holds_files else self.context.result_format
+        folder = folder.in_form(form).with_outputs(spec.outputs)
         try:
             with held(versions_in(operator.__dataops__.options)):
                 return self._run_locked(operator, inputs, folder)
@@ -132,7 +135,8 @@ class OperatorExecutor:
             runner = make_runner(operator, attempt.inputs)
             attempt.start = decide_start(_start_request(attempt, runner, found, late))
             if attempt.start.published is not None:
-                return _report(attempt, _take_over(attempt, attempt.start.published))
+                manifest = _take_over(attempt, attempt.start.published)
+                return _report(attempt, _in_form(attempt, manifest))
             check_presence(attempt)
             content = attempt.start.content
             content.started = content.started or datetime.now().astimezone().isoformat()
@@ -230,6 +234,23 @@ def _take_over(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
             write_manifest(attempt.folder, adopted)
     attempt.note(attempt.start.note)
     return manifest
+
+
+def _in_form(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
+    """Return the manifest of a result after it was rewritten in the form of this run, if needed.
+
+    Other unfinished runs of the node would be lost by a publication; beside them it stays as it is.
+    """
+    folder, claim = attempt.folder, attempt.lock
+    if manifest.form == folder.form or manifest.parted or attempt.continues:
+        return manifest
+    from dagster_dataops.checkpoints.publish.other_form import draft_in_form  # rare
+
+    attempt.note(f"its file is rewritten as {folder.form}, with the same records")
+    drafts = draft_in_form(folder, Manifest.of(folder) or manifest, claim.writer)
+    claim.check()
+    made = commit(folder, drafts, claim.publishing, claim.draft)
+    return replace(made, run=manifest.run)
 
 
 def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:

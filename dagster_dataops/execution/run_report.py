@@ -13,6 +13,7 @@ from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
 from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.bucket import published_file
+from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class RunContext:
         root: Root folder of all results; ``None`` for the folder of the node.
         clients: Objects that operators get from their context, by name.
         cluster: Machines that operators in process mode run on; ``None`` for this machine.
+        result_format: The form of the files of results, one of `FORMS`.
     """
 
     run: str
@@ -60,6 +62,7 @@ class RunContext:
     root: Path | None = None
     clients: Mapping[str, Any] = field(default_factory=dict)
     cluster: "Cluster | None" = None
+    result_format: str = PLAIN
 
 
 @dataclass(frozen=True, kw_only=True)

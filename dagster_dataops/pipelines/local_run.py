@@ -180,7 +180,7 @@ def _check_ours(report: RunReport) -> None:
     if local_path(report.dataset.location) is None:  # each publication has a key of its own
         return
     now = report.dataset.stamp()
-    if (now.size, now.modified_ns) != (report.manifest.size_bytes, report.manifest.modified_ns):
+    if (now.size, now.modified_ns) != (report.manifest.file_bytes, report.manifest.modified_ns):
         reason = "another run replaced it before it was read; give each its own data_process_path"
         raise InputError(str(report.dataset.path), reason)
 
@@ -221,6 +221,7 @@ def plain_context() -> RunContext:
         whole_result_mb=config.whole_result_mb,
         clients=config.clients,
         cluster=config.cluster,
+        result_format=config.result_format,
     )
 
 

@@ -60,6 +60,7 @@ def attempt_context(
             config.whole_result_mb if dataops.whole_result_mb is None else dataops.whole_result_mb
         ),
         clients=dataops.clients,
+        result_format=dataops.result_form,
         cluster=config.cluster if dataops.cluster is None else _cluster_of(dataops.cluster),
     )
 

@@ -28,7 +28,7 @@ from dagster_dataops.assets.runtime.step_context import (
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.configuration import config, input_object, root_setting
+from dagster_dataops.configuration import config, format_setting, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import Location
@@ -84,6 +84,14 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             "Folder of all results and checkpoints; every process of the deployment must reach "
             "it. Or the URL of an object store, such as s3://bucket/prefix. Left empty: "
             "environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
+        ),
+    )
+    result_format: str | None = Field(
+        default=None,
+        description=(
+            "Form of the files of results: jsonl, or jsonl.zst, which is compressed and needs the "
+            "extra zstd. Both are the same result. Left empty: environment DATAOPS_RESULT_FORMAT, "
+            "else jsonl."
         ),
     )
     # They may hold secrets: a dependency is in no launchpad, and in no stored config of a run.
@@ -207,7 +215,19 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
         """Return the folder of an asset, a partition or an op node."""
-        return folder_of(self.results_root, key, partition)
+        return folder_of(self.results_root, key, partition).in_form(self.result_form)
+
+    @property
+    def result_form(self) -> str:
+        """The form of the files of results that steps write.
+
+        Raises:
+            ConfigurationError: `result_format` is none.
+            MissingExtraError: The package for it is not installed.
+        """
+        if self.result_format:
+            return format_setting("result_format", self.result_format)
+        return config.result_format
 
     def run(
         self, context: StepContext, work: Work | None = None

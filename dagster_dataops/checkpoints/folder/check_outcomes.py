@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from dagster_dataops.datasets.durable_files import storage, write_durably
-from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.datasets.published_files import node_of
 from dagster_dataops.foundation.concurrency.file_lock import locked_file
 
 
@@ -71,4 +71,4 @@ _SUFFIX: Final = "_checks.json"
 
 
 def _path(result: Path) -> Path:
-    return result.with_name(f".{result.name.removesuffix(RESULT)}{_SUFFIX}")
+    return result.with_name(f".{node_of(result.name)}{_SUFFIX}")

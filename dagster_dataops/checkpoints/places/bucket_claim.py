@@ -23,7 +23,7 @@ from dagster_dataops.datasets.published_files import (
     CHECKPOINTS,
     MANIFEST,
     OTHER_VERSIONS,
-    RESULT,
+    node_of,
 )
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
@@ -34,7 +34,7 @@ from dagster_dataops.foundation.places.bucket import (
     local_path,
 )
 from dagster_dataops.foundation.places.joined_object import PartList
-from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.opening import is_compressed, opened
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
 
@@ -127,7 +127,7 @@ class BucketClaim(FolderLock, Claim):
         bucket = location.bucket if isinstance(location, CopiedFile) else self._place.bucket
         if place is None or path is None or not path.is_relative_to(bucket.folder):
             return location
-        result = PublishedObjects(bucket, path.parent, path.name.removesuffix(RESULT))
+        result = PublishedObjects(bucket, path.parent, node_of(path.name))
         return result.object_of(path) or self._send_input(place, path)
 
     def _send_input(self, place: SentPlace, path: Path) -> BucketFile:
@@ -153,7 +153,8 @@ class BucketClaim(FolderLock, Claim):
         store = self._place.store
         if not store.shared:
             return JsonlWriter(path)
-        parts = self._parts(outputs, whole_bytes) if outputs else None
+        stays = not is_compressed(path.name)
+        parts = self._parts(outputs, whole_bytes) if outputs and stays else None
         expected = sum(segments.sent_bytes() for segments in self._segments.values())
         draft = self._drafts[path] = UploadedDraft(path, store, key, expected, parts)
         return draft
@@ -201,7 +202,8 @@ class BucketClaim(FolderLock, Claim):
         for path, draft in drafts.items():
             if draft.parts is not None:
                 place.store.put(draft.key, draft.parts.to_bytes())
-            facts = {"key": draft.key, "size": draft.size_bytes, "modified_ns": draft.modified_ns}
+            size = draft.stored_bytes if draft.parts is None else draft.size_bytes
+            facts = {"key": draft.key, "size": size, "modified_ns": draft.modified_ns}
             stored[path.relative_to(place.folder).as_posix()] = facts
         return stored
 

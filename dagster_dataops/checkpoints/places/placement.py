@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dagster_dataops.checkpoints.places.folder_place import FolderPlace
 from dagster_dataops.checkpoints.places.node_place import NodePlace
-from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.datasets.published_files import is_result, node_of
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import LocalFile
 from dagster_dataops.foundation.places.root import Root
@@ -27,7 +27,7 @@ def place_of(folder: Root, name: str) -> NodePlace:
 def place_of_file(file: LocalFile) -> NodePlace:
     """Return the place of the node that a file is the result of."""
     bucket = None if isinstance(file, Path) else file.bucket
-    return place_of(Root(Path(file).parent, bucket), file.name.removesuffix(RESULT))
+    return place_of(Root(Path(file).parent, bucket), node_of(file.name))
 
 
 def make_whole(place: Root) -> dict[str, int]:
@@ -63,7 +63,7 @@ def refresh_below(place: Root) -> None:
     """
     if place.bucket is None:
         return
-    if place.path.name.endswith(RESULT):
+    if is_result(place.path.name):
         place_of_file(place.located(place.path)).refresh()
         return
     from dagster_dataops.checkpoints.places.published_objects import PublishedObjects

@@ -25,7 +25,7 @@ from dagster_dataops.checkpoints.places.uploaded_draft import is_large, size_of_
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
-from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
+from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of, result_name
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file
 from dagster_dataops.foundation.places.bucket import (
@@ -36,6 +36,7 @@ from dagster_dataops.foundation.places.bucket import (
 )
 from dagster_dataops.foundation.places.joined_object import is_list, parts_of_list, readable
 from dagster_dataops.foundation.places.open_stores import writing
+from dagster_dataops.foundation.places.opening import FORMS
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore, Version
 
 HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
@@ -203,7 +204,8 @@ class PublishedObjects:
 
     def _left_in_bucket(self, head: NodeHead) -> str | None:
         """Return the name of a result that runs need no copy of; ``None`` if they do."""
-        name = f"{self.name}{RESULT}"
+        names = (result_name(self.name, form) for form in FORMS)
+        name = next((one for one in names if one in head.files), "")
         is_one_file = not any(map(head.content.get, ("outputs", "artefact", "parted")))
         large = is_large(head.files.get(name, {}).get("size", 0))
         return name if is_one_file and large else None

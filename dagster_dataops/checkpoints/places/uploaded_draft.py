@@ -91,16 +91,17 @@ class UploadedDraft(JsonlWriter):
     @override
     def write(self, lines: bytes, rows: int = 1) -> None:
         super().write(lines, rows)
-        if self._upload is None and is_large(self.size_bytes) and not self._linked:
+        size = self.size_bytes if self._frames is None else self.stored_bytes
+        if self._upload is None and is_large(size) and not self._linked:
             self._send_file()
 
     @override
-    def _put(self, lines: bytes | bytearray) -> None:
+    def _append(self, data: bytes | bytearray) -> None:
         if self._upload is None:
-            super()._put(lines)
+            super()._append(data)
             return
-        self._upload.write(bytes(lines))
-        self._digest.update(lines)
+        self._upload.write(bytes(data))
+        self.stored_bytes += len(data)
 
     def _send_file(self) -> None:
         """Send what the file holds, and go on in the bucket."""
@@ -129,6 +130,7 @@ class UploadedDraft(JsonlWriter):
         if self._upload is None:
             return super().finish()
         self._put_pending()
+        self._end_frames()
         self._upload.finish()
         self.uploaded, self._finished_ns = True, time.time_ns()
         return self._dataset()

@@ -70,6 +70,7 @@ def commit(
         The published manifest. If the file in place has the same bytes, it is kept, and the
         manifest has its modification time.
     """
+    folder = folder.in_form(manifest.form)
     keep_other_versions(folder)
     with storage(folder.path, "publish the result"):
         manifest, kept = _without_equal_drafts(folder, manifest)
@@ -144,7 +145,9 @@ def _without_equal_drafts(
     outputs = dict(manifest.outputs)
     for name, (place, own) in manifest.parts(folder).items():
         found = published_here(place)
-        if found is None or found[1].parted or not _has_content(*found, own):
+        if found is None or found[1].parted or found[1].form != own.form:
+            continue
+        if not _has_content(*found, own):
             continue
         kept[place.result] = None
         draft_of(place.result).unlink(missing_ok=True)
@@ -205,6 +208,7 @@ def _finish(folder: NodeFolder, manifest: Manifest) -> None:
 
 
 def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
+    folder = folder.in_form(manifest.form)
     results = [place.result for place, _ in manifest.parts(folder).values()]
     for path in (*results, folder.errors, folder.kept):
         _replace(path)
@@ -221,6 +225,25 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
     _remove_parts(folder, manifest)
     _replace(folder.manifest)  # the last step: after an earlier crash, all steps are done again
     sync_folder(folder.path)
+    _remove_other_forms(folder, manifest)
+
+
+def _remove_other_forms(folder: NodeFolder, manifest: Manifest) -> None:
+    """Remove results of another form: the manifest in place does not tell of them."""
+    folder = folder.in_form(manifest.form)
+    for place in (folder, *(place for place, _ in manifest.parts(folder).values())):
+        for path in place.other_forms:
+            path.unlink(missing_ok=True)
+            draft_of(path).unlink(missing_ok=True)  # of a run that was cut short
+
+
+def _remove_left_over(folder: NodeFolder) -> None:
+    """Remove a result of another form than the published one, which a crash has left beside it."""
+    places = (folder, *folder.outputs.values())
+    if any(all(one.exists() for one in (place.result, *place.other_forms)) for place in places):
+        manifest = Manifest.of(folder)
+        if manifest is not None and _is_there(folder, manifest):
+            _remove_other_forms(folder, manifest)
 
 
 def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
@@ -261,6 +284,7 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
         with storage(folder.path, "delete drafts of a run that was cut short"):
             draft.unlink(missing_ok=True)
             draft_of(folder.kept).unlink(missing_ok=True)  # only some operators replace this file
+            _remove_left_over(folder)
         delete_removed(folder)
         return None
     _finish(folder, manifest)

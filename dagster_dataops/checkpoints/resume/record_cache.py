@@ -133,6 +133,7 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
     content = CheckpointContent.read(folder.path, folder.kept.name)
     if not usable(content):
         return
+    folder = folder.in_form(manifest.form)
     file = folder.place.find(folder.result)
     result = OnlySegment(folder.result.resolve() if file is None else file.location)
     if manifest.outputs or manifest.parted:

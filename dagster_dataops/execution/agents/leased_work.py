@@ -54,8 +54,8 @@ class LeasedWork(WorkList):
     """
 
     def __init__(self, order: AgentOrder, operator: Operator) -> None:
-        dataset = JsonlDataset(order.location, order.size, fingerprint=order.fingerprint)
-        super().__init__(operator, dataset, Interval(0, order.size))
+        dataset = JsonlDataset(order.location, order.text_bytes, fingerprint=order.fingerprint)
+        super().__init__(operator, dataset, Interval(0, order.text_bytes))
         self._batch_starts = BatchStarts() if self.batch_size else None
         self._lock = threading.Lock()
         self._more: list[Interval] = []

@@ -76,6 +76,7 @@ class AgentOrders:
             environment=self.environment,
             input=name,
             size=stamp.size,
+            text_bytes=dataset.size_bytes,
             modified_ns=stamp.modified_ns,
             fingerprint=dataset.fingerprint,
             folder=sink.folder,

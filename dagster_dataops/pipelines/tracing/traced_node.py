@@ -15,7 +15,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.places.placement import place_of_file
-from dagster_dataops.datasets.published_files import MANIFEST
+from dagster_dataops.datasets.published_files import MANIFEST, manifest_of
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import InputError, NewerVersionError, TraceError, TraceOutdatedError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
@@ -112,7 +112,7 @@ class TracedInput:
         if not known:
             return [state.size, state.modified_ns] == [facts["size_bytes"], facts["modified_ns"]]
         if isinstance(self.path, Path):
-            manifest = Manifest.load(_manifest_of(self.path))
+            manifest = Manifest.load(manifest_of(self.path))
             if manifest is not None and manifest.tells_of(self.path):
                 return manifest.fingerprint == known
         return cached_digest(self.path, state) == known
@@ -120,7 +120,7 @@ class TracedInput:
 
 def records_in(path: Location) -> RecordFile:
     """Return the records of a file."""
-    ours = isinstance(path, Path) and Manifest.load(_manifest_of(path)) is not None
+    ours = isinstance(path, Path) and Manifest.load(manifest_of(path)) is not None
     return RecordFile(path, ours=ours)
 
 
@@ -169,10 +169,6 @@ def _loaded(path: Path) -> Manifest | None:
     return manifest
 
 
-def _manifest_of(result: Path) -> Path:
-    return result.with_name(f"{result.name}.json")
-
-
 class TracedNode:
     """A published node.
 
@@ -205,7 +201,7 @@ class TracedNode:
         """
         if not isinstance(result, Path):
             return None
-        path = _manifest_of(result)
+        path = manifest_of(result)
         manifest = _loaded(path)
         if manifest is None or not (manifest.operator and manifest.inputs):
             return None
@@ -230,7 +226,7 @@ class TracedNode:
     def files(self) -> set[Path]:
         """The files of the node that a trace may read."""
         folder, results = self.folder, self.results.values()
-        return {folder.manifest, folder.kept, folder.errors, *results, *map(_manifest_of, results)}
+        return {folder.manifest, folder.kept, folder.errors, *results, *map(manifest_of, results)}
 
     def check_input(self, path: Location) -> None:
         """Check that an input is the one that the node has read.
