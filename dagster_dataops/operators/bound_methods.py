@@ -15,6 +15,7 @@ from dagster_dataops.operators.outcomes.record_context import Drop, OperatorCont
 from dagster_dataops.records import Record
 
 if TYPE_CHECKING:
+    from dagster_dataops.operators.outcomes.change_watch import ChangeWatch
     from dagster_dataops.operators.chains.chain_calls import PartTimes
 
 SKETCH: Final = SELECTION.recorded_as
@@ -91,6 +92,20 @@ def column_watch(operator: Operator, patience: Patience | None = None) -> Column
     ]
     chained = bool(invocation.spec.parts)
     return ColumnWatch(parts, chained=chained, strict=rule == FAILING, patience=patience)
+
+
+def change_watch(operator: Operator) -> "ChangeWatch | None":
+    """Return what notes the columns that count for outcomes, for the calls of one thread or task.
+
+    It is ``None`` if no outcomes are kept, or the whole record counts.
+    """
+    if not operator.__dataops__.resolved.reuse_outcomes:
+        return None
+    from dagster_dataops.operators.outcomes.change_watch import ChangeWatch  # only if kept
+    from dagster_dataops.operators.outcomes.read_terms import terms_of
+
+    terms = terms_of(operator.__dataops__)
+    return None if terms is None else ChangeWatch(terms)
 
 
 def _without_secrets(hide: Callable[[str], str], returned: Any, _: object) -> Any:

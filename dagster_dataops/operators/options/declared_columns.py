@@ -3,7 +3,8 @@
  @data_register("data.mini", reads={"values": list[float]}, columns={"x": float, "y": float})
  def mini_decoder(record: dict) -> dict: ...
 
-``reads`` are required columns. ``writes`` are added to the existing columns; ``columns`` are all
+``reads`` are required columns, or ``"observed"``: they are found by watching the operator, see
+`terms_of`. ``writes`` are added to the existing columns; ``columns`` are all
 columns of the result, for example of a reader. Undeclared columns are not checked.
 """
 
@@ -49,6 +50,8 @@ class ColumnDeclarations(NamedTuple):
         return self
 
 
+OBSERVED: Final = "observed"
+"""The declaration of ``reads`` by which the columns are found by watching the operator."""
 NOTHING: Final = ColumnDeclarations()
 DECLARATIONS: Final = frozenset(ColumnDeclarations._fields)
 
@@ -68,6 +71,8 @@ def column_types(
         OperatorDefinitionError: The declaration is neither a mapping of names to types nor a list
             of names.
     """
+    if kind == "reads" and declared == OBSERVED:
+        return {}
     given = declared(**options) if callable(declared) else declared
     if isinstance(given, str) or not isinstance(given, Iterable):
         reason = f"{kind} is {given!r}; use {{'column': type}}, or a list of names"
