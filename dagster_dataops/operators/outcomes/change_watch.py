@@ -211,6 +211,8 @@ def _of_plain_copy(
     """
     origin, given = recorded.origin, recorded.keys_given
     rest = [name for name in origin if name not in reads]
+    if any(_holds_keys(value, given) for value in one.values()):
+        return _UNKNOWN
     if rest and not any(name in one for name in rest):
         return None  # a new record, from columns that count
     copied = [key for key in one if len(key) > 1 and given.get(key) is key]
@@ -247,6 +249,14 @@ def _holds_record(value: object) -> bool:
     if isinstance(value, dict):
         return any(map(_holds_record, value.values()))
     return isinstance(value, (list, tuple)) and any(map(_holds_record, value))
+
+
+def _holds_keys(value: object, given: Mapping[str, str]) -> bool:
+    """Return whether a value contains a copy of the record, by the objects of its keys."""
+    if isinstance(value, dict):
+        keys = any(len(key) > 1 and given.get(key) is key for key in value)
+        return keys or any(_holds_keys(one, given) for one in value.values())
+    return isinstance(value, (list, tuple)) and any(_holds_keys(one, given) for one in value)
 
 
 def _plain(value: Any) -> Any:

@@ -72,7 +72,7 @@ class RecordChange(NamedTuple):
 
     def count(self) -> str:
         """Return the name of the hidden count that holds it in the notes of a span."""
-        fields = [*self.rule, self.lines]
+        fields = [*self.rule, [None if line is None else tuple(line) for line in self.lines]]
         return _COUNT + orjson.dumps(fields).decode().replace("/", "\\u002f")
 
     @classmethod
