@@ -41,7 +41,25 @@ def _environment() -> Any:
 
 
 def _as_json(value: object) -> str:
-    return orjson.dumps(value).decode()
+    """Return a value as JSON; of a record that notes its use, all columns count as read."""
+    options = orjson.OPT_PASSTHROUGH_SUBCLASS
+    return orjson.dumps(value, default=_of_usual_class, option=options).decode()
+
+
+def _of_usual_class(value: object) -> object:
+    kind = next((kind for kind in (dict, str, list, int) if isinstance(value, kind)), None)
+    if kind is None:
+        msg = f"a {type(value).__name__} is no value of JSON"
+        raise TypeError(msg)
+    return kind(value)
+
+
+@functools.cache
+def _free_names(text: str) -> tuple[str, ...]:
+    """Return the names that a template takes from outside, also those that it may do without."""
+    from jinja2 import meta
+
+    return tuple(sorted(meta.find_undeclared_variables(_environment().parse(text))))
 
 
 def rendered(text: str, values: Mapping[str, Any]) -> str:
@@ -55,7 +73,8 @@ def rendered(text: str, values: Mapping[str, Any]) -> str:
     if "{" not in text:
         return text
     try:
-        return str(compiled(text).render(values))
+        seen = {name: values[name] for name in _free_names(text) if name in values}
+        return str(compiled(text).render(seen))
     except TemplateError as error:
         known = ", ".join(values) or "none"
         near = next(filter(None, (nearest(name, values) for name in _absent(text, values))), None)

@@ -31,6 +31,7 @@ from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.alpaca import check_free, read_alpaca, read_pair
 from dagster_dataops.library.chat.sharegpt import CONVERSATIONS, read_sharegpt
+from dagster_dataops.library.chat.turns import without
 from dagster_dataops.readers.agent_traces.harnesses import is_trace_line
 from dagster_dataops.records import Record
 
@@ -140,8 +141,7 @@ def to_messages(
     keys, read = readers[form](record, losses or Losses("a chat record"))
     if MESSAGES not in keys:
         check_free(record, MESSAGES)
-    rest: dict[str, Any] = {key: value for key, value in record.items() if key not in keys}
-    return chat_record({**rest, **read}, rules)
+    return chat_record(without(record, keys) | read, rules)
 
 
 _Reading: TypeAlias = tuple[set[str], dict[str, Any]]
@@ -181,7 +181,7 @@ def _read_anthropic(record: Record, losses: Losses) -> _Reading:
 
 def _renamed(record: Record) -> Record:
     """Return a record whose turns have ``role`` and ``content`` for ``from`` and ``value``."""
-    made: dict[str, Any] = dict(record)
+    made: dict[str, Any] = record.copy()
     found = [key for key in _TURNS if isinstance(record.get(key), list)]
     if not found:
         raise UnfitRecordError(f"the record has no list of turns in {', '.join(_TURNS)}")
@@ -230,7 +230,7 @@ def write_openai(record: dict[str, Any], losses: Losses) -> Record:
             content = [part for part in found if part is not None]
             losses.check_rest(content, message["content"], place)
         made.append({**message, "content": content})
-    return {**record, MESSAGES: made}
+    return record | {MESSAGES: made}
 
 
 def _openai_part(part: dict[str, Any], place: str, losses: Losses) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ class Extract(TextPrompt, llm):
     @override
     def parse(self, record: Record, reply: Reply) -> Record:
         found = plain(reply.parsed)
-        return {**record, self.output_key: found} if self.output_key else {**record, **found}
+        return record | ({self.output_key: found} if self.output_key else found)
 
 
 class Classify(TextPrompt, llm):
@@ -75,12 +75,12 @@ class Classify(TextPrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "labels": self.labels, "multiple": self.multiple}
+        return super().values(record) | {"labels": self.labels, "multiple": self.multiple}
 
     @override
     def parse(self, record: Record, reply: Reply) -> Record:
         found = reply.parsed["label"]
-        return {**record, self.output_key: sorted(set(found)) if self.multiple else found}
+        return record | {self.output_key: sorted(set(found)) if self.multiple else found}
 
 
 def _schema(labels: list[str], *, multiple: bool) -> dict[str, Any]:

@@ -140,16 +140,16 @@ class Rewrite(TextPrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "instruction": self.instruction}
+        return super().values(record) | {"instruction": self.instruction}
 
     @override
     async def forward(self, record: Record) -> list[Record]:
         replies = await self.asks(self.messages(record), self.count)
         written: list[Record] = [
-            {**record, self.output_key: reply.text, "variant": number}
+            record | {self.output_key: reply.text, "variant": number}
             for number, reply in enumerate(replies, 1)
         ]
-        return [{**record, "variant": 0}, *written] if self.keep_original else written
+        return [record | {"variant": 0}, *written] if self.keep_original else written
 
 
 class Translate(TextPrompt, llm):
@@ -175,4 +175,4 @@ class Translate(TextPrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "to": self.to}
+        return super().values(record) | {"to": self.to}

@@ -73,7 +73,7 @@ class QAPairs(TextPrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "count": self.count}
+        return super().values(record) | {"count": self.count}
 
     @override
     async def forward(self, record: Record) -> list[Record] | Drop:
@@ -84,10 +84,10 @@ class QAPairs(TextPrompt, llm):
             pairs = [pair for pair in found if pair is not None]
         if not pairs:
             return Drop("no_grounded_pair")
-        return [{**record, **pair, "pair": number} for number, pair in enumerate(pairs)]
+        return [record | pair | {"pair": number} for number, pair in enumerate(pairs)]
 
     async def _supported(self, record: Record, pair: dict[str, str]) -> dict[str, str] | None:
         """Return a pair with its quote; ``None`` if the text does not support it."""
-        prompt = rendered(self.grounding_prompt, {**self.values(record), **pair})
+        prompt = rendered(self.grounding_prompt, self.values(record) | pair)
         reply = await self.ask(prompt, response_format=_GROUNDING)
         return {**pair, "quote": reply.parsed["quote"]} if reply.parsed["grounded"] else None

@@ -37,4 +37,4 @@ class TextPrompt(LLMOperator):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "text": self._column.text(record)}
+        return super().values(record) | {"text": self._column.text(record)}

@@ -86,7 +86,7 @@ class VisualQA(ImagePrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "question": self._question.text(record)}
+        return super().values(record) | {"question": self._question.text(record)}
 
 
 class ReadPage(ImagePrompt, llm):

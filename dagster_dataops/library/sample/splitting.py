@@ -114,7 +114,7 @@ class RecordHash:
 
     def of(self, record: Record) -> int:
         """Return the hash, less than 2^64."""
-        chosen: Any = record
+        chosen: Any = {**record}
         if self._columns:
             chosen = [column.present(record) for column in self._columns]
         return xxhash.xxh3_64_intdigest(canonical(chosen), self._seed % (1 << _BITS))

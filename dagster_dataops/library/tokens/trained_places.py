@@ -122,7 +122,7 @@ def _places(renderer: ChatRenderer, conversation: Record, text: str) -> list[_Pl
     """
     messages: Any = conversation[MESSAGES]
     marked = [_marked(one) if one["role"] == ASSISTANT else one for one in messages]
-    rendered = renderer.render({**conversation, MESSAGES: marked}).text
+    rendered = renderer.render(conversation | {MESSAGES: marked}).text
     places, plain = _read(rendered)
     if plain != text:
         msg = "the template changes texts of the assistant, so that their place is not known; "

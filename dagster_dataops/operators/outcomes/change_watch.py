@@ -218,7 +218,7 @@ def _of_plain_copy(
     copied = [key for key in one if len(key) > 1 and given.get(key) is key]
     in_order = copied == [name for name in origin if name in set(copied)]
     shared = [key for key in one if len(key) == 1 and key in origin]
-    if not in_order or list(one)[: len(copied)] != copied or shared or not (rest or terms.adds):
+    if not in_order or list(one)[: len(copied)] != copied or shared or not (rest or (copied and terms.adds)):
         return _UNKNOWN
     if not set(rest) <= set(copied):
         return _UNKNOWN

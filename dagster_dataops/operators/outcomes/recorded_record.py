@@ -63,7 +63,10 @@ class RecordedRecord(dict[str, Any]):
         return dict([*dict.items(self)])
 
     def _read(self, key: object) -> None:
-        if isinstance(key, str) and not (len(key) > 1 and self.keys_given.get(key) is key):
+        """Note a column that was named; not a value that was set, or an object of `keys_given`."""
+        is_set = dict.__contains__(self, key) and key not in self.passed
+        is_given = self.keys_given.get(key) is key and len(str(key)) > 1  # type: ignore[call-overload]
+        if isinstance(key, str) and not is_set and not is_given:
             self.log.columns[str(key)] = None
 
     def _all(self) -> None:
