@@ -27,18 +27,21 @@ def terms_of(use: "Invocation") -> ReadTerms | None:
         return None
     if use.spec.parts:
         return _of_chain(use.uses)
-    declared = use.spec.declared
+    declared, columns = use.spec.declared, _declared(use)
     if declared.reads == OBSERVED:
         return ReadTerms(shielded=True)
     if use.spec.shipped:
-        return ReadTerms(shielded=any(map(callable, use.options.values())))
+        return ReadTerms(columns, shielded=any(map(callable, use.options.values())))
     inherited = str(getattr(declared.reads, "__module__", "")).startswith(_PACKAGE)
-    if declared.reads is None or inherited:
+    if declared.reads is None or inherited or "" in columns:
         return None
+    return ReadTerms(columns, trusted=True, adds=declared.writes is not None)
+
+
+def _declared(use: "Invocation") -> frozenset[str]:
+    """Return the columns that an operator declares; empty text for one that is not known."""
     keys = [key for optional in (False, True) for key in keys_of(use.names_read, optional=optional)]
-    columns = frozenset(name for key in keys for name in (key.name, key.column))
-    adds = declared.writes is not None
-    return None if "" in columns else ReadTerms(columns, trusted=True, adds=adds)
+    return frozenset(name for key in keys for name in (key.name, key.column))
 
 
 def _of_chain(uses: "list[Invocation]") -> ReadTerms | None:
