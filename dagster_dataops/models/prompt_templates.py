@@ -1,6 +1,7 @@
 """Render prompts: Jinja templates over the columns of a record, in a sandbox."""
 
 import functools
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,7 +47,7 @@ def _as_json(value: object) -> str:
     return orjson.dumps(value, default=_of_usual_class, option=options).decode()
 
 
-def _of_usual_class(value: object) -> object:
+def _of_usual_class(value: Any) -> object:
     kind = next((kind for kind in (dict, str, list, int) if isinstance(value, kind)), None)
     if kind is None:
         msg = f"a {type(value).__name__} is no value of JSON"
@@ -81,6 +82,11 @@ def rendered(text: str, values: Mapping[str, Any]) -> str:
         hint = f"; did you mean {near!r}?" if near else ""
         reason = f"the prompt cannot be made: {error.message}; known: {known}{hint}"
         raise UnfitRecordError(reason) from None
+
+
+def with_values(values: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return values for templates with more, which replace those of the same name; none is read."""
+    return ChainMap(dict(more), values)  # type: ignore[arg-type]  # templates change none
 
 
 def _absent(text: str, values: Mapping[str, Any]) -> list[str]:

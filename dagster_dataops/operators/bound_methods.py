@@ -15,8 +15,8 @@ from dagster_dataops.operators.outcomes.record_context import Drop, OperatorCont
 from dagster_dataops.records import Record
 
 if TYPE_CHECKING:
-    from dagster_dataops.operators.outcomes.change_watch import ChangeWatch
     from dagster_dataops.operators.chains.chain_calls import PartTimes
+    from dagster_dataops.operators.outcomes.change_watch import ChangeWatch
 
 SKETCH: Final = SELECTION.recorded_as
 CHANGE: Final = "change"
@@ -102,7 +102,7 @@ def change_watch(operator: Operator) -> "ChangeWatch | None":
     if not operator.__dataops__.resolved.reuse_outcomes:
         return None
     from dagster_dataops.operators.outcomes.change_watch import ChangeWatch  # only if kept
-    from dagster_dataops.operators.outcomes.read_terms import terms_of
+    from dagster_dataops.operators.read_terms import terms_of
 
     terms = terms_of(operator.__dataops__)
     return None if terms is None else ChangeWatch(terms)

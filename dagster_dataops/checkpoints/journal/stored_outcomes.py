@@ -22,8 +22,10 @@ from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
 from dagster_dataops.operators.outcomes.record_change import RecordChange
+from dagster_dataops.operators.outcomes.record_context import PLACED
 from dagster_dataops.records import decode
 
+_NOT_OF_RECORD: Final = frozenset({READ_FILES, PLACED})  # counts of what is not in the record
 _BLANK: Final = b" \t\r\n"
 _NONE: Final = bytes(DIGEST)  # of a span that is not one record
 
@@ -101,7 +103,8 @@ def digests_in(
 def outcomes_in(journal: Path) -> Iterator[StoredOutcome]:
     """Yield the outcomes of records that did not fail; spans without digests have none.
 
-    Nor have those that were made of files which their records do not identify.
+    Nor have those that were made of files which their records do not identify, or for which the
+    operator asked where in the input the record is.
 
     Raises:
         StorageError: The journal cannot be read.
@@ -115,8 +118,8 @@ def _outcomes(spans: SpansEntry, digests: list[bytes]) -> Iterator[StoredOutcome
     offset = spans.offset
     rows = zip(digests, spans.notes or repeat(None), *spans.columns, strict=False)
     for digest, notes, span in ((digest, notes, Span(*fields)) for digest, notes, *fields in rows):
-        reads_files = notes is not None and READ_FILES in notes.counts
-        if digest != _NONE and not span.failed and not reads_files:
+        depends = notes is not None and not _NOT_OF_RECORD.isdisjoint(notes.counts)
+        if digest != _NONE and not span.failed and not depends:
             yield StoredOutcome(
                 digest,
                 spans.segment,

@@ -305,7 +305,11 @@ def _further(record: Record) -> dict[str, Any]:
         UnfitRecordError: They are no object.
     """
     value = record.get("chat_template_kwargs")
-    return {} if value is None else dict_entry({"chat_template_kwargs": value}, "chat_template_kwargs", "")
+    return (
+        {}
+        if value is None
+        else dict_entry({"chat_template_kwargs": value}, "chat_template_kwargs", "")
+    )
 
 
 def _as_template_sees(message: Message) -> Message:

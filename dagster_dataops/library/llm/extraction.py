@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.output_format import plain
+from dagster_dataops.models.prompt_templates import with_values
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.records import Record
 
@@ -75,7 +76,8 @@ class Classify(TextPrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return super().values(record) | {"labels": self.labels, "multiple": self.multiple}
+        more = {"labels": self.labels, "multiple": self.multiple}
+        return with_values(super().values(record), more)
 
     @override
     def parse(self, record: Record, reply: Reply) -> Record:

@@ -90,9 +90,7 @@ class Frames(video):
                 if len(found) == self._most:
                     fault = f"has more than max_frames={self._most:,} pictures to take"
                     raise FileError(film.name, fault, "raise the limit, or take fewer pictures")
-                one: dict[str, Any] = record | {
-                    self._written: self._encoded(film.name, frame)
-                }
+                one: dict[str, Any] = record | {self._written: self._encoded(film.name, frame)}
                 values = len(found), time
                 one.update({k: value for k, value in zip(self._keys, values, strict=True) if k})
                 found.append(one)

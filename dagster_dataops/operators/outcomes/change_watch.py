@@ -118,7 +118,7 @@ class ChangeWatch:
         if records is None:
             return _plain(returned)
         change = _change(self._terms, recorded, records)
-        note = "" if change is None else change.count()
+        note = "" if change is None else change.as_count()
         if note in self._noted or len(self._noted) < _MOST_DIFFERENT:
             self._noted.add(note)
             self._note = note
@@ -155,6 +155,7 @@ def _change(
         one = record.recorded if type(record) is ShieldedRecord else record
         if any(map(_holds_record, dict.values(one))):
             return None
+        change: LineChange | None
         if type(one) is RecordedRecord and one.log is log:
             change = _of_copy(one, reads, terms)
         elif not log.whole:
@@ -218,7 +219,12 @@ def _of_plain_copy(
     copied = [key for key in one if len(key) > 1 and given.get(key) is key]
     in_order = copied == [name for name in origin if name in set(copied)]
     shared = [key for key in one if len(key) == 1 and key in origin]
-    if not in_order or list(one)[: len(copied)] != copied or shared or not (rest or (copied and terms.adds)):
+    if (
+        not in_order
+        or list(one)[: len(copied)] != copied
+        or shared
+        or not (rest or (copied and terms.adds))
+    ):
         return _UNKNOWN
     if not set(rest) <= set(copied):
         return _UNKNOWN

@@ -7,7 +7,7 @@ gives the bytes that a call would give.
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 import xxhash
@@ -70,7 +70,7 @@ class RecordChange(NamedTuple):
     rule: ReadRule
     lines: tuple[LineChange | None, ...]
 
-    def count(self) -> str:
+    def as_count(self) -> str:
         """Return the name of the hidden count that holds it in the notes of a span."""
         fields = [*self.rule, [None if line is None else tuple(line) for line in self.lines]]
         return _COUNT + orjson.dumps(fields).decode().replace("/", "\\u002f")

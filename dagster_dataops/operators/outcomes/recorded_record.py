@@ -165,7 +165,7 @@ class RecordedRecord(dict[str, Any]):
         return {**other, **self}
 
     @override
-    def __ior__(self, other: Any) -> Self:  # type: ignore[override, misc]  # as of a dict
+    def __ior__(self, other: Any) -> Self:  # type: ignore[override]  # as of a dict
         self.update(other)
         return self
 
@@ -188,9 +188,9 @@ class ShieldedRecord:
     def __init__(self, recorded: RecordedRecord) -> None:
         self.recorded = recorded
 
-    @property  # type: ignore[misc]
+    @property
     @override
-    def __class__(self) -> type:
+    def __class__(self) -> type:  # type: ignore[misc]
         return dict
 
 
@@ -212,7 +212,7 @@ def _whole_use(name: str) -> Callable[..., Any]:
     method = getattr(dict, name)
 
     def used(self: RecordedRecord, *given: Any) -> Any:
-        self._all()  # noqa: SLF001 - of this class
+        self._all()
         return method(self, *given)
 
     used.__name__ = name

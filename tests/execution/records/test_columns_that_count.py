@@ -11,7 +11,7 @@ import pytest
 from dagster_dataops import Drop, JsonlDataset, chain, data
 from dagster_dataops.data import data_register
 from tests.each import each
-from tests.execution.helpers import MODES, node, run, write_input
+from tests.execution.helpers import node, run, write_input
 from tests.library.llm.scripted_model import ScriptedModel
 from tests.nodes import ResumePolicy
 
@@ -66,7 +66,7 @@ def careless(record, log):
 
 
 def noted(log: str) -> None:
-    with open(log, "a", encoding="utf-8") as file:
+    with Path(log).open("a", encoding="utf-8") as file:
         file.write("1\n")
 
 
@@ -104,7 +104,12 @@ class Node:
             dataset = JsonlDataset.of_file(path)
         else:
             dataset = write_input(path, rows)
-        run(self._operator(**self._options), dataset, node(self._path / folder), resume=ResumePolicy.AUTO)
+        run(
+            self._operator(**self._options),
+            dataset,
+            node(self._path / folder),
+            resume=ResumePolicy.AUTO,
+        )
         return node(self._path / folder).result.read_bytes()
 
     @property
@@ -150,7 +155,9 @@ def test_new_records_and_records_whose_columns_count_are_called(tmp_path: Path) 
 def test_a_chain_of_known_parts_counts_what_they_read(tmp_path: Path) -> None:
     def parts(log: str, **settings: Any) -> Any:
         upper = in_place(log=log)
-        return chain(upper, data.shape.Drop(keys="tags"), name="parts", _reuse_outcomes=True, **settings)
+        return chain(
+            upper, data.shape.Drop(keys="tags"), name="parts", _reuse_outcomes=True, **settings
+        )
 
     this = Node(tmp_path / "node", parts)
     this.run(RECORDS)

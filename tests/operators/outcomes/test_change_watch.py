@@ -1,8 +1,6 @@
 """What is noted of a call gives, for another record, the bytes that a call would give."""
 
 import copy
-import json
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +13,6 @@ from dagster_dataops.operators.outcomes.change_watch import ChangeWatch, ReadTer
 from dagster_dataops.operators.outcomes.record_change import RecordChange
 from dagster_dataops.operators.outcomes.return_contract import encode_outcome
 from dagster_dataops.records import Record
-from tests.each import each
 from tests.examples import at_most
 
 Call = Callable[[Any], Any]
@@ -58,7 +55,11 @@ def check(call: Call, record: Record, other: Record, terms: ReadTerms) -> bool:
 
 _STEPS = st.one_of(
     st.tuples(st.just("set"), st.sampled_from([*_NAMES, "new"]), st.sampled_from(_NAMES)),
-    st.tuples(st.just("constant"), st.sampled_from([*_NAMES, "new"]), st.sampled_from([1, True, "w", "long", [2]])),
+    st.tuples(
+        st.just("constant"),
+        st.sampled_from([*_NAMES, "new"]),
+        st.sampled_from([1, True, "w", "long", [2]]),
+    ),
     st.tuples(st.just("pop"), st.sampled_from(_NAMES)),
     st.tuples(st.just("move"), st.sampled_from(_NAMES)),
     st.tuples(st.just("flag"), st.sampled_from(_NAMES), st.sampled_from([*_NAMES, "new"])),
@@ -76,10 +77,10 @@ def program(how: str, steps: list[tuple[Any, ...]], ending: str) -> Call:
             "in place": lambda: record,
             "none": lambda: record,
             "or": lambda: record | {},
-            "copy": lambda: record.copy(),
+            "copy": record.copy,
             "display": lambda: {**record},
             "dict": lambda: dict(record),
-            "items": lambda: {key: value for key, value in record.items()},
+            "items": lambda: dict(list(record.items())),
             "first": lambda: {"head": 1, **record},
             "fresh": lambda: {"text": record.get("text")},
             "deep": lambda: copy.deepcopy(record),
@@ -88,7 +89,12 @@ def program(how: str, steps: list[tuple[Any, ...]], ending: str) -> Call:
             take_step(made, record, step)
         if how == "none" and ending == "one":
             return None
-        return {"one": made, "list": [made, made | {"again": 1}], "drop": [], "nested": {"in": made}}[ending]
+        return {
+            "one": made,
+            "list": [made, made | {"again": 1}],
+            "drop": [],
+            "nested": {"in": made},
+        }[ending]
 
     return call
 
@@ -122,8 +128,12 @@ def reads_of(how: str, steps: list[tuple[Any, ...]]) -> set[str]:
     return reads
 
 
-_VALUES = st.sampled_from([None, True, False, 1, 0, 300, 1.0, 1.5, "", "w", "long", "other", [], [2], {"k": 1}])
-_RECORDS = st.dictionaries(st.sampled_from([*_NAMES, "new", "head", "x", "further"]), _VALUES, max_size=7)
+_VALUES = st.sampled_from(
+    [None, True, False, 1, 0, 300, 1.0, 1.5, "", "w", "long", "other", [], [2], {"k": 1}]
+)
+_RECORDS = st.dictionaries(
+    st.sampled_from([*_NAMES, "new", "head", "x", "further"]), _VALUES, max_size=7
+)
 
 
 @st.composite

@@ -25,8 +25,10 @@ def terms_of(use: "Invocation") -> ReadTerms | None:
     """
     if use.spec.batch:
         return None
-    if use.spec.parts:
-        return _of_chain(use.uses)
+    return _of_chain(use.uses) if use.spec.parts else _of_operator(use)
+
+
+def _of_operator(use: "Invocation") -> ReadTerms | None:
     declared, columns = use.spec.declared, _declared(use)
     if declared.reads == OBSERVED:
         return ReadTerms(shielded=True)
