@@ -188,9 +188,9 @@ class ShieldedRecord:
     def __init__(self, recorded: RecordedRecord) -> None:
         self.recorded = recorded
 
-    @property
+    @property  # type: ignore[misc]
     @override
-    def __class__(self) -> type:  # type: ignore[misc]
+    def __class__(self) -> type:
         return dict
 
 
