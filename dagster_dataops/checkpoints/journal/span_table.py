@@ -75,7 +75,7 @@ class SpanTable:
         """Set the notes of spans; a span without notes may replace a damaged one with notes."""
         for start, one in zip(starts, notes, strict=True):
             if one is not None:
-                self.notes[start] = one
+                self.notes[start] = one.shared()
                 add_counts(self.counts, one.counts)
             else:
                 self.notes.pop(start, None)

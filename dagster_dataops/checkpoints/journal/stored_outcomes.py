@@ -22,10 +22,10 @@ from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
 from dagster_dataops.operators.outcomes.record_change import RecordChange
-from dagster_dataops.operators.outcomes.record_context import PLACED
+from dagster_dataops.operators.outcomes.record_context import NUMBERED
 from dagster_dataops.records import decode
 
-_NOT_OF_RECORD: Final = frozenset({READ_FILES, PLACED})  # counts of what is not in the record
+_NOT_OF_RECORD: Final = frozenset({READ_FILES, NUMBERED})  # counts of what is not in the record
 _BLANK: Final = b" \t\r\n"
 _NONE: Final = bytes(DIGEST)  # of a span that is not one record
 
@@ -104,7 +104,7 @@ def outcomes_in(journal: Path) -> Iterator[StoredOutcome]:
     """Yield the outcomes of records that did not fail; spans without digests have none.
 
     Nor have those that were made of files which their records do not identify, or for which the
-    operator asked where in the input the record is.
+    operator asked which number in the input the record has.
 
     Raises:
         StorageError: The journal cannot be read.

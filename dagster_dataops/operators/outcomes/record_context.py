@@ -21,7 +21,7 @@ from dagster_dataops.datasets.file_values.file_reads import READS
 from dagster_dataops.errors import OperatorContextError
 
 HIDDEN: Final = "."  # begins the names of counts that are not the operator's
-PLACED: Final = f"{HIDDEN}placed"  # the hidden count of records whose place was asked for
+NUMBERED: Final = f"{HIDDEN}numbered"  # the hidden count of records whose number was asked for
 TABLE: Final = "/"  # in the name of a count that is a row of a table: table/row
 
 
@@ -306,7 +306,9 @@ class OperatorContext:
         Raises:
             OperatorContextError: No record is being processed.
         """
-        return self._index_of(_placed("index").start)
+        call = _call("index")
+        call.counts[NUMBERED] = 1
+        return self._index_of(call.start)
 
     @property
     def position(self) -> int:
@@ -315,7 +317,7 @@ class OperatorContext:
         Raises:
             OperatorContextError: No record is being processed.
         """
-        return _placed("position").start
+        return _call("position").start
 
     def count(self, **numbers: float) -> None:
         """Add numbers to the sums of the result, such as ``count(tokens=120, cost=0.002)``.
@@ -374,13 +376,6 @@ class Clients(dict[str, Any]):
             f"config.clients[{name!r}]"
         )
         raise OperatorContextError(f"clients[{name!r}]", reason)
-
-
-def _placed(wanted: str) -> Call:
-    """Return the current call; its outcome depends on the place of its record."""
-    call = _call(wanted)
-    call.counts[PLACED] = 1
-    return call
 
 
 def _call(wanted: str) -> Call:

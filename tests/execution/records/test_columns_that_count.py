@@ -204,3 +204,14 @@ def test_the_columns_of_a_prompt_count(tmp_path: Path) -> None:
     assert list(first) == ["added", "id", "text", "tags", "answer"]
     kept, _ = ask([{**row, "lang": "de"} for row in RECORDS])
     assert (kept, len(model.requests)) == (0, 48)
+
+
+def test_an_outcome_with_the_number_of_its_record_is_not_kept(tmp_path: Path) -> None:
+    operator = data.shape.AddId(by="index", _reuse_outcomes=True, _concurrency_mode="single")
+    for rows in (RECORDS, RECORDS[1:]):
+        dataset = write_input(tmp_path / "input.jsonl", [without(row, "id") for row in rows])
+        report = run(operator, dataset, node(tmp_path), resume=ResumePolicy.AUTO)
+        assert report.rows_resumed == 0
+        assert [row["id"] for row in report.dataset.read()] == [
+            f"{number:010d}" for number in range(len(rows))
+        ]
