@@ -21,9 +21,9 @@ def terms_of(use: "Invocation") -> ReadTerms | None:
 
     Returns:
         The terms; ``None`` if the whole record counts: of an operator that declares nothing, or
-        takes batches, and of a chain with such a part.
+        returns records for whole windows, and of a chain with such a part.
     """
-    if use.spec.batch:
+    if use.spec.batch == "forward_window":
         return None
     return _of_chain(use.uses) if use.spec.parts else _of_operator(use)
 

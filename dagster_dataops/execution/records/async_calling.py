@@ -145,6 +145,7 @@ def async_callers(
         tally.measure = measured(times, watch, changes)
         forward = shared or _limited(operator, context, times, stuck, watch)
         if changes is not None:
+            tally.measure_each = changes.take_each
             forward = changes.around_async(forward)
         if watch is not None:
             forward = watch.around_async(forward)

@@ -71,6 +71,7 @@ class CallSteps:
         self._keeper = operator.__dataops__.keeper
         self._decode = operator.__dataops_decode__
         self._called = self._divided if self._batch else self._alone
+        self._noted: dict[int, str] = {}  # names of counts of records of a batch, by their start
 
     def of(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
         """Yield the steps for a batch, or for a single line of an operator that takes one record.
@@ -90,6 +91,8 @@ class CallSteps:
         counts = tally.take_counts() if tally.has_counts else {}
         finished: list[Finished] = []
         for line in lines:
+            if note := self._noted.pop(line.start, ""):
+                counts = {**counts, note: 1}
             finished.append(Finished(line, *outcomes[line.start], counts))
             counts = {}
         return finished
@@ -176,6 +179,9 @@ class CallSteps:
         if self._batch == "forward_window":
             return self._of_window(lines, returned)
         outcomes = checked_batch(returned, len(records))
+        if self._tally.measure_each is not None:
+            notes = self._tally.measure_each()
+            self._noted |= {line.start: note for line, note in zip(lines, notes, strict=False)}
         return {
             line.start: _failed(one)
             if isinstance(one, BaseException)

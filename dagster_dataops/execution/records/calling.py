@@ -157,6 +157,7 @@ def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Ite
     context, times, watch = context_of(operator), part_times(operator), column_watch(operator)
     changes = change_watch(operator)
     tally.measure = measured(times, watch, changes)
+    tally.measure_each = None if changes is None else changes.take_each
 
     def counted(forward: Forward) -> Forward:
         if context is not None:

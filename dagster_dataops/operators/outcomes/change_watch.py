@@ -37,91 +37,119 @@ class ReadTerms(NamedTuple):
     adds: bool = False
 
 
+class _Begun(NamedTuple):
+    """A call that has begun.
+
+    Attributes:
+        recorded: The record, or those of the batch, which note their use.
+        given: What the operator gets.
+        again: The record or the batch as JSON, to call once more.
+    """
+
+    recorded: list[RecordedRecord]
+    given: Any
+    again: bytes
+
+
 class ChangeWatch:
     """Notes what the calls of one thread, or of one task of an event loop, read and change.
 
     Args:
         terms: What is known of the columns that the operator reads.
+        batch: Whether it takes lists of records, and returns an element for each.
     """
 
-    def __init__(self, terms: ReadTerms) -> None:
-        self._terms = terms
-        self._shields = terms.shielded
+    def __init__(self, terms: ReadTerms, *, batch: bool = False) -> None:
+        self._terms, self._batch = terms, batch
         self._watches = True
-        self._note = ""
+        self._notes: list[str] = []  # of the latest call, for each record
         self._noted: set[str] = set()
 
     def take(self) -> Mapping[str, float]:
-        """Return what was noted of the latest call, as a count."""
-        note, self._note = self._note, ""
-        return {note: 1} if note else {}
+        """Return what was noted of the latest call with one record, as a count."""
+        notes = [] if self._batch else self.take_each()
+        return {note: 1 for note in notes if note}
+
+    def take_each(self) -> list[str]:
+        """Return the name of the count of each record of the latest call; empty for none."""
+        notes, self._notes = self._notes, []
+        return notes
 
     def around(self, forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return the plain function of an operator, which notes."""
 
-        def call(record: Record) -> Any:
-            recorded, given, again = self._begin(record)
-            if recorded is None:
-                return forward(record)
+        def call(given: Any) -> Any:
+            begun = self._begin(given)
+            if begun is None:
+                return forward(given)
             try:
-                returned = forward(given)
-            except Exception as error:
-                if not self._may_be_of_shield(error):
-                    raise
-                self._watches = False
-                plain = orjson.loads(again)
+                returned = forward(begun.given)
+            except Exception as error:  # noqa: BLE001 - raised again
+                plain = self._again(begun, error)
                 returned = forward(plain)
                 return plain if returned is None else returned
-            return self._end(recorded, returned)
+            return self._end(begun.recorded, returned)
 
         return call
 
     def around_async(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         """Return the coroutine function of an operator, which notes."""
 
-        async def call(record: Record) -> Any:
-            recorded, given, again = self._begin(record)
-            if recorded is None:
-                return await forward(record)
+        async def call(given: Any) -> Any:
+            begun = self._begin(given)
+            if begun is None:
+                return await forward(given)
             try:
-                returned = await forward(given)
-            except Exception as error:
-                if not self._may_be_of_shield(error):
-                    raise
-                self._watches = False
-                plain = orjson.loads(again)
+                returned = await forward(begun.given)
+            except Exception as error:  # noqa: BLE001 - raised again
+                plain = self._again(begun, error)
                 returned = await forward(plain)
                 return plain if returned is None else returned
-            return self._end(recorded, returned)
+            return self._end(begun.recorded, returned)
 
         return call
 
-    def _begin(self, record: Record) -> tuple[RecordedRecord | None, Any, bytes]:
-        """Return the record that notes, what the operator gets, and the record to try again."""
-        self._note = ""
+    def _begin(self, given: Any) -> _Begun | None:
+        """Return a call that begins; ``None`` if it is not watched."""
+        self._notes = []
         if not self._watches:
-            return None, record, b""
-        recorded = RecordedRecord(record)
-        if self._shields:
-            return recorded, ShieldedRecord(recorded), orjson.dumps(record)
-        return recorded, recorded, b""
+            return None
+        recorded = list(map(RecordedRecord, given if self._batch else [given]))
+        if self._terms.shielded:
+            shields = list(map(ShieldedRecord, recorded))
+            return _Begun(recorded, shields if self._batch else shields[0], orjson.dumps(given))
+        return _Begun(recorded, recorded if self._batch else recorded[0], b"")
 
-    def _may_be_of_shield(self, error: Exception) -> bool:
-        """Return whether the operator may have failed because it got no real dict."""
-        return self._shields and (
-            isinstance(error, TypeError) or ShieldedRecord.__name__ in str(error)
-        )
+    def _again(self, begun: _Begun, error: Exception) -> Any:
+        """Return plain records for another call; no further call is watched.
 
-    def _end(self, recorded: RecordedRecord, returned: Any) -> Any:
-        """Note what became of a record; return it with plain records."""
+        Raises:
+            Exception: The operator did not fail because it got no real dict.
+        """
+        named = ShieldedRecord.__name__ in str(error)
+        if not self._terms.shielded or not (isinstance(error, TypeError) or named):
+            raise error
+        self._watches = False
+        return orjson.loads(begun.again)
+
+    def _end(self, recorded: list[RecordedRecord], returned: Any) -> Any:
+        """Note what became of records; return it with plain records."""
+        if not self._batch:
+            return self._ended(recorded[0], returned)
+        if not isinstance(returned, list) or len(returned) != len(recorded):
+            return _plain(returned)
+        return [self._ended(*pair) for pair in zip(recorded, returned, strict=True)]
+
+    def _ended(self, recorded: RecordedRecord, returned: Any) -> Any:
         records = _records_in(returned, recorded)
+        change = None if records is None else _change(self._terms, recorded, records)
+        note = "" if change is None else change.as_count()
+        if note not in self._noted and len(self._noted) >= _MOST_DIFFERENT:
+            note = ""
+        self._noted.add(note)
+        self._notes.append(note)
         if records is None:
             return _plain(returned)
-        change = _change(self._terms, recorded, records)
-        note = "" if change is None else change.as_count()
-        if note in self._noted or len(self._noted) < _MOST_DIFFERENT:
-            self._noted.add(note)
-            self._note = note
         plain = [_plain(one) for one in records]
         if isinstance(returned, Disposed):
             return Disposed(plain, returned.disposition)
@@ -156,7 +184,9 @@ def _change(
         if any(map(_holds_record, dict.values(one))):
             return None
         change: LineChange | None
-        if type(one) is RecordedRecord and one.log is log:
+        if type(one) is RecordedRecord and one.log is not log:
+            return None  # another record of the batch
+        if type(one) is RecordedRecord:
             change = _of_copy(one, reads, terms)
         elif not log.whole:
             change = _of_new(one, recorded, reads, terms)

@@ -141,10 +141,12 @@ class Tally:
         exact: Whether integers beyond 64 bits are looked for: orjson makes floats of them. This
             package writes none, so its own results need no search.
         measure: Returns further counts, such as the seconds of the parts of a chain.
+        measure_each: Returns the name of a further count of each record of the latest batch.
     """
 
     __slots__ = (
-        "_call", "_counts", "_reads", "exact", "measure", "start", "unusual", "used", "waits",
+        "_call", "_counts", "_reads", "exact", "measure", "measure_each", "start", "unusual",
+        "used", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -154,6 +156,7 @@ class Tally:
         self.used = False
         self.exact = False
         self.measure: Callable[[], Mapping[str, float]] | None = None
+        self.measure_each: Callable[[], list[str]] | None = None
         self.start = 0
         self.waits: Callable[[bool], None] | None = None
         self.unusual: list[tuple[int, bytes]] = []

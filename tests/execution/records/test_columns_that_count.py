@@ -215,3 +215,52 @@ def test_an_outcome_with_the_number_of_its_record_is_not_kept(tmp_path: Path) ->
         assert [row["id"] for row in report.dataset.read()] == [
             f"{number:010d}" for number in range(len(rows))
         ]
+
+
+class Batched(data_register.new_group("counting_columns"), reads="observed"):
+    def __init__(self, log, **kwargs):
+        super().__init__(_batch_size=5, _reuse_outcomes=True, **kwargs)
+        self.log = log
+
+    def forward_batch(self, records):
+        for _ in records:
+            noted(self.log)
+        if any(record["text"] == "bad" for record in records):
+            raise ValueError("bad")
+        return [
+            ValueError("odd") if record["text"] == "odd" else record | {"size": len(record["text"])}
+            for record in records
+        ]
+
+
+class BatchedAsync(data_register.new_group("counting_columns"), reads=["text"]):
+    def __init__(self, log, **kwargs):
+        super().__init__(_batch_size=5, _reuse_outcomes=True, **kwargs)
+        self.log = log
+
+    async def forward_batch(self, records):
+        for record in records:
+            noted(self.log)
+            record["size"] = len(record["text"])
+        return records
+
+
+_BATCHED = {
+    "single": (Batched, "single"),
+    "thread": (Batched, "thread"),
+    "async": (BatchedAsync, "async"),
+    "process": (Batched, "process"),
+}
+
+
+@each("name", _BATCHED)
+def test_columns_count_for_each_record_of_a_batch(tmp_path: Path, name: str) -> None:
+    this = Node(tmp_path / name, *_BATCHED[name])
+    this.run(RECORDS)
+    this.check([{"added": 1} | row for row in RECORDS[::-1]], 0)
+    changed = [row | {"text": "other"} if row["id"] == 4 else row for row in RECORDS]
+    this.check(changed, 1)
+    bad = [row | {"text": {3: "bad", 9: "odd"}.get(row["id"], row["text"])} for row in RECORDS]
+    this.run(RECORDS if name == "async" else bad)
+    failed = 0 if name == "async" else 2  # they have no outcomes
+    this.check([without(row, "tags") for row in RECORDS], failed)
