@@ -1,15 +1,13 @@
 """What is known of the columns that an operator reads, for the outcomes that it keeps."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from dagster_dataops.operators.options.declared_columns import OBSERVED
+from dagster_dataops.operators.options.declared_columns import OBSERVED, is_inherited
 from dagster_dataops.operators.options.read_columns import keys_of
 from dagster_dataops.operators.outcomes.change_watch import ReadTerms
 
 if TYPE_CHECKING:
     from dagster_dataops.operators.definition.spec import Invocation
-
-_PACKAGE: Final = f"{__name__.partition('.')[0]}."
 
 
 def terms_of(use: "Invocation") -> ReadTerms | None:
@@ -34,8 +32,7 @@ def _of_operator(use: "Invocation") -> ReadTerms | None:
         return ReadTerms(shielded=True)
     if use.spec.shipped:
         return ReadTerms(columns, shielded=any(map(callable, use.options.values())))
-    inherited = str(getattr(declared.reads, "__module__", "")).startswith(_PACKAGE)
-    if declared.reads is None or inherited or "" in columns:
+    if declared.reads is None or is_inherited(declared.reads) or "" in columns:
         return None
     return ReadTerms(columns, trusted=True, adds=declared.writes is not None)
 

@@ -53,6 +53,35 @@ class ColumnDeclarations(NamedTuple):
 OBSERVED: Final = "observed"
 """The declaration of ``reads`` by which the columns are found by watching the operator."""
 NOTHING: Final = ColumnDeclarations()
+_PACKAGE: Final = f"{__name__.partition('.')[0]}."
+
+
+class InheritedReads(tuple[str, ...]):
+    """The columns that an operator of the library reads, of an operator that inherits from it."""
+
+    __slots__ = ()
+
+
+def is_inherited(reads: Declaration | None) -> bool:
+    """Return whether a declaration of ``reads`` is that of an operator of this package."""
+    return str(getattr(reads, "__module__", "")).startswith(_PACKAGE)
+
+
+def sent_declarations(declared: ColumnDeclarations, names: tuple[str, ...]) -> ColumnDeclarations:
+    """Return what a worker has to know of declarations, without functions and types.
+
+    Args:
+        declared: The declarations.
+        names: The names of the columns that the operator reads.
+    """
+    reads: Declaration | None = names
+    if declared.reads is None or declared.reads == OBSERVED:
+        reads = declared.reads
+    elif is_inherited(declared.reads):
+        reads = InheritedReads(names)
+    return ColumnDeclarations(reads=reads, writes=None if declared.writes is None else ())
+
+
 DECLARATIONS: Final = frozenset(ColumnDeclarations._fields)
 
 

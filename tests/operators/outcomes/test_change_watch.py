@@ -9,11 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagster_dataops import data
+from dagster_dataops.library.columns_read import INPUT_KEY
 from dagster_dataops.operators.outcomes.change_watch import ChangeWatch, ReadTerms
 from dagster_dataops.operators.outcomes.record_change import RecordChange
 from dagster_dataops.operators.outcomes.return_contract import encode_outcome
+from dagster_dataops.operators.pickling import receive, ship
+from dagster_dataops.operators.read_terms import terms_of
 from dagster_dataops.records import Record
 from tests.examples import at_most
+from tests.registries import OperatorRegistry
 
 Call = Callable[[Any], Any]
 _NAMES = ("a", "bb", "text", "id", "meta")
@@ -164,3 +169,32 @@ def test_a_random_operator_on_another_record(
         return  # it reads all columns, whatever it declares
     call = program(how, steps, ending)
     check(call, *records, _TERMS[terms](reads_of(how, steps)))
+
+
+def test_a_worker_knows_the_same_of_the_columns(registry: OperatorRegistry) -> None:
+    @registry("data.sent", reads="observed", _reuse_outcomes=True)
+    def observed(record):
+        return record
+
+    @registry("data.sent", reads={"text": str}, writes=["size"], _reuse_outcomes=True)
+    def declared(record):
+        return record
+
+    @registry("data.sent", reads=[], _reuse_outcomes=True)
+    def constant(record):
+        return record
+
+    @registry("data.sent", reads=INPUT_KEY, _reuse_outcomes=True)  # as one that inherits
+    def longer(record, input_key="text"):
+        return record
+
+    operators = [observed(), declared(), constant(), longer(), data.text.Normalize()]
+    expected = [terms_of(one.__dataops__) for one in operators]
+    assert [terms_of(receive(ship(one)).__dataops__) for one in operators] == expected
+    assert expected == [
+        ReadTerms(shielded=True),
+        ReadTerms(frozenset({"text"}), trusted=True, adds=True),
+        ReadTerms(trusted=True),
+        None,
+        ReadTerms(frozenset({"text"})),
+    ]
