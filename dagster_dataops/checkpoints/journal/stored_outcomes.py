@@ -8,7 +8,7 @@ the notes of the span have a `RecordChange`, of the columns on which the outcome
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import xxhash
 
@@ -21,9 +21,11 @@ from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
-from dagster_dataops.operators.outcomes.record_change import RecordChange
 from dagster_dataops.operators.outcomes.record_context import NUMBERED
 from dagster_dataops.records import decode
+
+if TYPE_CHECKING:
+    from dagster_dataops.operators.outcomes.record_change import RecordChange
 
 _NOT_OF_RECORD: Final = frozenset({READ_FILES, NUMBERED})  # counts of what is not in the record
 _BLANK: Final = b" \t\r\n"
@@ -51,7 +53,7 @@ class StoredOutcome(NamedTuple):
     emitted: int
     check: int
     notes: bytes = b""
-    change: RecordChange | None = None
+    change: "RecordChange | None" = None
 
 
 def line_digest(line: bytes) -> bytes:
@@ -79,13 +81,22 @@ def span_digests(
 
 
 def _digest(line: bytes, notes: SpanNotes | None) -> bytes:
-    change = None if notes is None else RecordChange.of_counts(notes.counts)
+    change = change_in(notes)
     if change is None:
         return line_digest(line)
     try:
         return change.rule.digest(decode(line))
     except ValueError:  # the record fails
         return line_digest(line)
+
+
+def change_in(notes: SpanNotes | None) -> "RecordChange | None":
+    """Return what an outcome depends on, by its notes; ``None`` for the whole line."""
+    if notes is None or not notes.counts:
+        return None
+    from dagster_dataops.operators.outcomes.record_change import RecordChange  # few have notes
+
+    return RecordChange.of_counts(notes.counts)
 
 
 def digests_in(
@@ -128,6 +139,6 @@ def _outcomes(spans: SpansEntry, digests: list[bytes]) -> Iterator[StoredOutcome
                 span.emitted,
                 span.output_check,
                 b"" if notes is None else notes.pack(),
-                None if notes is None else RecordChange.of_counts(notes.counts),
+                change_in(notes),
             )
         offset += span.output_bytes + span.error_bytes

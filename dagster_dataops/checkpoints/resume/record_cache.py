@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import published_manifest
@@ -21,6 +21,7 @@ from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import (
     StoredOutcome,
+    change_in,
     line_digest,
     outcomes_in,
 )
@@ -31,8 +32,10 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, iterate_lines, opened_content
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.operators.outcomes.record_change import ReadRule, RecordChange
 from dagster_dataops.records import decode
+
+if TYPE_CHECKING:
+    from dagster_dataops.operators.outcomes.record_change import ReadRule
 
 _BATCH_BYTES: Final = 256 << 10  # of the input; its known records are settled together
 _SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # not read after a crash
@@ -100,10 +103,12 @@ class RecordCache:
             return None
         for rule in self._rules:
             known = self._at(rule.digest(record))
-            change = None if known is None else _change_in(known[1].notes)
-            if known is None or change is None or change.rule != rule:
+            if known is None:
                 continue
             source, outcome, stored = known
+            change = change_in(SpanNotes.unpack(outcome.notes)[0] if outcome.notes else None)
+            if change is None or change.rule != rule or len(change.lines) != outcome.emitted:
+                continue  # another outcome with this digest, or damaged notes
             output = change.apply(record, stored)
             return source, outcome._replace(size=len(output), check=checksum(output)), output
         return None
@@ -133,10 +138,6 @@ class RecordCache:
         self._database.close()
         with suppress(OSError):  # it goes with the checkpoint
             self._path.unlink(missing_ok=True)
-
-
-def _change_in(notes: bytes) -> RecordChange | None:
-    return RecordChange.of_counts(SpanNotes.unpack(notes)[0].counts) if notes else None
 
 
 def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iterator[OutcomeSource]:
