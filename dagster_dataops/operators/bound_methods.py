@@ -104,8 +104,11 @@ def change_watch(operator: Operator) -> "ChangeWatch | None":
     from dagster_dataops.operators.outcomes.change_watch import ChangeWatch  # only if kept
     from dagster_dataops.operators.read_terms import terms_of
 
-    terms, batch = terms_of(operator.__dataops__), operator.__dataops__.spec.batch
-    return None if terms is None else ChangeWatch(terms, batch=bool(batch))
+    use = operator.__dataops__
+    terms = terms_of(use)
+    if terms is None:
+        return None
+    return ChangeWatch(terms, batch=bool(use.spec.batch), refusals=use.refusals)
 
 
 def _without_secrets(hide: Callable[[str], str], returned: Any, _: object) -> Any:

@@ -57,11 +57,15 @@ class ChangeWatch:
     Args:
         terms: What is known of the columns that the operator reads.
         batch: Whether it takes lists of records, and returns an element for each.
+        refusals: The errors of calls that needed a real dict, of all threads. After the first one
+            no further call is watched.
     """
 
-    def __init__(self, terms: ReadTerms, *, batch: bool = False) -> None:
+    def __init__(
+        self, terms: ReadTerms, *, batch: bool = False, refusals: list[str] | None = None
+    ) -> None:
         self._terms, self._batch = terms, batch
-        self._watches = True
+        self._refusals: list[str] = [] if refusals is None else refusals
         self._notes: list[str] = []  # of the latest call, for each record
         self._noted: set[str] = set()
 
@@ -112,7 +116,7 @@ class ChangeWatch:
     def _begin(self, given: Any) -> _Begun | None:
         """Return a call that begins; ``None`` if it is not watched."""
         self._notes = []
-        if not self._watches:
+        if self._refusals:
             return None
         recorded = list(map(RecordedRecord, given if self._batch else [given]))
         if self._terms.shielded:
@@ -129,7 +133,7 @@ class ChangeWatch:
         named = ShieldedRecord.__name__ in str(error)
         if not self._terms.shielded or not (isinstance(error, TypeError) or named):
             raise error
-        self._watches = False
+        self._refusals.append(str(error))
         return orjson.loads(begun.again)
 
     def _end(self, recorded: list[RecordedRecord], returned: Any) -> Any:
