@@ -183,7 +183,7 @@ class KeptJournal:
 
     def _write_spans(self) -> None:
         if self._spans:
-            digests = span_digests(self._source, self._spans) if self._apart else None
+            digests = span_digests(self._source, self._spans, self._notes) if self._apart else None
             entry = SpansEntry.of(SEGMENT, self._offset, self._spans, digests, self._notes)
             self._journal.spans(entry)
             self._offset += entry.output_bytes

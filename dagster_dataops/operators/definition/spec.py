@@ -238,6 +238,11 @@ class Invocation:
         """The secrets among the options; errors and counts of the operator do not show them."""
         return secrets_of({**self.options, **self.passed_up})
 
+    @cached_property
+    def refusals(self) -> list[str]:
+        """The errors of calls in this process that needed a real dict, see `ChangeWatch`."""
+        return []
+
     @property
     def options_digest(self) -> str:
         """A digest of the options that affect the result."""

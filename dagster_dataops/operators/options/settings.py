@@ -131,7 +131,8 @@ class ExecutionSettings:
             `httpx.HTTPError`; by default every `Exception`.
         backoff: Seconds before the second attempt, about doubled before each further one.
         reuse_outcomes: Whether outcomes of records are kept for later runs: after the input has
-            changed, only records that are new in it are processed.
+            changed, only records that are new in it are processed: those of which a column has
+            changed that the operator reads.
         trace: Whether the map from input records to result lines is written, which `trace` reads:
             at most a few bytes a record, and nothing if every record became one line.
         fresh_workers: Whether worker processes are started for this operator alone. Otherwise
