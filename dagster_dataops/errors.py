@@ -77,6 +77,7 @@
  |   `-- LostError                    another run has taken over the results of a node
  |-- FolderLockedError            another run is using the folder
  |-- ResultMissingError           a result was never published, or is damaged
+ |   `-- VersionMissingError          a node has no such earlier result
  |-- NewerVersionError            files are those of a newer version of this package
  |-- RetryRefusedError            failed records cannot be retried alone
  |   `-- RetryOutdatedError           because the input has changed
@@ -401,6 +402,12 @@ class ResultMissingError(DataOpsError):
     sentence = "No result at {path}: {reason}. Materialize the operator that writes it first."
     path: str
     reason: str
+
+
+class VersionMissingError(ResultMissingError):
+    """A node has no such version of its result, or it is damaged."""
+
+    sentence = "No such version of {path}: {reason}."
 
 
 class NewerVersionError(DataOpsError):

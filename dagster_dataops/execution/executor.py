@@ -1,7 +1,8 @@
 """OperatorExecutor: lock the folder, decide how to start, run, publish, export."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -137,8 +138,9 @@ class OperatorExecutor:
             content = attempt.start.content
             content.started = content.started or datetime.now().astimezone().isoformat()
             begun(operator, content.started)
+            parts = operator.__dataops__.identity_parts  # before an operator changes its constants
             drafts = runner.run(attempt)
-            manifest = _manifest(attempt, drafts, runner)
+            manifest = _manifest(attempt, drafts, runner, parts)
             note_if_unchanged(attempt, manifest)
             warn_of_missing(attempt, manifest)
             return _report(attempt, _publish(attempt, manifest))
@@ -248,10 +250,31 @@ def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     attempt.lock.check()
     claim, checkpoint = attempt.lock, attempt.checkpoint
     settled = attempt.continues or (checkpoint is not None and checkpoint.synced)
-    return commit(attempt.folder, manifest, claim.publishing, claim.draft, settled=settled)
+    with _keeping_versions(attempt, manifest):
+        return commit(attempt.folder, manifest, claim.publishing, claim.draft, settled=settled)
 
 
-def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:
+@contextmanager
+def _keeping_versions(attempt: NodeAttempt, manifest: Manifest) -> Iterator[None]:
+    """Keep the result that is replaced in the block; afterwards remove versions beyond the limit.
+
+    Raises:
+        StorageError: It cannot be kept. Nothing was replaced.
+    """
+    most = attempt.settings.keep_versions
+    if not most:
+        yield
+        return
+    from dagster_dataops.checkpoints.versions.keeping import keep_replaced, remove_beyond
+
+    attempt.note(keep_replaced(attempt.folder, manifest))
+    yield
+    remove_beyond(attempt.folder, most)
+
+
+def _manifest(
+    attempt: NodeAttempt, drafts: Drafts, runner: Runner, parts: dict[str, dict[str, str]]
+) -> Manifest:
     fingerprint, checkpoint = runner.fingerprint, attempt.checkpoint
     run, spec = attempt.context.run, attempt.operator.__dataops__.spec
     return Manifest(
@@ -274,6 +297,7 @@ def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:
         new_records=spec.new_records,
         traced=attempt.settings.trace,
         options=_options(attempt.operator),
+        identity_parts=parts,
     )
 
 

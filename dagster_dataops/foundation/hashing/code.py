@@ -103,7 +103,7 @@ _DOCUMENTED: Final = (types.FunctionType, type, types.ModuleType)
 _RUNNING: Final = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 # Modules whose objects have a lock and are values nevertheless.
 _VALUES: Final = frozenset({"jinja2", "queue", "_queue"})
-_PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
+PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
 class CodeFacts(NamedTuple):
@@ -148,12 +148,12 @@ def code_facts(
         older: Whether the digest is that of version 0.2; it is empty if that version left more out
             than the class and the order of containers.
     """
-    at_home = ProjectScope.of_package(home) if home else ProjectScope((), _module_of(target))
-    forms = _CodeForms(ignored, at_home, entries, older=older)
+    at_home = ProjectScope.of_package(home) if home else ProjectScope((), module_of(target))
+    forms = CodeForms(ignored, at_home, entries, older=older)
     return CodeFacts(forms.digest(target), tuple(sorted(forms.reported)))
 
 
-class _CodeForms(ExactForms):
+class CodeForms(ExactForms):
     """Collects everything that a function or class depends on.
 
     Functions and classes are numbered when they are first met and processed one after another.
@@ -177,9 +177,9 @@ class _CodeForms(ExactForms):
 
     def digest(self, target: Any) -> str:
         """Return the digest of ``target`` and all its dependencies."""
-        found: list[Any] = [_PYTHON, self.form(target)]
+        found: list[Any] = [PYTHON, self.form(target)]
         for one in self._queue:  # the loops below append to both lists
-            self._folder = folder_of(_module_of(one))
+            self._folder = folder_of(module_of(one))
             found.append(
                 self._class_form(one) if isinstance(one, type) else self._function_form(one)
             )
@@ -190,9 +190,9 @@ class _CodeForms(ExactForms):
         return digest_of_form(found) + self.rules
 
     def _reference(self, target: Any) -> str:
-        origin = self._home.origin(_module_of(target))
+        origin = self._home.origin(module_of(target))
         if origin is not None:
-            return f"{origin} {counted_module(_module_of(target))}.{target.__qualname__}"
+            return f"{origin} {counted_module(module_of(target))}.{target.__qualname__}"
         if id(target) not in self._numbers:
             self._numbers[id(target)] = len(self._numbers)
             self._queue.append(target)
@@ -256,8 +256,8 @@ class _CodeForms(ExactForms):
         return form
 
     def _named_value(self, function: types.FunctionType, name: str, value: Any) -> Any:
-        if not _is_module(value):
-            return self._watched(name, _module_of(function), value)
+        if not is_module(value):
+            return self._watched(name, module_of(function), value)
         origin = self._home.origin(value.__name__)
         if origin is not None:
             return origin
@@ -271,7 +271,7 @@ class _CodeForms(ExactForms):
         """
         for name in chain:
             value = vars(module).get(name)
-            if not _is_module(value):
+            if not is_module(value):
                 if name not in vars(module):
                     return self._import_reference(module.__name__)
                 if _is_marked(vars(module), name):
@@ -366,7 +366,7 @@ class _CodeForms(ExactForms):
 
     @override
     def _special_form(self, value: Any, depth: int) -> Any:
-        if _is_module(value) and self._home.origin(value.__name__) is None:
+        if is_module(value) and self._home.origin(value.__name__) is None:
             self._import_reference(value.__name__)
             return self._exactly({"module": value.__name__, "content": True})
         return super()._special_form(value, depth)
@@ -459,7 +459,7 @@ class _CodeForms(ExactForms):
     def _function_reference(self, function: types.FunctionType, depth: int) -> Any:
         """Return the form of a function; a foreign function may wrap one of the project."""
         made = {"function": self._reference(function)}
-        if self._home.origin(_module_of(function)) is not None:
+        if self._home.origin(module_of(function)) is not None:
             around = {name: v for name, v in _cells(function) if self._may_be_project_code(v)}
             wrapped = vars(function).get("__wrapped__")
             made["around"] = digest_of_form([self.form(one, depth) for one in (around, wrapped)])
@@ -472,7 +472,7 @@ class _CodeForms(ExactForms):
         return plain or self._home.origin(type(value).__module__) is None
 
 
-def _is_module(value: object) -> TypeGuard[types.ModuleType]:
+def is_module(value: object) -> TypeGuard[types.ModuleType]:
     """Return whether ``value`` is a module, without reading an attribute of it."""
     return issubclass(type(value), types.ModuleType)
 
@@ -483,7 +483,7 @@ def _fractions() -> tuple[type, ...]:
     return () if found is None else (found.Fraction,)
 
 
-def _module_of(target: Any) -> str:
+def module_of(target: Any) -> str:
     """Return the module that defines a function or class; decorators may change __module__."""
     if isinstance(target, types.FunctionType):
         return str(target.__globals__.get("__name__", ""))

@@ -1,0 +1,94 @@
+"""Keep the result in place before another one replaces it, and remove versions beyond a number."""
+
+from filecmp import cmp
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
+from dagster_dataops.checkpoints.versions.node_versions import NodeVersions, versions_at
+from dagster_dataops.datasets.durable_files import draft_of, storage
+
+_COPIED = (
+    "the result before was copied to keep it, because this file system has no hard links: each "
+    "version takes the space of a result"
+)
+_IN_PARTS = (
+    "the result before is in parts, as an earlier version of this package wrote it, and is not kept"
+)
+
+
+def keep_replaced(folder: NodeFolder, manifest: Manifest) -> str:
+    """Keep the result in place as a version, unless the next one is equal to it.
+
+    Call it when the drafts of the next result are complete, before they are published. Safe to do
+    twice: a result that is the newest version already is not kept again.
+
+    Args:
+        folder: Of the node, whose lock this run holds.
+        manifest: Of the drafts.
+
+    Returns:
+        A line for the log; empty if there is nothing to say.
+
+    Raises:
+        StorageError: The disk or the store refuses. Nothing was replaced.
+    """
+    before = Manifest.of(folder)
+    if before is None or _is_equal(folder, before, manifest):
+        return ""
+    return keep_present(folder)
+
+
+def keep_present(folder: NodeFolder) -> str:
+    """Keep the result in place as a version, unless it is the newest one; as `keep_replaced`."""
+    before = Manifest.of(folder)
+    if before is None:
+        return ""
+    parts = before.parts(folder).values()
+    if any(own.parted for _, own in parts):
+        return _IN_PARTS
+    if not all(published_here(place) for place, _ in parts):
+        return "the result before was edited or deleted after it was published, and is not kept"
+    versions = versions_at(folder)
+    if _is_newest(versions, folder):
+        return ""
+    return _COPIED if versions.keep() else ""
+
+
+def remove_beyond(folder: NodeFolder, most: int) -> list[int]:
+    """Remove the oldest versions of a node, so that ``most`` are left; return their numbers."""
+    versions = versions_at(folder)
+    numbers = versions.numbers()
+    removed = numbers[: max(0, len(numbers) - most)]
+    versions.remove(removed)
+    return removed
+
+
+def _is_newest(versions: NodeVersions, folder: NodeFolder) -> bool:
+    """Return whether the result in place is kept already; a crash may have come after that."""
+    numbers = versions.numbers()
+    if not numbers:
+        return False
+    return versions.manifest(numbers[-1]) == folder.manifest.read_bytes()
+
+
+def _is_equal(folder: NodeFolder, before: Manifest, after: Manifest) -> bool:
+    """Return whether a publication changes no result, no failed record and no reason of a drop."""
+    old, new = before.parts(folder), after.parts(folder)
+    if old.keys() != new.keys() or before.artefact != after.artefact:
+        return False
+    told = ("rows_in", "rows_out", "dropped", "failed", "drops", "mapped")
+    if any(getattr(before, name) != getattr(after, name) for name in told):
+        return False
+    if any(
+        (own.size_bytes, own.fingerprint) != (new[name][1].size_bytes, new[name][1].fingerprint)
+        for name, (_, own) in old.items()
+    ):
+        return False
+    return not after.failed or _has_equal_errors(folder)
+
+
+def _has_equal_errors(folder: NodeFolder) -> bool:
+    draft = draft_of(folder.errors)
+    with storage(folder.errors, "compare the failed records"):
+        if not draft.exists() or not folder.errors.exists():
+            return False
+        return cmp(draft, folder.errors, shallow=False)
