@@ -79,6 +79,7 @@
  |-- ResultMissingError           a result was never published, or is damaged
  |   `-- VersionMissingError          a node has no such earlier result
  |-- NewerVersionError            files are those of a newer version of this package
+ |-- RestoreRefusedError          an earlier result cannot be published again at the moment
  |-- RetryRefusedError            failed records cannot be retried alone
  |   `-- RetryOutdatedError           because the input has changed
  |-- TraceError                   a record cannot be traced
@@ -424,6 +425,14 @@ class NewerVersionError(DataOpsError):
     path: str
     found: str
     reads: str
+
+
+class RestoreRefusedError(DataOpsError):
+    """An earlier result cannot be published again at the moment. Nothing was changed."""
+
+    sentence = "Cannot restore a version of {path}: {reason}."
+    path: str
+    reason: str
 
 
 class RetryRefusedError(DataOpsError):

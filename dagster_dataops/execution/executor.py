@@ -43,6 +43,7 @@ from dagster_dataops.operators.definition.operator import (
     with_present_files,
 )
 from dagster_dataops.operators.definition.shown_options import chosen_options, hidden_in
+from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
 from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
@@ -263,10 +264,14 @@ def _keeping_versions(attempt: NodeAttempt, manifest: Manifest) -> Iterator[None
     """
     most = attempt.settings.keep_versions
     if not most:
+        attempt.folder.input_digests.unlink(missing_ok=True)
         yield
         return
+    from dagster_dataops.checkpoints.versions.input_digests import write_input_digests
     from dagster_dataops.checkpoints.versions.keeping import keep_replaced, remove_beyond
 
+    if attempt.operator.__dataops__.spec.kind.trace is Tracing.RECORD:
+        write_input_digests(attempt.folder, *attempt.inputs, manifest)
     attempt.note(keep_replaced(attempt.folder, manifest))
     yield
     remove_beyond(attempt.folder, most)

@@ -172,6 +172,14 @@ class NodeFolder:
         return self.path / f".{self.name}_results.kept"
 
     @property
+    def input_digests(self) -> Path:
+        """The digests of the input records, to compare versions of the result.
+
+        Only nodes that keep versions have it.
+        """
+        return self.path / f".{self.name}_results.inputs"
+
+    @property
     def input(self) -> Path:
         """The concatenation of several inputs during a run; removed afterwards."""
         return self.checkpoints / "input.jsonl"

@@ -108,6 +108,7 @@ def published_files(
         if own.artefact:
             versions += _files_of(place.artefact / own.artefact)
     paths += [folder.errors] * bool(manifest.failed) + [folder.kept] * manifest.mapped
+    paths += [folder.input_digests] * (find_draft(folder.input_digests) is not None)
     files: dict[Path, Location] = {path: path for path in versions}
     for path in paths:
         draft = find_draft(path)
@@ -166,6 +167,7 @@ def _has_content(dataset: JsonlDataset, published: Manifest, manifest: Manifest)
 def _is_only_draft(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether the result is the only draft beside that of the manifest."""
     others = (
+        draft_of(folder.input_digests).exists(),
         manifest.failed,
         manifest.mapped,
         manifest.outputs,
@@ -206,7 +208,7 @@ def _finish(folder: NodeFolder, manifest: Manifest) -> None:
 
 def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
     results = [place.result for place, _ in manifest.parts(folder).values()]
-    for path in (*results, folder.errors, folder.kept):
+    for path in (*results, folder.errors, folder.kept, folder.input_digests):
         _replace(path)
     if manifest.outputs:
         folder.result.unlink(missing_ok=True)  # of an operator with one result
@@ -260,7 +262,8 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
     if manifest is None or not _is_there(folder, manifest):
         with storage(folder.path, "delete drafts of a run that was cut short"):
             draft.unlink(missing_ok=True)
-            draft_of(folder.kept).unlink(missing_ok=True)  # only some operators replace this file
+            for path in (folder.kept, folder.input_digests):  # only some operators replace them
+                draft_of(path).unlink(missing_ok=True)
         delete_removed(folder)
         return None
     _finish(folder, manifest)

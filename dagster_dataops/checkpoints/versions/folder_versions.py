@@ -157,7 +157,7 @@ def _files_of(version: ResultVersion) -> Iterator[Path]:
     folder = version.folder
     parts = version.manifest.parts(folder).values()
     yield from (place.result for place, _ in parts)
-    yield from (one for one in (folder.errors, folder.kept) if one.exists())
+    yield from (one for one in (folder.errors, folder.kept, folder.input_digests) if one.exists())
     checks = (checks_of(place.result) for place, _ in parts)
     yield from (one for one in checks if one.exists())
     if version.manifest.outputs:
