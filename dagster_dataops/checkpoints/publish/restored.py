@@ -47,7 +47,9 @@ def publish_version(folder: NodeFolder, name: str, run: str, wait_seconds: float
         keep_present(folder)
         _make_drafts(folder, version)
         claim.check()
-        return commit(folder, version.manifest, claim.publishing, claim.draft)
+        manifest = commit(folder, version.manifest, claim.publishing, claim.draft)
+        _put_back_checks(folder, version)
+        return manifest
     finally:
         claim.release()
 
@@ -89,7 +91,7 @@ def _check_intact(folder: NodeFolder, version: ResultVersion) -> None:
 
 
 def _make_drafts(folder: NodeFolder, version: ResultVersion) -> None:
-    """Make the files of a version the drafts of the next publication; checks are put in place."""
+    """Make the files of a version the drafts of the next publication."""
     parts = version.manifest.parts(folder)
     kept = version.manifest.parts(version.folder)
     pairs = {kept[name][0].result: place.result for name, (place, _) in parts.items()}
@@ -99,8 +101,14 @@ def _make_drafts(folder: NodeFolder, version: ResultVersion) -> None:
     with storage(folder.path, "make the drafts of a version"):
         for source, target in pairs.items():
             _link(source, draft_of(target))
-        for source, target in list(pairs.items())[: len(parts)]:
-            _link(checks_of(source), checks_of(target))
+
+
+def _put_back_checks(folder: NodeFolder, version: ResultVersion) -> None:
+    """Put the outcomes of checks in place, which count for these results alone."""
+    kept = version.manifest.parts(version.folder)
+    with storage(folder.path, "put back the outcomes of checks"):
+        for name, (place, _) in version.manifest.parts(folder).items():
+            _link(checks_of(kept[name][0].result), checks_of(place.result))
 
 
 def _link(source: Path, target: Path) -> None:
