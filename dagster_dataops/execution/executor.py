@@ -271,7 +271,8 @@ def _keeping_versions(attempt: NodeAttempt, manifest: Manifest) -> Iterator[None
     from dagster_dataops.checkpoints.versions.keeping import keep_replaced, remove_beyond
 
     if attempt.operator.__dataops__.spec.kind.trace is Tracing.RECORD:
-        write_input_digests(attempt.folder, *attempt.inputs, manifest)
+        (dataset,) = attempt.inputs
+        write_input_digests(attempt.folder, dataset, manifest)
     attempt.note(keep_replaced(attempt.folder, manifest))
     yield
     remove_beyond(attempt.folder, most)

@@ -120,8 +120,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         default=None,
         ge=0,
         description=(
-            "Number of earlier results that operators which do not set it keep beside the published "
-            "one, to compare and restore them. Left empty: none."
+            "Number of earlier results that are kept beside the published one, to compare and "
+            "restore them, by operators that do not set it. Left empty: none."
         ),
     )
 

@@ -53,7 +53,7 @@ class FolderVersions:
         """Return the numbers of the versions, the oldest first."""
         with storage(self._path, "list the versions"):
             try:
-                names = os.listdir(self._path)
+                names = [path.name for path in self._path.iterdir()]
             except FileNotFoundError:
                 return []
         return sorted(int(name) for name in names if name.isascii() and name.isdecimal())

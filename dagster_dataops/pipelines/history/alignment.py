@@ -9,6 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
+from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 _BLOCK: Final = 1 << 16  # records
@@ -36,12 +37,12 @@ class Step(NamedTuple):
 
     Attributes:
         change: What became of the records; one of the first version, one of the second, or both.
-        count: The number of such records, which follow one another.
+        number: The number of such records, which follow one another.
         key: Of one that has moved, the key that it has in both versions.
     """
 
     change: Change
-    count: int = 1
+    number: int = 1
     key: int = 0
 
 
@@ -82,6 +83,7 @@ class _Walk:
         self._before = _Cursor(before, start, common[0], Change.GAP_BEFORE, Change.MOVED_BEFORE)
         self._after = _Cursor(after, start, common[1], Change.GAP_AFTER, Change.MOVED_AFTER)
         self._window = _WIDEST
+        self._stride = 1
 
     def steps(self) -> Iterator[Step]:
         before, after = self._before, self._after
@@ -101,9 +103,10 @@ class _Walk:
         near = [one for one in ahead if one is not None]
         self._window = min(2 * self._window, _WIDEST) if near else self._window // 2
         self._window = max(self._window, _NARROWEST)
-        if not near:
-            yield from before.pass_records(1)
-            yield from after.pass_records(1)
+        self._stride = 1 if near else min(2 * self._stride, _NARROWEST)
+        if not near:  # in an input that was shuffled, no search would find anything
+            yield from before.pass_records(self._stride)
+            yield from after.pass_records(self._stride)
         elif ahead[0] == min(near):
             yield from before.pass_records(min(near))
         else:
@@ -138,16 +141,24 @@ class _Cursor:
         if not (self.left and other.left):
             return 0
         found, step = 0, 1
-        most = min(len(self._block) - self._at, len(other._block) - other._at)
+        most = min(self._known, other._known)  # noqa: SLF001 - of the same class
         while step and found < most:
             size = min(step, most - found)
-            mine, others = self._at + found, other._at + found
-            if self._block[mine : mine + size] == other._block[others : others + size]:
+            if self._ahead(found, size) == other._ahead(found, size):  # noqa: SLF001
                 found += size
                 step *= 2
             else:
                 step = size // 2
         return found
+
+    @property
+    def _known(self) -> int:
+        """The number of records from here on in the block."""
+        return len(self._block) - self._at
+
+    def _ahead(self, first: int, number: int) -> "array[int]":
+        """Return digests of records from here on."""
+        return self._block[self._at + first : self._at + first + number]
 
     def advance(self, count: int) -> None:
         """Go on by a number of records of the block."""
@@ -163,7 +174,7 @@ class _Cursor:
         """
         here = self._number
         end = self._common.find(1, here, here + _LONGEST_GAP)
-        count = min((_LONGEST_GAP if end < 0 else end - here), len(self._block) - self._at)
+        count = min((_LONGEST_GAP if end < 0 else end - here), self._known)
         if not (count and self.left):
             return None
         self.advance(count)
@@ -181,7 +192,7 @@ class _Cursor:
         if not (self.left and other.left):
             return None
         self._fill(window)
-        head = other._block[other._at]
+        (head,) = other._ahead(0, 1)  # noqa: SLF001 - of the same class
         try:
             return self._block.index(head, self._at, self._at + window) - self._at
         except ValueError:
@@ -194,7 +205,7 @@ class _Cursor:
 
     def _fill(self, count: int) -> None:
         """Have at least ``count`` records from here on in the block, as far as there are some."""
-        if len(self._block) - self._at >= min(count, self.left):
+        if self._known >= min(count, self.left):
             return
         self._first += self._at
         self._at = 0
@@ -228,12 +239,10 @@ def _mark(
 ) -> None:
     """Set the flags of the records of a pass that the other input has; takes them from it."""
     number, passes = of
-    at = -1
-    for block in _blocks(digests, start):
-        for at, digest in enumerate(block, at + 1):
-            if digest % passes == number and (left := others[digest]):
-                others[digest] = left - 1
-                flags[at] = 1
+    for at, digest in enumerate(chain.from_iterable(_blocks(digests, start))):
+        if digest % passes == number and (left := others[digest]):
+            others[digest] = left - 1
+            flags[at] = 1
 
 
 def _blocks(digests: Digests, start: int) -> "Iterator[array[int]]":

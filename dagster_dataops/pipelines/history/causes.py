@@ -127,7 +127,9 @@ def _code(before: Manifest, after: Manifest) -> Iterator[Cause]:
 
 
 def _code_cause(name: str, before: str | None, after: str | None) -> Cause:
-    verb = "is new" if before is None else "is not used any more" if after is None else "has changed"
+    verb = "has changed"
+    if before is None or after is None:
+        verb = "is used now" if before is None else "is not used any more"
     for start, kind in ((CONSTANT, "constant"), (MODULE, "module"), (PACKAGE, "package")):
         if name.startswith(start):
             short = name.removeprefix(start)

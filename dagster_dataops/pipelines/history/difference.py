@@ -13,20 +13,17 @@ from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
 from dagster_dataops.errors import VersionMissingError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.history.causes import Cause, cause_otherwise, causes_between
-from dagster_dataops.pipelines.history.counted_changes import (
-    SAMPLES,
-    ChangeCounter,
-    ChangedLines,
-    counted_by_content,
-)
+from dagster_dataops.pipelines.history.changed_lines import SAMPLES, ChangedLines
+from dagster_dataops.pipelines.history.content_match import counted_by_content
+from dagster_dataops.pipelines.history.counted_changes import ChangeCounter
 from dagster_dataops.pipelines.history.input_steps import is_same_input
 from dagster_dataops.pipelines.history.matched_lines import matched_lines
 from dagster_dataops.pipelines.history.node_folder import node_at
 from dagster_dataops.pipelines.history.result_sides import why_not_by_record
 
 _NO_DIGESTS: Final = (
-    "the input has changed, and digests of its records were not written: _keep_versions was not set "
-    "when one of the results was made"
+    "the input has changed, and digests of its records were not written: _keep_versions was not "
+    "set when one of the results was made"
 )
 
 

@@ -83,9 +83,7 @@ def _node_of(result: Path, near: NodeFolder) -> tuple[NodeFolder, str] | None:
     return (node, names[0]) if names else None
 
 
-def _version_with(
-    folder: NodeFolder, output: str, facts: dict[str, Any]
-) -> ResultVersion | None:
+def _version_with(folder: NodeFolder, output: str, facts: dict[str, Any]) -> ResultVersion | None:
     """Return the version of a node in which an output has the content that facts tell of."""
     names = [CURRENT, *map(str, reversed(versions_at(folder).numbers()))]
     for name in names:

@@ -34,7 +34,7 @@ class LineChange(NamedTuple):
         after: That of the second one.
         made_before: What the first version made of the input record, if it has that.
         made_after: What the second one made of it.
-        count: The number of equal lines.
+        number: The number of equal lines.
         key: Of a line whose input record has moved, the key that it has in both versions.
     """
 
@@ -44,7 +44,7 @@ class LineChange(NamedTuple):
     after: bytes | None = None
     made_before: Made | None = None
     made_after: Made | None = None
-    count: int = 1
+    number: int = 1
     key: int = 0
 
 
@@ -71,7 +71,7 @@ def matched_lines(
 def _steps_of_lines(before: ResultVersion, after: ResultVersion, output: str) -> Steps | None:
     """Return the steps through the lines of a node, which are the records of the next one."""
     changes = matched_lines(before, after, output)
-    return None if changes is None else (Step(one.change, one.count, one.key) for one in changes)
+    return None if changes is None else (Step(one.change, one.number, one.key) for one in changes)
 
 
 class _Matcher:
@@ -99,20 +99,20 @@ class _Matcher:
         yield from self._closed_gap()
 
     def _both(self, step: Step) -> Iterator[LineChange]:
-        left = step.count
+        left = step.number
         while left:
             size = min(left, _AT_ONCE)
             before, after = self._before.take(size), self._after.take(size)
             if before.lines == after.lines and before.counts == after.counts:
                 if before.lines:
-                    yield LineChange(Change.EQUAL, step.change, count=len(before.lines))
+                    yield LineChange(Change.EQUAL, step.change, number=len(before.lines))
             else:
                 for one, other in zip(before.each(), after.each(), strict=True):
                     yield from _paired(one, other, step.change)
             left -= size
 
     def _alone(self, side: ResultSide, step: Step) -> Iterator[LineChange]:
-        for made in _each(side, step.count):
+        for made in _each(side, step.number):
             yield from _unpaired(made, step.change)
 
     def _moved(self, step: Step) -> Iterator[LineChange]:
@@ -120,12 +120,14 @@ class _Matcher:
         (made,) = _each(self._before if first else self._after, 1)
         for number, line in enumerate(made.lines):
             key = xxhash.xxh3_64_intdigest(b"%d %d" % (step.key, number))
-            sides = (line, None, made, None) if first else (None, line, None, made)
-            yield LineChange(step.change, step.change, *sides, key=key)
+            if first:
+                yield LineChange(step.change, step.change, before=line, made_before=made, key=key)
+            else:
+                yield LineChange(step.change, step.change, after=line, made_after=made, key=key)
 
     def _in_gap(self, step: Step) -> Iterator[LineChange]:
         first = step.change is Change.GAP_BEFORE
-        self._gap[not first].extend(_each(self._before if first else self._after, step.count))
+        self._gap[not first].extend(_each(self._before if first else self._after, step.number))
         old, new = self._gap
         while len(old) > _LONGEST_GAP and len(new) > _LONGEST_GAP:
             size = min(len(old), len(new))

@@ -153,8 +153,7 @@ def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[R
     from dagster_dataops.foundation.parts import function_of_part
 
     contents = {
-        str(place.result): own.fingerprint
-        for place, own in version.manifest.parts(node).values()
+        str(place.result): own.fingerprint for place, own in version.manifest.parts(node).values()
     }
     for one in function_of_part("published_nodes")([root]):
         read = [facts for facts in _inputs(one.manifest) if str(facts.get("path")) in contents]
