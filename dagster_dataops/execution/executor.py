@@ -273,7 +273,8 @@ def _keeping_versions(attempt: NodeAttempt, manifest: Manifest) -> Iterator[None
     if attempt.operator.__dataops__.spec.kind.trace is Tracing.RECORD:
         (dataset,) = attempt.inputs
         write_input_digests(attempt.folder, dataset, manifest)
-    attempt.note(keep_replaced(attempt.folder, manifest))
+    attempt.kept_version, note = keep_replaced(attempt.folder, manifest)
+    attempt.note(note)
     yield
     remove_beyond(attempt.folder, most)
 
@@ -347,4 +348,5 @@ def _report_of(
         notes=tuple(attempt.notes),
         seconds=time.monotonic() - attempt.began,
         kind=attempt.operator.__dataops__.spec.kind.name,
+        replaced=attempt.kept_version,
     )

@@ -1,21 +1,36 @@
 """Keep the result in place before another one replaces it, and remove versions beyond a number."""
 
 from filecmp import cmp
+from typing import NamedTuple
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
-from dagster_dataops.checkpoints.versions.node_versions import NodeVersions, versions_at
+from dagster_dataops.checkpoints.versions.node_versions import versions_at
 from dagster_dataops.datasets.durable_files import draft_of, storage
 
 _COPIED = (
     "the result before was copied to keep it, because this file system has no hard links: each "
     "version takes the space of a result"
 )
+_EQUAL = "the result is equal to the one before, of which no version is kept"
+_EDITED = "the result before was edited or deleted after it was published, and is not kept"
 _IN_PARTS = (
     "the result before is in parts, as an earlier version of this package wrote it, and is not kept"
 )
 
 
-def keep_replaced(folder: NodeFolder, manifest: Manifest) -> str:
+class Kept(NamedTuple):
+    """What has become of the result in place.
+
+    Attributes:
+        number: The number of the version; 0 if it is not kept.
+        note: A line for the log; empty if there is nothing to say.
+    """
+
+    number: int = 0
+    note: str = ""
+
+
+def keep_replaced(folder: NodeFolder, manifest: Manifest) -> Kept:
     """Keep the result in place as a version, unless the next one is equal to it.
 
     Call it when the drafts of the next result are complete, before they are published. Safe to do
@@ -25,32 +40,31 @@ def keep_replaced(folder: NodeFolder, manifest: Manifest) -> str:
         folder: Of the node, whose lock this run holds.
         manifest: Of the drafts.
 
-    Returns:
-        A line for the log; empty if there is nothing to say.
-
     Raises:
         StorageError: The disk or the store refuses. Nothing was replaced.
     """
     before = Manifest.of(folder)
-    if before is None or _is_equal(folder, before, manifest):
-        return ""
+    if before is not None and _is_equal(folder, before, manifest):
+        return Kept(note=_EQUAL)
     return keep_present(folder)
 
 
-def keep_present(folder: NodeFolder) -> str:
+def keep_present(folder: NodeFolder) -> Kept:
     """Keep the result in place as a version, unless it is the newest one; as `keep_replaced`."""
     before = Manifest.of(folder)
     if before is None:
-        return ""
+        return Kept()
     parts = before.parts(folder).values()
     if any(own.parted for _, own in parts):
-        return _IN_PARTS
+        return Kept(note=_IN_PARTS)
     if not all(published_here(place) for place, _ in parts):
-        return "the result before was edited or deleted after it was published, and is not kept"
+        return Kept(note=_EDITED)
     versions = versions_at(folder)
-    if _is_newest(versions, folder):
-        return ""
-    return _COPIED if versions.keep() else ""
+    numbers = versions.numbers()
+    if numbers and versions.manifest(numbers[-1]) == folder.manifest.read_bytes():
+        return Kept(numbers[-1])  # by a run that a crash ended before it could publish
+    copied = versions.keep()
+    return Kept(versions.numbers()[-1], _COPIED if copied else "")
 
 
 def remove_beyond(folder: NodeFolder, most: int) -> list[int]:
@@ -60,14 +74,6 @@ def remove_beyond(folder: NodeFolder, most: int) -> list[int]:
     removed = numbers[: max(0, len(numbers) - most)]
     versions.remove(removed)
     return removed
-
-
-def _is_newest(versions: NodeVersions, folder: NodeFolder) -> bool:
-    """Return whether the result in place is kept already; a crash may have come after that."""
-    numbers = versions.numbers()
-    if not numbers:
-        return False
-    return versions.manifest(numbers[-1]) == folder.manifest.read_bytes()
 
 
 def _is_equal(folder: NodeFolder, before: Manifest, after: Manifest) -> bool:

@@ -1,8 +1,9 @@
 """`diff`: how many records of a result are new, gone and changed between two versions, and why."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from typing_extensions import override
@@ -142,9 +143,21 @@ def diff(
 
 
 def compared(
-    node: NodeFolder, before: ResultVersion, after: ResultVersion, samples: int = SAMPLES
+    node: NodeFolder,
+    before: ResultVersion,
+    after: ResultVersion,
+    samples: int = SAMPLES,
+    outputs: Collection[str] | None = None,
 ) -> Difference:
-    """Return the difference of two versions of a node."""
+    """Return the difference of two versions of a node.
+
+    Args:
+        node: Its folder.
+        before: The first version.
+        after: The second one.
+        samples: How many lines of each kind are shown.
+        outputs: The names of the results to compare; by default all that both versions have.
+    """
     same_input = is_same_input(before.manifest, after.manifest)
     known = causes_between(before.manifest, after.manifest)
     otherwise = cause_otherwise(after.manifest)
@@ -152,7 +165,7 @@ def compared(
     results = {
         name: _compared_lines(before, after, name, of_equal_input, samples)
         for name in after.results
-        if name in before.results
+        if name in before.results and (outputs is None or name in outputs)
     }
     if not any(one.differing for one in results.values()):
         known = []
@@ -161,6 +174,24 @@ def compared(
     if any(str(otherwise) in cause for one in results.values() for cause in one.causes):
         known.append(otherwise)
     return Difference(node.name, before, after, same_input, tuple(known), results)
+
+
+def changed_since(folder: Path, version: int) -> ChangedLines:
+    """Return what became of the lines of one result since a version of its node.
+
+    Args:
+        folder: The folder of the result.
+        version: The number of the version.
+
+    Raises:
+        VersionMissingError: There is no such version.
+        TraceError: The map from input records to lines is damaged.
+    """
+    node = node_at(folder)
+    before, after = version_named(node, str(version)), version_named(node, CURRENT)
+    parts = after.manifest.parts(node)
+    output = next(name for name, (place, _) in parts.items() if place.path == folder.absolute())
+    return compared(node, before, after, 0, (output,)).results[output]
 
 
 def _compared_lines(

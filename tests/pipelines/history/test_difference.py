@@ -76,7 +76,7 @@ def test_a_changed_option_is_the_cause_of_each_changed_record(root, source):
     assert dict(lines.causes) == {'option sign: "." became "?"': 20}
     first = lines.samples[0]
     assert (first.change, first.input_before, first.input_after) == ("changed", 1, 1)
-    assert orjson.loads(first.before)["text"] == "text 0!"
+    assert orjson.loads(first.before)["text"] == "text 0."
     assert orjson.loads(first.after)["text"] == "text 0?"
 
 
