@@ -529,12 +529,12 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     if found != places:
         return None
     parts = manifest.parts(folder).values()
-    return manifest if all(_is_intact(place, own) for place, own in parts) else None
+    return manifest if all(is_intact(place, own) for place, own in parts) else None
 
 
-def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
+def is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether a result, its parts and the files of an artefact are unchanged."""
-    from dagster_dataops.datasets.parted_result import is_intact  # of versions before
+    from dagster_dataops.datasets.parted_result import is_intact as has_intact_parts  # of before
 
     found = folder.place.find(folder.result)
     facts = None if found is None else (found.size, found.modified_ns)
@@ -542,7 +542,7 @@ def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
         return False
     if found and isinstance(found.location, BucketFile):  # one file, which nobody can edit
         return True
-    if not is_intact(folder.result, manifest.parted):
+    if not has_intact_parts(folder.result, manifest.parted):
         return False
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
 
@@ -561,7 +561,7 @@ def published(folder: NodeFolder, *, whole: bool = True) -> tuple[JsonlDataset, 
 def published_here(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's local result and manifest; a working copy is not refreshed first."""
     manifest = Manifest.of(folder)
-    if manifest is None or not _is_intact(folder, manifest):
+    if manifest is None or not is_intact(folder, manifest):
         return None
     return manifest.dataset(folder), manifest
 

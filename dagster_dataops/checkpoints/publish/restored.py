@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import existing
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.publish.commit import commit, finish_interrupted
 from dagster_dataops.checkpoints.versions.folder_versions import give_second_name
-from dagster_dataops.checkpoints.versions.keeping import keep_present
+from dagster_dataops.checkpoints.versions.keeping import keep_present, present_manifest
 from dagster_dataops.checkpoints.versions.node_versions import version_named
 from dagster_dataops.checkpoints.versions.version import ResultVersion
 from dagster_dataops.datasets.artefact import damage
@@ -44,6 +44,9 @@ def publish_version(folder: NodeFolder, name: str, run: str, wait_seconds: float
         _check_no_unfinished_run(folder, claim)
         version = version_named(folder, name)
         _check_intact(folder, version)
+        present, _ = present_manifest(folder)
+        if present == version.manifest and published_here(folder):
+            return version.manifest  # by a run that a crash ended after it
         keep_present(folder)
         _make_drafts(folder, version)
         claim.check()

@@ -3,9 +3,9 @@
 from filecmp import cmp
 from typing import NamedTuple
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_here
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, is_intact
 from dagster_dataops.checkpoints.versions.node_versions import versions_at
-from dagster_dataops.datasets.durable_files import draft_of, storage
+from dagster_dataops.datasets.durable_files import draft_of, read_if_there, storage
 
 _COPIED = (
     "the result before was copied to keep it, because this file system has no hard links: each "
@@ -43,7 +43,7 @@ def keep_replaced(folder: NodeFolder, manifest: Manifest) -> Kept:
     Raises:
         StorageError: The disk or the store refuses. Nothing was replaced.
     """
-    before = Manifest.of(folder)
+    before, _ = present_manifest(folder)
     if before is not None and _is_equal(folder, before, manifest):
         return Kept(note=_EQUAL)
     return keep_present(folder)
@@ -51,20 +51,30 @@ def keep_replaced(folder: NodeFolder, manifest: Manifest) -> Kept:
 
 def keep_present(folder: NodeFolder) -> Kept:
     """Keep the result in place as a version, unless it is the newest one; as `keep_replaced`."""
-    before = Manifest.of(folder)
+    before, data = present_manifest(folder)
     if before is None:
         return Kept()
     parts = before.parts(folder).values()
     if any(own.parted for _, own in parts):
         return Kept(note=_IN_PARTS)
-    if not all(published_here(place) for place, _ in parts):
+    if not all(is_intact(place, own) for place, own in parts):
         return Kept(note=_EDITED)
     versions = versions_at(folder)
     numbers = versions.numbers()
-    if numbers and versions.manifest(numbers[-1]) == folder.manifest.read_bytes():
+    if numbers and versions.manifest(numbers[-1]) == data:
         return Kept(numbers[-1])  # by a run that a crash ended before it could publish
     copied = versions.keep()
     return Kept(versions.numbers()[-1], _COPIED if copied else "")
+
+
+def present_manifest(folder: NodeFolder) -> tuple[Manifest | None, bytes]:
+    """Return the manifest of the result in place, with its bytes; ``None`` if there is none.
+
+    Raises:
+        StorageError: There may be one, and it cannot be read.
+    """
+    data = read_if_there(folder.manifest, "read the manifest of the published result")
+    return Manifest.parse(data, folder.located(folder.manifest)), data
 
 
 def remove_beyond(folder: NodeFolder, most: int) -> list[int]:
