@@ -13,6 +13,7 @@ from dagster_dataops.checkpoints.versions.keeping import remove_beyond
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
 from dagster_dataops.errors import ResultMissingError
+from dagster_dataops.foundation.concurrency.background import deleting
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.history.node_folder import node_at
@@ -143,7 +144,9 @@ def keep_only(folder: str | os.PathLike[str], most: int) -> list[int]:
     node = node_at(folder)
     claim = node.place.claim(f"versions-{os.getpid()}", _LOCK_SECONDS)
     try:
-        return remove_beyond(node, most)
+        removed = remove_beyond(node, most)
+        deleting.finish()  # so that `prune-files` does not find what they name
+        return removed
     finally:
         claim.release()
 
