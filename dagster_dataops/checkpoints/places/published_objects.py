@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
+from dagster_dataops.checkpoints.places.kept_heads import KeptHeads
 from dagster_dataops.checkpoints.places.uploaded_draft import is_large
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
@@ -384,6 +385,8 @@ class PublishedObjects:
             number = name.removeprefix(f"{self.key}/.versions/").split("-")[0]
             if number.isdecimal() and int(number) < first:
                 old.add(name)
+        if old - kept:
+            kept |= KeptHeads(self.store, self.key).keys()
         self.store.remove(sorted(old - kept))
 
 

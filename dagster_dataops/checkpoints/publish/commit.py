@@ -108,7 +108,8 @@ def published_files(
         if own.artefact:
             versions += _files_of(place.artefact / own.artefact)
     paths += [folder.errors] * bool(manifest.failed) + [folder.kept] * manifest.mapped
-    paths += [folder.input_digests] * (find_draft(folder.input_digests) is not None)
+    digests = folder.input_digests
+    paths += [digests] * (find_draft(digests) is not None or digests.exists())
     files: dict[Path, Location] = {path: path for path in versions}
     for path in paths:
         draft = find_draft(path)

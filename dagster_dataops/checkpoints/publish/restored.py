@@ -1,5 +1,7 @@
 """Publish an earlier version of a result again."""
 
+import os
+import shutil
 from pathlib import Path
 
 from dagster_dataops.checkpoints.checkpoint import existing
@@ -10,7 +12,7 @@ from dagster_dataops.checkpoints.versions.folder_versions import give_second_nam
 from dagster_dataops.checkpoints.versions.keeping import keep_present, present_manifest
 from dagster_dataops.checkpoints.versions.node_versions import version_named
 from dagster_dataops.checkpoints.versions.version import ResultVersion
-from dagster_dataops.datasets.artefact import damage
+from dagster_dataops.datasets.artefact import damage, listing_of
 from dagster_dataops.datasets.durable_files import draft_of, make_folder, storage
 from dagster_dataops.datasets.published_files import checks_of
 from dagster_dataops.errors import RestoreRefusedError, VersionMissingError
@@ -43,6 +45,7 @@ def publish_version(folder: NodeFolder, name: str, run: str, wait_seconds: float
         finish_interrupted(folder)
         _check_no_unfinished_run(folder, claim)
         version = version_named(folder, name)
+        _fetch_artefact(folder, version)
         _check_intact(folder, version)
         present, _ = present_manifest(folder)
         if present == version.manifest and published_here(folder):
@@ -91,6 +94,17 @@ def _check_intact(folder: NodeFolder, version: ResultVersion) -> None:
     artefact = version.manifest.artefact
     if artefact and (reason := damage(folder.artefact / artefact)):
         raise VersionMissingError(str(folder.artefact / artefact), reason)
+
+
+def _fetch_artefact(folder: NodeFolder, version: ResultVersion) -> None:
+    """Put the files of an artefact in place that were fetched with a version from a bucket."""
+    name = version.manifest.artefact
+    fetched, place = version.folder.artefact / name, folder.artefact / name
+    if not name or place.exists() or not fetched.exists():
+        return
+    with storage(place, "put the artefact in place"):
+        shutil.copytree(fetched, place, copy_function=os.link)
+        _link(listing_of(fetched), listing_of(place))
 
 
 def _make_drafts(folder: NodeFolder, version: ResultVersion) -> None:

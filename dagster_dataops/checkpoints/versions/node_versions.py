@@ -47,7 +47,7 @@ def versions_at(folder: NodeFolder) -> NodeVersions:
         return FolderVersions(folder)
     from dagster_dataops.checkpoints.versions.bucket_versions import BucketVersions
 
-    return BucketVersions(folder)
+    return BucketVersions(folder, folder.bucket)
 
 
 def version_named(folder: NodeFolder, name: str) -> ResultVersion:
