@@ -6,7 +6,8 @@ The names that are used most, by subject. ``help(build_definitions)`` describes 
 
 Operators         data_register, data, OperatorContext, To, Drop, Record
 Pipelines         pipeline, chain, combine
-Results           load_result, JsonlDataset, load_artefact, report, trace
+Results           load_result, JsonlDataset, load_artefact, report, trace,
+                  versions, diff, restore
 Configuration     config, RayCluster, register_workplace
 Dagster           build_definitions, dataops_assets, DataOpsResource, DataOpsIOManager,
                   DataOpsTranslator, NewFiles, PipelineSchedule,
