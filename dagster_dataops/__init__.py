@@ -6,8 +6,7 @@ The names that are used most, by subject. ``help(build_definitions)`` describes 
 
 Operators         data_register, data, OperatorContext, To, Drop, Record
 Pipelines         pipeline, chain, combine
-Results           load_result, JsonlDataset, load_artefact, report, trace,
-                  versions, diff, restore
+Results           load_result, JsonlDataset, load_artefact, report, trace
 Configuration     config, RayCluster, register_workplace
 Dagster           build_definitions, dataops_assets, DataOpsResource, DataOpsIOManager,
                   DataOpsTranslator, NewFiles, PipelineSchedule,

@@ -17,7 +17,7 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.pipelines.history.difference import diff
-from dagster_dataops.pipelines.history.restoring import keep_only, restore, versions
+from dagster_dataops.pipelines.history.result_versions import keep_only, restore, versions
 from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.training.filestores.energon.energon_preparation import prepare_energon
 

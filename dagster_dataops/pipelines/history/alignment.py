@@ -2,7 +2,7 @@
 
 What both inputs have is equal, or has moved if it stands at another place among the others. The
 rest is in gaps between equal records: changed, gone or new. Memory holds a byte for each record, a
-window of each input, and the digests of two million records.
+window of each input, and the digests of a million records.
 """
 
 from array import array
@@ -16,7 +16,7 @@ _BLOCK: Final = 1 << 16  # records
 _WIDEST: Final = 4096  # records within which the place of another one is looked for
 _NARROWEST: Final = 16
 _LONGEST_GAP: Final = 512  # records of a step
-_AT_ONCE: Final = 2_000_000  # records that are counted in memory
+_AT_ONCE: Final = 1_000_000  # records that are counted in memory
 
 
 class Change(Enum):
@@ -32,7 +32,7 @@ class Change(Enum):
     MOVED_AFTER = "of the second, at another place in the first"
 
 
-class Step(NamedTuple):
+class InputStep(NamedTuple):
     """A step through the records of two versions.
 
     Attributes:
@@ -58,13 +58,13 @@ class Digests(Protocol):
         ...
 
 
-def aligned(before: Digests, after: Digests) -> Iterator[Step]:
+def aligned(before: Digests, after: Digests) -> Iterator[InputStep]:
     """Yield the steps of an alignment. Each record of each input is in one step, in its order."""
     start = _equal_start(before, after)
     if start:
-        yield Step(Change.EQUAL, start)
+        yield InputStep(Change.EQUAL, start)
     if start < max(len(before), len(after)):
-        yield from _Walk(before, after, start).steps()
+        yield from _Alignment(before, after, start).steps()
 
 
 def _equal_start(before: Digests, after: Digests) -> int:
@@ -75,7 +75,7 @@ def _equal_start(before: Digests, after: Digests) -> int:
     return min(start, end)
 
 
-class _Walk:
+class _Alignment:
     """Walks through two inputs at once, from a record on up to which they are equal."""
 
     def __init__(self, before: Digests, after: Digests, start: int) -> None:
@@ -85,18 +85,18 @@ class _Walk:
         self._window = _WIDEST
         self._stride = 1
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[InputStep]:
         before, after = self._before, self._after
         while before.left or after.left:
             if equal := before.equal_with(after):
                 before.advance(equal)
                 after.advance(equal)
-                yield Step(Change.EQUAL, equal)
+                yield InputStep(Change.EQUAL, equal)
                 continue
             gaps = [step for one in (before, after) if (step := one.pass_gap()) is not None]
             yield from gaps or self._to_next_equal()
 
-    def _to_next_equal(self) -> Iterator[Step]:
+    def _to_next_equal(self) -> Iterator[InputStep]:
         """Yield the steps to where the heads are equal, or past both if that is not in sight."""
         before, after = self._before, self._after
         ahead = before.find(after, self._window), after.find(before, self._window)
@@ -167,7 +167,7 @@ class _Cursor:
         if self._at == len(self._block):
             self._fill(1)
 
-    def pass_gap(self) -> Step | None:
+    def pass_gap(self) -> InputStep | None:
         """Go past the records here that the other input does not have; ``None`` if there is none.
 
         Those of a long gap are in several steps, so that a caller sees both sides in turn.
@@ -178,14 +178,14 @@ class _Cursor:
         if not (count and self.left):
             return None
         self.advance(count)
-        return Step(self._gap, count)
+        return InputStep(self._gap, count)
 
-    def pass_records(self, count: int) -> Iterator[Step]:
+    def pass_records(self, count: int) -> Iterator[InputStep]:
         """Go past records of the block, of which the first one is in the other input, too."""
         for _ in range(min(count, self.left)):
             head, common = self._block[self._at], self._common[self._number]
             self.advance(1)
-            yield Step(self._moved, key=head) if common else Step(self._gap)
+            yield InputStep(self._moved, key=head) if common else InputStep(self._gap)
 
     def find(self, other: "_Cursor", window: int) -> int | None:
         """Return how many records ahead the record of another cursor is; ``None`` if not near."""

@@ -17,7 +17,7 @@ from dagster_dataops.pipelines.history.changed_lines import (
 )
 from dagster_dataops.pipelines.history.matched_lines import LineChange
 from dagster_dataops.pipelines.history.result_sides import Made
-from dagster_dataops.pipelines.history.spilled_groups import Group, SpilledGroups
+from dagster_dataops.pipelines.history.spilled_groups import EqualKeys, SpilledGroups
 from dagster_dataops.pipelines.tracing.record_map import find_error_row
 from dagster_dataops.pipelines.tracing.trail import reasons_of
 
@@ -112,7 +112,7 @@ class ChangeCounter:
         reasons = reasons_of(orjson.loads(made.outcome))
         return f"is dropped: {', '.join(reasons)}" if reasons else "is dropped"
 
-    def _add_moved(self, group: Group) -> None:
+    def _add_moved(self, group: EqualKeys) -> None:
         """Count the lines of records that have moved, or that one version has more often."""
         before, after = Counter(group.before), Counter(group.after)
         equal = (before & after).total()

@@ -11,9 +11,9 @@ from dagster_dataops.checkpoints.versions.node_versions import version_named, ve
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
 from dagster_dataops.datasets.published_files import MANIFEST, RESULT
 from dagster_dataops.errors import ResultMissingError
-from dagster_dataops.pipelines.history.alignment import Change, Step, aligned
+from dagster_dataops.pipelines.history.alignment import Change, InputStep, aligned
 
-Steps: TypeAlias = Iterator[Step]
+Steps: TypeAlias = Iterator[InputStep]
 StepsOfLines: TypeAlias = Callable[[ResultVersion, ResultVersion, str], Steps | None]
 
 
@@ -33,7 +33,7 @@ def input_steps(
             can be matched by their input; ``None`` if they cannot.
     """
     if is_same_input(before.manifest, after.manifest):
-        return iter([Step(Change.EQUAL, after.manifest.rows_in)])
+        return iter([InputStep(Change.EQUAL, after.manifest.rows_in)])
     pair = _inputs_at(before, after)
     if pair is not None and (steps := steps_of_lines(*pair)) is not None:
         return steps

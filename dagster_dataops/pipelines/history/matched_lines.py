@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import xxhash
 
 from dagster_dataops.checkpoints.versions.version import ResultVersion
-from dagster_dataops.pipelines.history.alignment import Change, Step
+from dagster_dataops.pipelines.history.alignment import Change, InputStep
 from dagster_dataops.pipelines.history.input_steps import Steps, input_steps
 from dagster_dataops.pipelines.history.result_sides import (
     Made,
@@ -71,7 +71,9 @@ def matched_lines(
 def _steps_of_lines(before: ResultVersion, after: ResultVersion, output: str) -> Steps | None:
     """Return the steps through the lines of a node, which are the records of the next one."""
     changes = matched_lines(before, after, output)
-    return None if changes is None else (Step(one.change, one.number, one.key) for one in changes)
+    return (
+        None if changes is None else (InputStep(one.change, one.number, one.key) for one in changes)
+    )
 
 
 class _Matcher:
@@ -98,7 +100,7 @@ class _Matcher:
                     yield from self._alone(self._after, step)
         yield from self._closed_gap()
 
-    def _both(self, step: Step) -> Iterator[LineChange]:
+    def _both(self, step: InputStep) -> Iterator[LineChange]:
         left = step.number
         while left:
             size = min(left, _AT_ONCE)
@@ -111,11 +113,11 @@ class _Matcher:
                     yield from _paired(one, other, step.change)
             left -= size
 
-    def _alone(self, side: ResultSide, step: Step) -> Iterator[LineChange]:
+    def _alone(self, side: ResultSide, step: InputStep) -> Iterator[LineChange]:
         for made in _each(side, step.number):
             yield from _unpaired(made, step.change)
 
-    def _moved(self, step: Step) -> Iterator[LineChange]:
+    def _moved(self, step: InputStep) -> Iterator[LineChange]:
         first = step.change is Change.MOVED_BEFORE
         (made,) = _each(self._before if first else self._after, 1)
         for number, line in enumerate(made.lines):
@@ -125,7 +127,7 @@ class _Matcher:
             else:
                 yield LineChange(step.change, step.change, after=line, made_after=made, key=key)
 
-    def _in_gap(self, step: Step) -> Iterator[LineChange]:
+    def _in_gap(self, step: InputStep) -> Iterator[LineChange]:
         first = step.change is Change.GAP_BEFORE
         self._gap[not first].extend(_each(self._before if first else self._after, step.number))
         old, new = self._gap

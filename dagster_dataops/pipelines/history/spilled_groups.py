@@ -12,7 +12,7 @@ _IN_MEMORY: Final = 64 << 10  # bytes of a file before it is on disk
 _ENTRY: Final = struct.Struct("<QQ")
 
 
-class Group(NamedTuple):
+class EqualKeys(NamedTuple):
     """The entries with one key.
 
     Attributes:
@@ -55,10 +55,10 @@ class SpilledGroups:
             file = files[key % _GROUPS] = self._stack.enter_context(made)
         file.write(_ENTRY.pack(key, value))
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[EqualKeys]:
         """Yield the entries of each key."""
         for number in range(_GROUPS):
-            found: dict[int, Group] = defaultdict(lambda: Group([], []))
+            found: dict[int, EqualKeys] = defaultdict(lambda: EqualKeys([], []))
             for side in (0, 1):
                 for key, value in self._read(side, number):
                     found[key][side].append(value)

@@ -41,7 +41,7 @@ def versions(folder: str | os.PathLike[str]) -> list[ResultVersion]:
 
 
 @dataclass(frozen=True)
-class Reader:
+class ReadingNode:
     """A node that reads a result that was restored.
 
     Attributes:
@@ -77,7 +77,7 @@ class Restored:
 
     version: ResultVersion
     kept_as: str
-    readers: tuple[Reader, ...]
+    readers: tuple[ReadingNode, ...]
 
     @override
     def __str__(self) -> str:
@@ -151,7 +151,7 @@ def keep_only(folder: str | os.PathLike[str], most: int) -> list[int]:
         claim.release()
 
 
-def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[Reader]:
+def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[ReadingNode]:
     """Yield the nodes below a root that read a result of a node."""
     from dagster_dataops.foundation.parts import function_of_part
 
@@ -162,7 +162,7 @@ def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[R
         read = [facts for facts in _inputs(one.manifest) if str(facts.get("path")) in contents]
         if read and one.folder.path != node.path:
             current = all(facts["fingerprint"] == contents[str(facts["path"])] for facts in read)
-            yield Reader(one.name, one.folder.path, current)
+            yield ReadingNode(one.name, one.folder.path, current)
 
 
 def _inputs(manifest: Manifest | None) -> list[dict[str, object]]:
