@@ -303,16 +303,30 @@ def _manifest(
         kind=spec.kind.name,
         new_records=spec.new_records,
         traced=attempt.settings.trace,
-        options=_options(attempt.operator),
+        **_options(attempt.operator),
         identity_parts=parts,
     )
 
 
-def _options(operator: Operator) -> dict[str, Any]:
-    """Return the chosen options of an operator for display, without secrets."""
-    hide = operator.__dataops__.secrets.hide
-    chosen = chosen_options(operator.__dataops__)
-    return {name: hidden_in(one.value, hide) for name, one in chosen.items()}
+def _options(operator: Operator) -> dict[str, dict[str, Any]]:
+    """Return the chosen options of an operator and their defaults, without secrets.
+
+    An option of a part of a chain has the name of the part before its own.
+    """
+    use = operator.__dataops__
+    parts = [f"{name}." for name, _ in use.spec.parts] or [""]
+    chosen = {
+        f"{part}{name}": one
+        for part, inner in zip(parts, use.uses, strict=True)
+        for name, one in chosen_options(inner).items()
+    }
+    hide = use.secrets.hide
+    return {
+        "options": {name: hidden_in(one.value, hide) for name, one in chosen.items()},
+        "defaults": {
+            name: hidden_in(one.default, hide) for name, one in chosen.items() if not one.required
+        },
+    }
 
 
 def _without_secrets(facts: dict[str, Any], operator: Operator) -> dict[str, Any]:

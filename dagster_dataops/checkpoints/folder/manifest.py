@@ -254,6 +254,7 @@ class Manifest:
             number of ``samples`` that were read.
         options: The options of the operator whose value is not the default, by name, for display:
             without secrets, cut. A source function has none.
+        defaults: The default of each of these options that has one, for display.
         identity_parts: Digests of the parts of ``made_from``, to name what differs between two
             results: under ``options`` those of the options by name, under ``code`` those of
             functions, classes, constants, modules and packages. Hidden values have one that is
@@ -294,6 +295,7 @@ class Manifest:
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
     identity_parts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property

@@ -98,18 +98,16 @@ def _option_text(name: str, before: Manifest, after: Manifest) -> str:
     if name == _BATCHES:
         sizes = [one.identity_parts.get("options", {}).get(name, "none") for one in (before, after)]
         return f"{_BATCHES}: {sizes[0]} became {sizes[1]}"
-    shown = [_shown_option(one.options, name) for one in (before, after)]
+    defaults = before.defaults | after.defaults
+    shown = [_shown_option(one.options, name, defaults) for one in (before, after)]
     if shown[0] == shown[1]:
         return f"option {name}: its value has changed, which is shown as {shown[1]} both times"
     return f"option {name}: {shown[0]} became {shown[1]}"
 
 
-def _shown_option(options: Mapping[str, Any], name: str) -> str:
-    """Return the value of an option, perhaps that of a part of a chain, as it was shown."""
-    value = options.get(name, _NO_VALUE)
-    part, _, inner = name.partition(".")
-    if value is _NO_VALUE and inner and isinstance(options.get(part), Mapping):
-        value = options[part].get(inner, _NO_VALUE)
+def _shown_option(options: Mapping[str, Any], name: str, defaults: Mapping[str, Any]) -> str:
+    """Return the value of an option, or its default, as it was shown."""
+    value = options.get(name, defaults.get(name, _NO_VALUE))
     if value is _NO_VALUE:
         return "its default"
     return orjson.dumps(value).decode()

@@ -2,13 +2,25 @@
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 import pytest
 
-from dagster_dataops import Drop, ModelClient, To, data, data_register, diff
+from dagster_dataops import (
+    Drop,
+    FileContent,
+    ModelClient,
+    To,
+    chain,
+    config,
+    data,
+    data_register,
+    diff,
+    pipeline,
+)
 from dagster_dataops.errors import VersionMissingError
 from tests.command_line import main
 from tests.pipelines.history.answering_server import answering_server
@@ -47,6 +59,23 @@ def turned(records: list[dict[str, Any]], times: int = 1) -> list[dict[str, Any]
 @data_register("data.history", **_SINGLE)
 def counting(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "at": time.perf_counter_ns()}
+
+
+@data_register("data.history", **_SINGLE)
+def told(record: dict[str, Any], words: Annotated[Path | None, FileContent] = None) -> Any:
+    return {**record, "words": words.read_text() if words else ""}
+
+
+@data_register("data.history", **_SINGLE)
+def applied(record: dict[str, Any], function: Callable[[str], str] = str.upper) -> Any:
+    return {**record, "text": function(record["text"])}
+
+
+@data_register("data.history", **_SINGLE)
+def tried(record: dict[str, Any], flag: str = "") -> Any:
+    if record["n"] == 4 and not Path(flag).exists():
+        raise ValueError("not yet")
+    return record
 
 
 @pytest.fixture
@@ -193,7 +222,7 @@ def test_drops_failures_and_splits_are_the_reasons_of_new_and_gone_lines(root, s
     # 3 and 13 were dropped, 4 and 14 failed, 5 and 15 became two lines and are marked now.
     assert _numbers(found) == (4, 2, 2)
     causes = {one.cause for one in found.results[""].samples}
-    text = "option divisor: 10 became its default"
+    text = "option divisor: 10 became 0"
     assert causes == {
         text,
         f"{text}; before it is dropped: three",
@@ -249,7 +278,7 @@ def test_a_result_that_is_made_as_a_whole_is_matched_by_content(root, source):
 
     assert _numbers(found) == (20, 0, 0)
     assert found.results[""].by_content == "a dataset operator takes all records at once"
-    assert "option times: its default became 2" in str(found)
+    assert "option times: 1 became 2" in str(found)
 
 
 def test_results_of_earlier_versions_of_the_package_tell_what_cannot_be_known(root, source):
@@ -320,3 +349,97 @@ def test_without_an_earlier_version_the_error_names_the_setting(root, source):
     with pytest.raises(VersionMissingError, match="_keep_versions=1"):
         diff(root / "docs/marked")
     assert not (root / "docs/marked/.history").exists()
+
+
+def test_the_option_of_a_part_of_a_chain_is_named(root, source):
+    for letter in ".?":
+        parts = chain(mark(sign=letter), upper(), _keep_versions=1)
+        run(root, source, chained_up=parts)
+
+    found = diff(root / "docs/chained_up")
+
+    assert [one.name for one in found.causes] == ["mark.sign"]
+    assert str(found.causes[0]) == 'option mark.sign: "." became "?"'
+
+
+def test_another_file_of_an_option_is_the_cause(root, source, tmp_path):
+    words = tmp_path / "words.txt"
+    for text in ("one", "two"):
+        words.write_text(text)
+        run(root, source, told=told(words=words, _keep_versions=1))
+
+    found = diff(root / "docs/told")
+
+    assert _numbers(found) == (0, 0, 20)
+    assert [str(one) for one in found.causes] == ["the content of the file of option words"]
+
+
+def test_a_function_that_is_an_option_is_named(root, source):
+    for function in (str.upper, str.title):
+        run(root, source, applied=applied(function=function, _keep_versions=1))
+
+    found = diff(root / "docs/applied")
+
+    assert [str(one) for one in found.causes] == [
+        'option function: "builtins.str.upper" became "builtins.str.title"'
+    ]
+
+
+def test_failed_records_that_are_retried_are_new(root, source, tmp_path):
+    flag = tmp_path / "flag"
+    run(root, source, tried=tried(flag=str(flag), _keep_versions=1))
+    flag.touch()
+    with config.temporary(data_process_path=root, data_process_resume="failed_records"):
+        with pipeline("docs") as ppl:
+            ppl.tried = tried(flag=str(flag), _keep_versions=1)
+        ppl.materialize(source)
+
+    found = diff(root / "docs/tried")
+
+    assert _numbers(found) == (1, 0, 0)
+    (sample,) = found.results[""].samples
+    assert sample.cause.endswith("before it fails: ValueError: not yet")
+
+
+def test_inputs_in_another_order_have_moved(root, source):
+    run(root, source, marked=mark(_keep_versions=1))
+    write_records(source, numbered(20)[::-1])
+    run(root, source, marked=mark(_keep_versions=1))
+
+    found = diff(root / "docs/marked")
+
+    assert _numbers(found) == (0, 0, 0)
+    lines = found.results[""]
+    assert lines.same + lines.moved == 20
+
+
+def test_a_changed_record_beside_a_new_one_is_not_taken_for_it(root, source):
+    run(root, source, marked=mark(_keep_versions=1))
+    rows = numbered(20)
+    rows[7]["text"] = "text 7 in a longer form"
+    rows.insert(7, {"n": 900, "text": "nothing of that"})
+    write_records(source, rows)
+    run(root, source, marked=mark(_keep_versions=1))
+
+    samples = {one.change: one for one in diff(root / "docs/marked").results[""].samples}
+
+    assert orjson.loads(samples["new"].after)["n"] == 900
+    assert orjson.loads(samples["changed"].after)["n"] == 7
+
+
+def test_without_digests_of_the_input_lines_are_matched_by_content(root, source):
+    run(root, source, marked=mark())
+    write_records(source, numbered(21))
+    run(root, source, marked=mark(_keep_versions=1))
+
+    found = diff(root / "docs/marked")
+
+    assert _numbers(found) == (1, 0, 0)
+    assert "digests of its records were not written" in found.results[""].by_content
+
+
+def test_an_empty_result_is_compared(root, source):
+    run(root, source, marked=mark(_keep_versions=1))
+    write_records(source, [])
+    run(root, source, marked=mark(_keep_versions=1))
+    assert _numbers(diff(root / "docs/marked")) == (0, 20, 0)
