@@ -24,6 +24,7 @@ from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.datasets.file_values.result_roots import use_root, use_roots_above
 from dagster_dataops.errors import RunStoppedError
@@ -264,7 +265,9 @@ def _keeping_versions(attempt: NodeAttempt, manifest: Manifest) -> Iterator[None
     """
     most = attempt.settings.keep_versions
     if not most:
-        attempt.folder.input_digests.unlink(missing_ok=True)
+        digests = attempt.folder.input_digests  # of a result that kept versions
+        with storage(digests, "delete the file"):
+            digests.unlink(missing_ok=True)
         yield
         return
     from dagster_dataops.checkpoints.versions.input_digests import write_input_digests

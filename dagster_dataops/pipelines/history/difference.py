@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, is_intact
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
-from dagster_dataops.errors import VersionMissingError
+from dagster_dataops.errors import TraceOutdatedError, VersionMissingError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.history.causes import Cause, cause_otherwise, causes_between
 from dagster_dataops.pipelines.history.changed_lines import SAMPLES, ChangedLines
@@ -134,7 +134,7 @@ def diff(
     Raises:
         VersionMissingError: There is no such version.
         ResultMissingError: The folder has no result.
-        TraceError: The map from input records to lines is damaged.
+        TraceError: The map from input records to lines is damaged, or a result was edited.
     """
     node = node_at(folder)
     second = version_named(node, str(after))
@@ -159,6 +159,8 @@ def compared(
         outputs: The names of the results to compare; by default all that both versions have.
     """
     same_input = is_same_input(before.manifest, after.manifest)
+    for one in (before, after):
+        _check_in_place(one)
     known = causes_between(before.manifest, after.manifest)
     otherwise = cause_otherwise(after.manifest)
     of_equal_input = "; ".join(map(str, known)) or str(otherwise)
@@ -167,6 +169,8 @@ def compared(
         for name in after.results
         if name in before.results and (outputs is None or name in outputs)
     }
+    for one in (before, after):
+        _check_in_place(one)
     if not any(one.differing for one in results.values()):
         known = []
     elif not same_input:
@@ -174,6 +178,21 @@ def compared(
     if any(str(otherwise) in cause for one in results.values() for cause in one.causes):
         known.append(otherwise)
     return Difference(node.name, before, after, same_input, tuple(known), results)
+
+
+def _check_in_place(version: ResultVersion) -> None:
+    """Check that the files of a version are those that its manifest tells of.
+
+    Raises:
+        TraceOutdatedError: One was edited or deleted, or a run has published another result.
+    """
+    if Manifest.of(version.folder) != version.manifest:
+        reason = "another result was published while it was compared; try again"
+        raise TraceOutdatedError(str(version.folder.path), reason)
+    for place, own in version.manifest.parts(version.folder).values():
+        if not is_intact(place, replace(own, artefact="")):  # its files are not compared
+            reason = f"it was edited or deleted after run {own.run} published it"
+            raise TraceOutdatedError(str(place.located(place.result)), reason)
 
 
 def changed_since(folder: Path, version: int) -> ChangedLines:

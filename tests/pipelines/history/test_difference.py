@@ -21,7 +21,7 @@ from dagster_dataops import (
     diff,
     pipeline,
 )
-from dagster_dataops.errors import VersionMissingError
+from dagster_dataops.errors import TraceOutdatedError, VersionMissingError
 from tests.command_line import main
 from tests.pipelines.history.answering_server import answering_server
 from tests.pipelines.history.nodes_with_history import (
@@ -443,3 +443,12 @@ def test_an_empty_result_is_compared(root, source):
     write_records(source, [])
     run(root, source, marked=mark(_keep_versions=1))
     assert _numbers(diff(root / "docs/marked")) == (0, 20, 0)
+
+
+def test_a_result_that_was_edited_is_not_compared(root, source):
+    for sign in ".?":
+        run(root, source, marked=mark(sign=sign, _keep_versions=1))
+    path = root / "docs/marked/marked_results.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"text 3", b"text 33"))
+    with pytest.raises(TraceOutdatedError, match="it was edited or deleted"):
+        diff(root / "docs/marked")
