@@ -311,7 +311,7 @@ def _manifest(
     )
 
 
-def _options(operator: Operator) -> dict[str, dict[str, Any]]:
+def _options(operator: Operator) -> dict[str, Any]:
     """Return the chosen options of an operator and their defaults, without secrets.
 
     An option of a part of a chain has the name of the part before its own.

@@ -9,8 +9,7 @@ from typing import Any
 
 import orjson
 
-from dagster_dataops import config, pipeline
-from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops import Operator, config, pipeline
 
 
 def write_records(path: Path, records: Iterable[dict[str, Any]]) -> Path:

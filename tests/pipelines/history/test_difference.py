@@ -12,6 +12,7 @@ import pytest
 from dagster_dataops import (
     Drop,
     FileContent,
+    JsonlDataset,
     ModelClient,
     To,
     chain,
@@ -20,9 +21,11 @@ from dagster_dataops import (
     data_register,
     diff,
     pipeline,
+    restore,
 )
 from dagster_dataops.errors import TraceOutdatedError, VersionMissingError
 from tests.command_line import main
+from tests.nodes import NodeFolder, OperatorExecutor, RunContext
 from tests.pipelines.history.answering_server import answering_server
 from tests.pipelines.history.nodes_with_history import (
     edited_module,
@@ -452,3 +455,16 @@ def test_a_result_that_was_edited_is_not_compared(root, source):
     path.write_bytes(path.read_bytes().replace(b"text 3", b"text 33"))
     with pytest.raises(TraceOutdatedError, match="it was edited or deleted"):
         diff(root / "docs/marked")
+
+
+def test_a_partition_has_versions_of_its_own(root, source):
+    folders = [NodeFolder(root / "docs/marked/partitions" / day, "marked") for day in ("1", "2")]
+    for folder in folders:
+        for sign in ".?":
+            operator = mark(sign=sign, _keep_versions=1)
+            dataset = JsonlDataset.of_file(source)
+            OperatorExecutor(RunContext(run=sign)).run(operator, [dataset], folder)
+
+    restore(folders[0].path, 1)
+
+    assert [diff(one.path, 1, "current").changed for one in folders] == [0, 20]
