@@ -17,6 +17,8 @@ from dagster_dataops.foundation.places.url_forms import folder_setting
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.pipelines.history.difference import diff
+from dagster_dataops.pipelines.history.result_versions import keep_only, restore, versions
 from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.training.filestores.energon.energon_preparation import prepare_energon
 
@@ -47,6 +49,36 @@ def _trace(options: argparse.Namespace) -> str:
     if options.json:
         return orjson.dumps(trail.to_json(), option=orjson.OPT_INDENT_2).decode()
     return str(trail)
+
+
+def _versions(given: argparse.Namespace) -> str:
+    folder = _folder(given.folder, given.root)
+    if given.keep is not None:
+        removed = keep_only(folder, given.keep)
+        return f"removed: {', '.join(map(str, removed)) or 'none'}"
+    return "\n".join(map(str, versions(folder)))
+
+
+def _diff(given: argparse.Namespace) -> str:
+    folder = _folder(given.folder, given.root)
+    found = diff(folder, given.before, given.after, samples=given.samples)
+    if given.json:
+        return orjson.dumps(found.to_json(), option=orjson.OPT_INDENT_2).decode()
+    return str(found)
+
+
+def _restore(given: argparse.Namespace) -> str:
+    root = folder_setting("--root", given.root) if given.root else config.data_process_path
+    folder = _folder(given.folder, given.root)
+    inside = folder.absolute().is_relative_to(Path(root).absolute())
+    return str(restore(folder, given.version, root if inside else None))
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
 
 
 def _prepare(options: argparse.Namespace) -> str:
@@ -134,6 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--source-line", type=int, help="line of a source, counted from 1")
     command.add_argument("--source", help="which source, if there are several: path or file name")
     command.add_argument("--json", action="store_true", help="print JSON")
+    _add_history(commands)
     _add_prepare(commands)
     _add_clean(commands)
     _add_prune(commands)
@@ -153,6 +186,39 @@ def _parser() -> argparse.ArgumentParser:
         "The key is OPENAI_API_KEY",
     )
     return parser
+
+
+def _add_history(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "List the versions of a result: those that _keep_versions has kept, and the present one."
+    command = _added(commands, "versions", _versions, text)
+    _add_folder(command)
+    command.add_argument(
+        "--keep", type=_count, metavar="N", help="remove the oldest versions, so that N are left"
+    )
+    text = "Show how many records are new, gone and changed between two versions, and why."
+    command = _added(commands, "diff", _diff, text)
+    _add_folder(command)
+    command.add_argument(
+        "before",
+        nargs="?",
+        metavar="A",
+        help="number of the first version; by default the newest one before B",
+    )
+    command.add_argument(
+        "after",
+        nargs="?",
+        default="current",
+        metavar="B",
+        help="number of the second version; by default the present result",
+    )
+    command.add_argument(
+        "--samples", type=_count, default=5, metavar="N", help="lines shown of each kind; 5"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+    text = "Publish an earlier version of a result again. The present one is kept as a version."
+    command = _added(commands, "restore", _restore, text)
+    _add_folder(command)
+    command.add_argument("version", metavar="VERSION", help="number of the version")
 
 
 def _add_prepare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

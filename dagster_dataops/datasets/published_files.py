@@ -10,6 +10,7 @@ _ENDINGS: Final = tuple(f"_results.{form}" for form in FORMS)
 MANIFEST: Final = f"{RESULT}.json"
 CHECKPOINTS: Final = "checkpoints"  # the folder of unfinished runs
 OTHER_VERSIONS: Final = ".other_versions"  # what other versions of this package have written
+HISTORY: Final = ".history"  # the folder of earlier results
 _PARTS: Final = "_parts"
 
 
@@ -51,3 +52,8 @@ def manifest_of(result: Path) -> Path:
 def parts_of(result: Path) -> Path:
     """Return the folder of the parts of a result; only a result in parts has one."""
     return result.with_name(node_of(result.name) + _PARTS)
+
+
+def checks_of(result: Path) -> Path:
+    """Return the file with the outcomes of the checks of a result."""
+    return result.with_name(f".{node_of(result.name)}_checks.json")

@@ -82,6 +82,8 @@ class RunReport:
         export: The export of the result, if any.
         outputs: Of a node with several results a report of each, by the name of its output.
         kind: The kind of the operator, such as ``record``.
+        replaced: The number of the version as which the result before is kept; 0 if it is not, or
+            if this one is equal to it.
     """
 
     node: str
@@ -94,6 +96,7 @@ class RunReport:
     export: "Exported | None" = None
     outputs: "Mapping[str, RunReport]" = field(default_factory=dict)
     kind: str = RECORD.name
+    replaced: int = 0
 
     _repr_html_ = NotebookHtml()
 

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
-Added: TypeAlias = Literal["bytes_of_files", "file_of_store", "html_of", "with_lazy_files"]
+Added: TypeAlias = Literal[
+    "bytes_of_files", "file_of_store", "html_of", "published_nodes", "with_lazy_files"
+]
 
 ADDED: Final[dict[Added, str]] = {
     # Where files of crude datasets lie in their shards: the first byte, and the number of bytes.
@@ -18,6 +20,8 @@ ADDED: Final[dict[Added, str]] = {
     "file_of_store": "dagster_dataops.training.filestores.lazy_files:file_of_store",
     # A dataset, pipeline, operator, report or trace as HTML for a notebook.
     "html_of": "dagster_dataops.pipelines.notebook_html:html_of",
+    # The nodes with results below some folders.
+    "published_nodes": "dagster_dataops.pipelines.reporting.published_nodes:published_nodes",
     # A record whose references to files of stores are read when they are used.
     "with_lazy_files": "dagster_dataops.training.filestores.lazy_files:with_lazy_files",
 }

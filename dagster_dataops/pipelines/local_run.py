@@ -119,7 +119,7 @@ def _take_versions(graph: OperatorGraph) -> None:
     """Compute the versions of all operators before one runs and fills a shared cache."""
     for node in graph.nodes.values():
         invocation = node.operator.__dataops__
-        _ = invocation.spec.code_version, invocation.options_digest
+        _ = invocation.spec.code_version, invocation.identity_parts
 
 
 def _without_streams(context: RunContext, data: object, saved: Root) -> object:

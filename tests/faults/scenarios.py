@@ -23,6 +23,8 @@ from dagster_dataops import (
     To,
     load_artefact,
     read_jsonl,
+    restore,
+    versions,
 )
 from dagster_dataops.data import data_register
 from dagster_dataops.execution import ticker
@@ -366,6 +368,44 @@ class PlainOver(Plain):
     def prepare(self) -> None:
         super().prepare()
         self._run_over_old()
+
+
+class Kept(Scenario):
+    """In place of an older result, which is kept; the one before it is removed."""
+
+    options: ClassVar[dict[str, Any]] = {"_keep_versions": 1}
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        self._write("older.jsonl", range(200, 220))
+        self._run("older", ["older.jsonl"], "single")
+        self._run_over_old()
+
+    @override
+    def state(self) -> dict[str, Any]:
+        """Return the files that a reader finds; among their names those of the newest version."""
+        found = super().state()
+        names = [f"{one.name}: {_digest_of(one)}" for one in versions(self.folder.path)[-2:-1]]
+        return found | {"names": [*found["names"], *names]}
+
+
+class Restored(Kept):
+    """An older result is published again."""
+
+    @override
+    def attempt(self, run: str) -> None:
+        restore(self.folder.path, 1)
+
+
+def _digest_of(version: Any) -> str:
+    """Return the digest of the files of a version, which must be whole."""
+    (dataset,) = version.results.values()
+    assert content_digest(dataset.path) == dataset.fingerprint
+    errors = version.folder.errors.read_bytes() if version.manifest.failed else b""
+    assert errors.count(b"\n") == version.manifest.failed
+    files = (version.folder.kept, version.folder.input_digests)
+    return sha256(errors + b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 class Short(Plain):
@@ -763,6 +803,8 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "again": Again,
     "plain": Plain,
     "plain-over": PlainOver,
+    "kept": Kept,
+    "restored": Restored,
     "short": Short,
     "short-over": ShortOver,
     "resume": Resume,

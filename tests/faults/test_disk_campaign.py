@@ -24,6 +24,8 @@ _SCENARIOS = {
     "again": (_BY_POWER_ALONE, ["single"]),
     "plain": (_BY_POWER_ALONE, ["single"]),
     "plain-over": (_ALL, ["single"]),
+    "kept": (_ALL, ["single"]),
+    "restored": (_ALL, ["single"]),
     "short": (_ALL, ["process"]),
     "short-over": (_BY_POWER_ALONE, ["single"]),
     "resume": (_ALL, ["thread"]),

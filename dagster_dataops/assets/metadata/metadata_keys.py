@@ -32,6 +32,12 @@ FUNNEL: Final = "dagster_dataops/funnel"
 ERRORS: Final = "dagster_dataops/errors"
 LEAVES: Final = "dagster_dataops/leaves"
 
+# Results: what differs from the one before.
+ROWS_NEW: Final = "dagster_dataops/rows_new"
+ROWS_GONE: Final = "dagster_dataops/rows_gone"
+ROWS_CHANGED: Final = "dagster_dataops/rows_changed"
+DIFFERENCE: Final = "dagster_dataops/difference"
+
 # Results: what is in them, and where they are.
 PREVIEW: Final = "dagster_dataops/preview"
 THUMBNAILS: Final = "dagster_dataops/thumbnails"

@@ -124,6 +124,14 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         ge=0.0,
         description="Seconds to wait for an earlier attempt that is still ending.",
     )
+    keep_versions: int | None = Field(
+        default=None,
+        ge=0,
+        description=(
+            "Number of earlier results that are kept beside the published one, to compare and "
+            "restore them, by operators that do not set it. Left empty: none."
+        ),
+    )
 
     whole_result_mb: float | None = Field(
         default=None,
@@ -323,11 +331,12 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         from dagster_dataops.execution.workplaces.workplace import cluster_for
 
         invocation = operator.__dataops__
+        settings = invocation.settings.over(ExecutionSettings(keep_versions=self.keep_versions))
         if cluster_for(invocation.resolved, attempt.cluster):
-            yield invocation.settings
+            yield settings
             return
         defaults = ExecutionSettings(max_workers=self.max_workers or None)
-        with fair_settings(operator, invocation.settings.over(defaults)) as fair:
+        with fair_settings(operator, settings.over(defaults)) as fair:
             yield fair
 
 

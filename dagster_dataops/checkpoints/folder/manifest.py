@@ -203,6 +203,14 @@ class NodeFolder:
         return self.path / f".{self.name}_results.kept"
 
     @property
+    def input_digests(self) -> Path:
+        """The digests of the input records, to compare versions of the result.
+
+        Only nodes that keep versions have it.
+        """
+        return self.path / f".{self.name}_results.inputs"
+
+    @property
     def input(self) -> Path:
         """The concatenation of several inputs during a run; removed afterwards."""
         return self.checkpoints / "input.jsonl"
@@ -277,6 +285,11 @@ class Manifest:
             number of ``samples`` that were read.
         options: The options of the operator whose value is not the default, by name, for display:
             without secrets, cut. A source function has none.
+        defaults: The default of each of these options that has one, for display.
+        identity_parts: Digests of the parts of ``made_from``, to name what differs between two
+            results: under ``options`` those of the options by name, under ``code`` those of
+            functions, classes, constants, modules and packages. Hidden values have one that is
+            expensive to guess from. Earlier versions wrote none.
         compressed_bytes: Of a compressed result the size of its file; else 0. Size and digest of
             the result are those of its text in any case.
     """
@@ -315,12 +328,14 @@ class Manifest:
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    identity_parts: dict[str, dict[str, str]] = field(default_factory=dict)
     compressed_bytes: int = 0
 
     @property
     def form(self) -> str:
         """The form of the result, one of `FORMS`; that of all outputs."""
-        sizes = [one["compressed_bytes"] for one in self.outputs.values()]
+        sizes = [facts.get("compressed_bytes", 0) for facts in self.outputs.values()]
         return COMPRESSED if self.compressed_bytes or any(sizes) else PLAIN
 
     @property
@@ -590,21 +605,21 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     if outputs != places:
         return None
     parts = manifest.parts(folder).values()
-    return manifest if all(_is_intact(place, part) for place, part in parts) else None
+    return manifest if all(is_intact(place, part) for place, part in parts) else None
 
 
-def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
+def is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether a result, its parts and the files of an artefact are unchanged."""
-    from dagster_dataops.datasets.parted_result import is_intact  # of versions before
+    from dagster_dataops.datasets.parted_result import is_intact as has_intact_parts  # of before
 
     folder = folder.in_form(manifest.form)
-    file = folder.place.find(folder.result)
-    facts = None if file is None else (file.size, file.modified_ns)
+    published = folder.place.find(folder.result)
+    facts = None if published is None else (published.size, published.modified_ns)
     if facts != (manifest.file_bytes, manifest.modified_ns):
         return False
-    if file and isinstance(file.location, BucketFile):  # one file, which nobody can edit
+    if published and isinstance(published.location, BucketFile):  # one file, which nobody can edit
         return True
-    if not is_intact(folder.result, manifest.parted):
+    if not has_intact_parts(folder.result, manifest.parted):
         return False
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
 
@@ -623,7 +638,7 @@ def published(folder: NodeFolder, *, whole: bool = True) -> tuple[JsonlDataset, 
 def published_here(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's local result and manifest; a working copy is not refreshed first."""
     manifest = Manifest.of(folder)
-    if manifest is None or not _is_intact(folder, manifest):
+    if manifest is None or not is_intact(folder, manifest):
         return None
     return manifest.dataset(folder), manifest
 

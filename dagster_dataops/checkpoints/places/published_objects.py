@@ -21,6 +21,7 @@ import xxhash
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
+from dagster_dataops.checkpoints.places.kept_heads import KeptHeads
 from dagster_dataops.checkpoints.places.uploaded_draft import is_large, size_of_parts
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
@@ -69,8 +70,8 @@ class NodeHead(NamedTuple):
 
     def manifest(self) -> bytes:
         """Return the manifest."""
-        own = {name: value for name, value in self.content.items() if name != _HOME}
-        return _dumped(own)
+        content = {name: value for name, value in self.content.items() if name != _HOME}
+        return _dumped(content)
 
 
 class PublishedObjects:
@@ -128,15 +129,15 @@ class PublishedObjects:
             PathEscapeError: It names files outside the folder of the node.
             ResultMissingError: It is damaged.
         """
-        found = self.store.read(self._head_key)
-        if found is None:
+        entry = self.store.read(self._head_key)
+        if entry is None:
             return None
         try:
-            content = orjson.loads(found[0])
+            content = orjson.loads(entry[0])
         except orjson.JSONDecodeError:
             content = {}
         place = f"{self.store.url}/{self._head_key}"
-        return NodeHead(_without_mark(checked_head(content, self.key, place)), found[1])
+        return NodeHead(_without_mark(checked_head(content, self.key, place)), entry[1])
 
     def is_published(self) -> bool:
         """Return whether the node has a head."""
@@ -273,21 +274,21 @@ class PublishedObjects:
         """
         known = self._known()
         before = known.files if known else {}
-        made = {}
+        entries = {}
         for target, source in files.items():
             name = target.relative_to(self.folder).as_posix()
             if target == source and name in before and _is_same(target, before[name]):
-                made[name] = before[name]
+                entries[name] = before[name]
                 continue
             status = source.stat()
             key = self.version_key(place, target)
             if source.is_dir():
-                made[name] = {"key": "", "size": 0, "modified_ns": 0}
+                entries[name] = {"key": "", "size": 0, "modified_ns": 0}
                 continue
             self.store.upload(key, source)
             size, modified_ns = status.st_size, status.st_mtime_ns
-            made[name] = {"key": key, "size": size, "modified_ns": modified_ns}
-        return made
+            entries[name] = {"key": key, "size": size, "modified_ns": modified_ns}
+        return entries
 
     def version_key(self, place: str, path: Path) -> str:
         """Return the key of a published file.
@@ -313,8 +314,8 @@ class PublishedObjects:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 key = f"{self.key}/{path.relative_to(self.folder).as_posix()}"
-                found = self.store.status(key)
-                if found is None or found.size != path.stat().st_size:
+                status = self.store.status(key)
+                if status is None or status.size != path.stat().st_size:
                     self.store.upload(key, path)
 
     def replace_head(
@@ -465,6 +466,8 @@ class PublishedObjects:
             number = name.removeprefix(f"{self.key}/.versions/").split("-")[0]
             if number.isdecimal() and int(number) < first:
                 old.add(name)
+        if old - kept:
+            kept |= KeptHeads(self.store, self.key).keys()
         self.store.remove(sorted(old - kept))
 
 
