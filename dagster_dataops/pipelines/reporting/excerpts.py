@@ -22,11 +22,12 @@ def excerpt(value: object, length: int = LONG, start: int = 0) -> str:
         length: Number of characters.
         start: The first character.
     """
-    text, end = _text(value), start + length
+    text, end = text_of_value(value), start + length
     return f"{_CUT if start else ''}{text[start:end]}{_CUT if len(text) > end else ''}"
 
 
-def _text(value: object) -> str:
+def text_of_value(value: object) -> str:
+    """Return a value as text: a string unchanged, any other value as JSON."""
     if isinstance(value, str):
         return text_of(value)
     try:
@@ -67,7 +68,7 @@ def differences(
     ]
     shown: Sequence[dict[str, str]] = ({}, {})
     for name in names:
-        texts = [_text(record[name]) for record in (before, after) if name in record]
+        texts = [text_of_value(record[name]) for record in (before, after) if name in record]
         same = _same(*texts) if len(texts) == 2 else 0
         start = max(0, same - _BEFORE) if max(map(len, texts)) > LONG else 0
         for record, found in zip((before, after), shown, strict=True):

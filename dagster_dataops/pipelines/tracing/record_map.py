@@ -108,6 +108,19 @@ class KeptMap:
             return MapEntry((record,), (), {"failed": True})
         return self._entry(record - failed)
 
+    def dropped(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each record that was dropped, in order, with its disposition."""
+        for span, start in enumerate(self._starts):
+            notes = self._notes.get(start)
+            if notes is None or not notes.table:
+                continue
+            fields = [_fields(one) for one in (USUAL, *notes.table)]
+            chosen = {code for code, one in enumerate(fields) if _is_dropped(one)}
+            if chosen:
+                for within, code in enumerate(notes.codes):
+                    if code in chosen:
+                        yield self._record(self._records[span] + within), fields[code]
+
     def _entry(self, kept: int) -> MapEntry:
         """Return the entry of a record that did not fail.
 
@@ -161,6 +174,10 @@ class KeptMap:
         """Yield the number of lines of each record in an output."""
         numbers = {one: _emitted(one, output if self._routed else None) for one in set(codes)}
         return map(numbers.__getitem__, codes)
+
+
+def _is_dropped(fields: dict[str, Any]) -> bool:
+    return not fields.get("emitted", 1) and "merged" not in fields
 
 
 def _sums(numbers: "array[int]") -> "array[int]":

@@ -1,0 +1,120 @@
+"""Searches: the records that fulfil conditions, and the dropped records, found in the background."""
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.pipelines.tracing.traced_node import TracedNode
+from dagster_dataops.pipelines.tracing.trail import reasons_of
+from dagster_dataops.pipelines.view.records.background import Work, Works
+from dagster_dataops.pipelines.view.records.conditions import Conditions
+from dagster_dataops.pipelines.view.records.indexed_file import IndexedFile, indexed
+
+MOST: Final = 1_000_000  # records that a search finds
+
+
+@dataclass
+class FoundRecords:
+    """The records that a search has found until now.
+
+    Attributes:
+        records: Their indices, in order.
+        searched: The number of records that were looked at.
+        limited: Whether the search ended since it found enough.
+    """
+
+    records: "array[int]" = field(default_factory=lambda: array("Q"))
+    searched: int = 0
+    limited: bool = False
+
+
+def search(file: IndexedFile, conditions: Conditions, works: Works) -> Work:
+    """Return the search for records of a file; its result is a `FoundRecords` from the beginning.
+
+    The index of the file must be ready.
+    """
+    location, state, ours = file.location, file.state, file.ours
+
+    def find(work: Work) -> None:
+        found = work.result = FoundRecords()
+        choose = conditions.chooser(ours=ours)
+        with indexed(location, works, ours=ours) as again:
+            for first, start, lines in again.blocks():
+                found.records.extend(first + at for at in choose(lines))
+                found.searched = first + len(lines)
+                found.limited = len(found.records) >= MOST
+                if found.limited:
+                    return
+                work.advance(start, again.interval.end)
+
+    return works.begun(("search", str(location), state, conditions), find)
+
+
+@dataclass
+class DroppedRecords:
+    """The dropped records of a node.
+
+    Attributes:
+        records: Their indices in the joined inputs, in order.
+        reasons: Of each the index of its reason in ``names``.
+        names: The reasons; of several parts of a chain they are joined.
+    """
+
+    records: "array[int]" = field(default_factory=lambda: array("Q"))
+    reasons: "array[int]" = field(default_factory=lambda: array("L"))
+    names: dict[str, int] = field(default_factory=dict)
+
+    def counts(self) -> list[tuple[str, int]]:
+        """Return the number of records for each reason, the most frequent first."""
+        numbers = Counter(self.reasons)
+        names = list(self.names)
+        return [(names[at], number) for at, number in numbers.most_common()]
+
+    def of_reason(self, reason: str | None) -> "array[int]":
+        """Return the records that were dropped for a reason; all without one."""
+        if reason is None:
+            return self.records
+        wanted = self.names.get(reason)
+        pairs = zip(self.records, self.reasons, strict=True)
+        return array("Q", (record for record, at in pairs if at == wanted))
+
+
+def dropped_records(node: TracedNode, manifest: Manifest, works: Works) -> Work:
+    """Return the search for the dropped records of a node; its result is a `DroppedRecords`."""
+
+    def find(work: Work) -> DroppedRecords:
+        found = DroppedRecords()
+        for number, (record, fields) in enumerate(node.dropped(), 1):
+            reason = ", ".join(reasons_of(fields))
+            found.records.append(record)
+            found.reasons.append(found.names.setdefault(reason, len(found.names)))
+            if not number % 10_000:
+                work.advance(number, manifest.dropped)
+        return found
+
+    key = ("dropped", str(node.folder.path), manifest.fingerprint, manifest.modified_ns)
+    return works.begun(key, find)
+
+
+def input_records(
+    node: TracedNode, records: list[int], works: Works
+) -> dict[int, tuple[Location, int, int, dict[str, object]]]:
+    """Return records of the joined inputs of a node: file, number of the input, line, record.
+
+    Inputs whose index is not ready, or that are gone, are left out.
+    """
+    paths = [one.path for one in node.inputs]
+    found: dict[int, tuple[Location, int, int, dict[str, object]]] = {}
+    wanted: dict[int, dict[int, int]] = {}
+    for record in records:
+        ref = node.ref_of(record)
+        wanted.setdefault(paths.index(ref.path), {})[ref.record] = record
+    for number, inner in wanted.items():
+        node.check_input(paths[number])
+        with indexed(paths[number], works, ours=node.inputs[number].is_ours) as file:
+            for at, line in file.records(inner).items() if file.index else ():
+                found[inner[at]] = (paths[number], number, line.number, line.shown())
+    return found

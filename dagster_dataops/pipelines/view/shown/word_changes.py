@@ -1,0 +1,147 @@
+"""Changes by word: what was added to a text and removed from it."""
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple
+
+# A run of letters or digits of scripts with spaces; else one character. Spaces are of their own.
+_TOKENS: Final = re.compile(
+    r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    r"\U00020000-\U0003ffff]+|\s+|.",
+    re.DOTALL,
+)
+_MOST_PAIRS: Final = 400_000  # comparisons of tokens
+_LONGEST: Final = 100_000  # characters of a text
+_CONTEXT: Final = 90  # characters shown around a change
+
+
+class Piece(NamedTuple):
+    """A part of a text.
+
+    Attributes:
+        text: The part.
+        mark: ``add``, ``cut``, ``match`` or empty.
+    """
+
+    text: str
+    mark: str = ""
+
+
+Sides = tuple[list[Piece], list[Piece]]
+
+
+def changed_words(before: str, after: str, *, around: bool = True) -> Sides:
+    """Return both texts in parts, with the words that differ marked.
+
+    Texts that differ in too many places to compare them in a short time are compared line by line,
+    then as a whole between the first and the last difference.
+
+    Args:
+        before: The first text.
+        after: The second text.
+        around: Whether only the text around changes is kept.
+    """
+    first, second = before[:_LONGEST], after[:_LONGEST]
+    sides = _compared(_TOKENS.findall(first), _TOKENS.findall(second))
+    if around:
+        return _shortened(sides[0]), _shortened(sides[1])
+    return sides
+
+
+def _compared(first: Sequence[str], second: Sequence[str], *, by_line: bool = False) -> Sides:
+    start = _same(first, second)
+    end = _same(first[start:][::-1], second[start:][::-1])
+    inner = first[start : len(first) - end], second[start : len(second) - end]
+    if _cost(*inner) <= _MOST_PAIRS:
+        middle = _matched(*inner)
+    elif not by_line:
+        lines = [re.findall(r"[^\n]*\n|[^\n]+", "".join(one)) for one in inner]
+        middle = _compared(lines[0], lines[1], by_line=True)
+    else:
+        middle = _pieces(inner[0], "cut"), _pieces(inner[1], "add")
+    same_before, same_after = _pieces(first[:start]), _pieces(first[len(first) - end :])
+    return (
+        _joined([*same_before, *middle[0], *same_after]),
+        _joined([*same_before, *middle[1], *same_after]),
+    )
+
+
+def _cost(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return about how many pairs of equal tokens there are, which decides the time."""
+    from collections import Counter
+
+    other = Counter(second)
+    pairs = sum(number * other[token] for token, number in Counter(first).items())
+    return pairs + len(first) + len(second) if pairs < _MOST_PAIRS else pairs
+
+
+def _matched(first: Sequence[str], second: Sequence[str]) -> Sides:
+    left: list[Piece] = []
+    right: list[Piece] = []
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        left += _pieces(first[a:b], "" if kind == "equal" else "cut")
+        right += _pieces(second[c:d], "" if kind == "equal" else "add")
+    return left, right
+
+
+def _same(first: Sequence[str], second: Sequence[str]) -> int:
+    pairs = zip(first, second, strict=False)
+    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(
+        len(first), len(second)
+    ))
+
+
+def _pieces(tokens: Sequence[str], mark: str = "") -> list[Piece]:
+    return [Piece("".join(tokens), mark)] if tokens else []
+
+
+def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return pieces with neighbours of the same mark as one; a space between two marks too."""
+    found: list[Piece] = []
+    for at, piece in enumerate(pieces):
+        mark = piece.mark
+        if found and not mark and piece.text.isspace() and at + 1 < len(pieces):
+            mark = found[-1].mark if pieces[at + 1].mark == found[-1].mark else ""
+        if found and found[-1].mark == mark:
+            found[-1] = Piece(found[-1].text + piece.text, mark)
+        else:
+            found.append(Piece(piece.text, mark))
+    return found
+
+
+def _shortened(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return pieces with long ones that are not marked cut to what is around the marks."""
+    found = []
+    for at, piece in enumerate(pieces):
+        text, last = piece.text, at + 1 == len(pieces)
+        room = _CONTEXT * (2 if 0 < at and not last else 1)
+        if not piece.mark and len(text) > 2 * room:
+            head = text[:_CONTEXT] if at else ""
+            tail = "" if last else text[-_CONTEXT:]
+            text = f"{head} … {tail}" if len(pieces) > 1 else text
+        found.append(Piece(text, piece.mark))
+    return found
+
+
+def marked(text: str, wanted: Sequence[str]) -> list[Piece]:
+    """Return a text in parts, with the places of other texts marked, in upper and lower case.
+
+    White space between words may be any.
+
+    Args:
+        text: The text.
+        wanted: The texts to mark.
+    """
+    patterns = [r"\s+".join(map(re.escape, one.split())) for one in wanted if one.split()]
+    if not patterns:
+        return [Piece(text)]
+    expression = re.compile("|".join(sorted(patterns, key=len, reverse=True)), re.IGNORECASE)
+    found, at = [], 0
+    for match in expression.finditer(text):
+        if match.start() > at:
+            found.append(Piece(text[at : match.start()]))
+        found.append(Piece(match.group(), "match"))
+        at = match.end()
+    return [*found, Piece(text[at:])] if at < len(text) else found
