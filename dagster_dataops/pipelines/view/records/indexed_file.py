@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 import xxhash
@@ -46,7 +46,7 @@ class ReadLine(NamedTuple):
         """Whether the text is the whole line."""
         return len(self.text) == self.size
 
-    def shown(self) -> dict[str, object]:
+    def shown(self) -> dict[str, Any]:
         """Return the record; of a line that is none, its text under the key ``line``."""
         if self.whole:
             with suppress(orjson.JSONDecodeError):
@@ -141,10 +141,14 @@ class IndexedFile:
     def blocks(self) -> Iterator[tuple[int, int, list[bytes]]]:
         """Yield the index of the first record, the byte position, and the lines of each block.
 
-        Of a line of more than a megabyte only the first is there. The index must be ready.
+        Of a line of more than a megabyte only the first is there.
+
+        Raises:
+            InputError: The index is not ready.
         """
         index = self.index
-        assert index is not None  # noqa: S101 - said above
+        if index is None:
+            raise InputError(str(self.location), "is being indexed; load the page again")
         for number, block in enumerate(index.blocks(self.interval)):
             size = block.end - block.start
             if size <= LONGEST + _READ_BYTES:

@@ -1,9 +1,10 @@
 """Searches: the records that fulfil conditions, and the dropped records, found in the background."""
 
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.foundation.places.bucket import Location
@@ -73,6 +74,10 @@ class DroppedRecords:
         names = list(self.names)
         return [(names[at], number) for at, number in numbers.most_common()]
 
+    def reason_of(self, record: int) -> str:
+        """Return the reason for which a record was dropped."""
+        return list(self.names)[self.reasons[bisect_left(self.records, record)]]
+
     def of_reason(self, reason: str | None) -> "array[int]":
         """Return the records that were dropped for a reason; all without one."""
         if reason is None:
@@ -99,15 +104,33 @@ def dropped_records(node: TracedNode, manifest: Manifest, works: Works) -> Work:
     return works.begun(key, find)
 
 
-def input_records(
-    node: TracedNode, records: list[int], works: Works
-) -> dict[int, tuple[Location, int, int, dict[str, object]]]:
-    """Return records of the joined inputs of a node: file, number of the input, line, record.
+class InputRecord(NamedTuple):
+    """A record of an input of a node.
 
-    Inputs whose index is not ready, or that are gone, are left out.
+    Attributes:
+        path: Where the input is.
+        input: The number of the input, from 0.
+        line: The number of the line, counted from 1.
+        record: The record.
+    """
+
+    path: Location
+    input: int
+    line: int
+    record: dict[str, Any]
+
+
+def input_records(node: TracedNode, records: list[int], works: Works) -> dict[int, InputRecord]:
+    """Return records of the joined inputs of a node, by their index there.
+
+    Records of an input whose index is not ready are left out.
+
+    Raises:
+        InputError: An input is gone.
+        TraceOutdatedError: An input was changed since the node has read it.
     """
     paths = [one.path for one in node.inputs]
-    found: dict[int, tuple[Location, int, int, dict[str, object]]] = {}
+    found: dict[int, InputRecord] = {}
     wanted: dict[int, dict[int, int]] = {}
     for record in records:
         ref = node.ref_of(record)
@@ -116,5 +139,5 @@ def input_records(
         node.check_input(paths[number])
         with indexed(paths[number], works, ours=node.inputs[number].is_ours) as file:
             for at, line in file.records(inner).items() if file.index else ():
-                found[inner[at]] = (paths[number], number, line.number, line.shown())
+                found[inner[at]] = InputRecord(paths[number], number, line.number, line.shown())
     return found
