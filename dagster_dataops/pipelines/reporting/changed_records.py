@@ -9,8 +9,9 @@ from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
-from dagster_dataops.pipelines.reporting.excerpts import differences, excerpts, shown_line
+from dagster_dataops.pipelines.reporting.excerpts import excerpts, shown_line
 from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode
+from dagster_dataops.pipelines.reporting.record_changes import changes
 from dagster_dataops.pipelines.tracing.record_file import FoundLine
 from dagster_dataops.pipelines.tracing.record_map import failed_indices
 from dagster_dataops.pipelines.tracing.traced_node import NodeEntry, Ref, TracedNode, lines_of
@@ -31,8 +32,8 @@ def changed_records(node: PublishedNode, manifest: Manifest) -> dict[str, Any]:
 
     Returns:
         ``looked`` and ``changed``, numbers of records; ``rows`` with ``line``, ``outcome``,
-        ``reasons``, and ``before`` and ``after``, lists of columns with their excerpts; ``note``,
-        why there are none.
+        ``reasons``, of a record that became one the ``changes``, else ``before`` and ``after``,
+        lists of columns with their excerpts; ``note``, why there are none.
     """
     try:
         return _compared(TracedNode(node.folder, manifest), manifest)
@@ -93,24 +94,16 @@ def _row(entry: NodeEntry, texts: Mapping[Ref, FoundLine]) -> dict[str, Any] | N
     records = [shown_line(line.text) for line in given]
     if not given or (outcome == "kept" and records == made):
         return None
-    before, after = _sides(records, made)
+    pair = len(records) == 1 and len(made) == 1
     return {
         "line": given[0].number,
         "outcome": outcome,
         "reasons": reasons_of(entry.fields),
-        "before": before,
-        "after": after,
+        "changes": changes(records[0], made[0]) if pair else [],
+        "before": [] if pair else list(map(excerpts, records)),
+        "after": [] if pair else list(map(excerpts, made)),
         "left_out": entry.left_out + len(entry.made) - len(made),
     }
-
-
-def _sides(
-    given: Sequence[dict[str, Any]], made: Sequence[dict[str, Any]]
-) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    if len(given) == 1 and len(made) == 1:
-        before, after = differences(given[0], made[0])
-        return [before], [after]
-    return list(map(excerpts, given)), list(map(excerpts, made))
 
 
 def _chosen(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

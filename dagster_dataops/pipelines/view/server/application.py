@@ -62,7 +62,7 @@ class _Site:
         return Response(rendered(template, **whole), status, media_type=_HTML)
 
     def _refusal(self, status: int, message: str) -> Response:
-        return self._answer("refusal", status, message=message, status=status)
+        return self._answer("refusal", status, message=message, found=status != 404)
 
     def missing(self, request: "Request") -> Response:
         """Answer an address that shows nothing."""

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
 from dagster_dataops.datasets.file_values.result_roots import use_roots_above
 from dagster_dataops.errors import DataOpsError, InputError
 from dagster_dataops.pipelines.reporting.excerpts import shown_line
+from dagster_dataops.pipelines.reporting.record_changes import Change, changes
 from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.pipelines.tracing.trail import Place, Step, Trace
 from dagster_dataops.pipelines.view.records.indexed_file import ReadLine, indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, link
-from dagster_dataops.pipelines.view.shown.cells import LONG, MOST_COLUMNS, Change, cell, changes
+from dagster_dataops.pipelines.view.shown.cells import LONG, MOST_COLUMNS, cell
 
 _SHOWN: Final = 5  # records of a step
 _MOST_LEAVES: Final = 4
@@ -114,9 +113,9 @@ def _way(request: PageRequest, number: int) -> dict[str, Any]:
             found.append(trace(last.folder.path, source_line=number, source=source))
     except (DataOpsError, OSError) as error:
         return {"steps": [], "note": str(error), "ends": [], "sources": []}
-    steps = list(dict.fromkeys(step for one in found for step in one.steps))
+    steps = {(step.node, step.given, step.made): step for one in found for step in one.steps}
     return {
-        "steps": [_step(request, step) for step in steps],
+        "steps": [_step(request, step) for step in steps.values()],
         "ends": list(dict.fromkeys(str(end) for one in found for end in one.ends)),
         "sources": found[0].sources,
         "files": found[0].files,
@@ -166,8 +165,3 @@ def _made(request: PageRequest, place: Place) -> tuple[str, str]:
 
 def _record(text: str) -> dict[str, Any]:
     return shown_line(text.encode(errors="replace")) if text else {}
-
-
-def json_of(value: object) -> str:
-    """Return a value as JSON, for texts of pages."""
-    return orjson.dumps(value, default=str).decode()

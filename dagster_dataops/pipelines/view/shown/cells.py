@@ -10,7 +10,7 @@ from dagster_dataops.datasets.file_values.media_types import type_of_name
 from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.pipelines.reporting.excerpts import text_of_value
 from dagster_dataops.pipelines.view.records.conditions import dumped
-from dagster_dataops.pipelines.view.shown.word_changes import Piece, changed_words, marked
+from dagster_dataops.pipelines.reporting.word_changes import Piece, marked
 from dagster_dataops.records import text_of
 
 SHORT: Final = 280  # characters of a value in a table
@@ -52,21 +52,6 @@ class Cell:
     files: Sequence[ShownFile] = ()
     number: bool = False
     missing: bool = False
-
-
-@dataclass(frozen=True)
-class Change:
-    """A column of a record before and after a node.
-
-    Attributes:
-        column: The column.
-        before: Its text before, with the words that went marked; ``None`` if it is new.
-        after: Its text after, with new words marked; ``None`` if it is gone.
-    """
-
-    column: str
-    before: Sequence[Piece] | None
-    after: Sequence[Piece] | None
 
 
 @dataclass(frozen=True)
@@ -147,23 +132,3 @@ def files_in(value: object, column: str, line: int) -> Iterator[ShownFile]:
 def is_local(file: str) -> bool:
     """Return whether a file is on this machine, or below a root: the view asks no other server."""
     return not is_url(file.partition("#")[0]) and "://" not in file
-
-
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
-    """Return the columns that differ between two records, with the words that differ marked."""
-    found = []
-    for name in dict.fromkeys([*before, *after]):
-        if name in before and name in after and before[name] == after[name]:
-            continue
-        if name in before and name in after:
-            found.append(Change(text_of(name), *changed_words(*_texts(before, after, name))))
-            continue
-        record, mark = (before, "cut") if name in before else (after, "add")
-        piece = [Piece(text_of_value(record[name])[: 4 * SHORT], mark)]
-        sides = (piece, None) if name in before else (None, piece)
-        found.append(Change(text_of(name), *sides))
-    return found
-
-
-def _texts(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> tuple[str, str]:
-    return text_of_value(before[name]), text_of_value(after[name])

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.pipelines.reporting.excerpts import excerpt
@@ -76,7 +77,7 @@ class Distribution:
             while at + 1 < len(counts) and value >= edges[at + 1]:
                 at += 1
             counts[at] += self.tally[value]
-        return [Bar(*one) for one in zip(edges, edges[1:], counts, strict=True)]
+        return [Bar(*one, count) for one, count in zip(pairwise(edges), counts, strict=True)]
 
 
 def _rounded(value: float) -> float:
@@ -131,7 +132,8 @@ class ColumnFacts:
         elif isinstance(value, bool):
             self._value(str(value).lower())
         elif isinstance(value, (int, float)):
-            self.numbers.add(value)
+            if math.isfinite(value):
+                self.numbers.add(value)
         elif isinstance(value, str):
             self._length("characters", len(value))
             self._value(value)
