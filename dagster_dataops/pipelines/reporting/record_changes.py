@@ -47,3 +47,16 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
 
 def _texts(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> tuple[str, str]:
     return text_of_value(before[name]), text_of_value(after[name])
+
+
+def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
+    """Return all columns of two records, with the words that differ marked; long texts are cut."""
+    found = []
+    for name in list(dict.fromkeys([*first, *second]))[:_MOST]:
+        texts = [text_of_value(one[name])[:_LONG] if name in one else None for one in (first, second)]
+        if texts[0] is None or texts[1] is None:
+            sides = [None if text is None else [Piece(text)] for text in texts]
+        else:
+            sides = list(changed_words(texts[0], texts[1], around=False))
+        found.append(Change(text_of(name), sides[0], sides[1]))
+    return found

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 # A run of letters or digits of scripts with spaces; else one character. Spaces are of their own.
 _TOKENS: Final = re.compile(
@@ -125,23 +125,27 @@ def _shortened(pieces: Sequence[Piece]) -> list[Piece]:
     return found
 
 
-def marked(text: str, wanted: Sequence[str]) -> list[Piece]:
+def marked(text: str, wanted: Sequence[str], patterns: Sequence[Any] = ()) -> list[Piece]:
     """Return a text in parts, with the places of other texts marked, in upper and lower case.
 
-    White space between words may be any.
+    Between the words of these may be any space and punctuation.
 
     Args:
         text: The text.
         wanted: The texts to mark.
+        patterns: Compiled regular expressions, whose places are marked, too.
     """
-    patterns = [r"\s+".join(map(re.escape, one.split())) for one in wanted if one.split()]
-    if not patterns:
-        return [Piece(text)]
-    expression = re.compile("|".join(sorted(patterns, key=len, reverse=True)), re.IGNORECASE)
+    expressions = [r"[\W_]+".join(map(re.escape, one.split())) for one in wanted if one.split()]
+    searched = [re.compile(one, re.IGNORECASE) for one in expressions]
+    places = sorted(
+        match.span() for one in [*searched, *patterns] for match in one.finditer(text)
+    )
     found, at = [], 0
-    for match in expression.finditer(text):
-        if match.start() > at:
-            found.append(Piece(text[at : match.start()]))
-        found.append(Piece(match.group(), "match"))
-        at = match.end()
+    for start, end in places:
+        if end <= max(at, start):
+            continue
+        if start > at:
+            found.append(Piece(text[at:start]))
+        found.append(Piece(text[max(at, start) : end], "match"))
+        at = end
     return [*found, Piece(text[at:])] if at < len(text) else found

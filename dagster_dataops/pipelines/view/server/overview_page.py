@@ -1,6 +1,6 @@
 """The first page: all nodes, as a picture and as a table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dagster_dataops.pipelines.reporting.node_facts import counts_of
@@ -34,11 +34,11 @@ def funnel_nodes(root: ViewedRoot, nodes: Iterable[ViewedNode]) -> list[FunnelNo
         inputs = []
         for facts in node.manifest.inputs if node.manifest else ():
             path = str(facts.get("url") or facts["path"])
-            rows = int(facts.get("rows") or 0)
+            rows = _rows_of(node, facts)
             maker = root.node_of_result(path)
             if maker is None:
                 name = path.rpartition("/")[2] or path
-                said = f"{rows:,} records" if facts.get("rows") is not None else "source"
+                said = f"{rows:,} records" if rows else "source"
                 source = FunnelNode(f"source {path}", name, "", None, said, rows, 0, 0, ())
                 sources.setdefault(source.key, source)
                 inputs.append((source.key, rows))
@@ -46,6 +46,13 @@ def funnel_nodes(root: ViewedRoot, nodes: Iterable[ViewedNode]) -> list[FunnelNo
                 inputs.append((maker[0].key, rows))
         found.append(_of(node, inputs))
     return [*sources.values(), *found]
+
+
+def _rows_of(node: ViewedNode, facts: Mapping[str, Any]) -> int:
+    """Return the number of records of an input; of the only one it is that of all."""
+    if facts.get("rows") is None and node.manifest and len(node.manifest.inputs) == 1:
+        return node.manifest.rows_in
+    return int(facts.get("rows") or 0)
 
 
 def _of(node: ViewedNode, inputs: list[tuple[str, int]]) -> FunnelNode:

@@ -3,13 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from dagster_dataops.pipelines.view.server.dropped_page import dropped_page
 from dagster_dataops.pipelines.view.server.fact_pages import changes_page, numbers_page
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
-from dagster_dataops.pipelines.view.server.record_pages import (
-    dropped_page,
-    failed_page,
-    records_page,
-)
+from dagster_dataops.pipelines.view.server.record_pages import failed_page, records_page
 from dagster_dataops.pipelines.view.server.trace_pages import input_page, record_page
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode
 

@@ -1,24 +1,16 @@
-"""Pages with records of a node: those of its result, the dropped and the failed ones."""
+"""Pages with records of a node: those of its result, and the failed ones."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from dagster_dataops.errors import DataOpsError
-from dagster_dataops.operators.kinds.kind import Tracing
-from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.pipelines.view.records.conditions import TESTS, Conditions
 from dagster_dataops.pipelines.view.records.failed_records import failed_records
 from dagster_dataops.pipelines.view.records.indexed_file import IndexedFile, ReadLine, indexed
-from dagster_dataops.pipelines.view.records.searches import (
-    dropped_records,
-    input_records,
-    search,
-)
+from dagster_dataops.pipelines.view.records.searches import search
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
+from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged
 from dagster_dataops.pipelines.view.shown.cells import Row, cell, columns_of_rows
 
-ROWS: Final = (25, 50, 100)  # of a page
-_SOON: Final = 1  # seconds until a page that waits is loaded again
 
 
 def records_page(request: PageRequest) -> dict[str, Any]:
@@ -33,8 +25,8 @@ def records_page(request: PageRequest) -> dict[str, Any]:
             return context | _found(request, file, conditions)
         total = file.index.record_count if file.index else request.node.rows(request.output)
         lines = _lines(request, file, total)
-    context |= _paged(request, lines.first, total, len(lines.lines))
-    context["refresh"] = 0 if file.work.ready or lines.lines else _SOON
+    context |= paged(request, lines.first, total, len(lines.lines))
+    context["refresh"] = 0 if file.work.ready or lines.lines else SOON
     return context | _table(request, lines.lines, conditions)
 
 
@@ -52,12 +44,6 @@ def _lines(request: PageRequest, file: IndexedFile, total: int) -> _Lines:
     return _Lines(first, file.lines(first, size))
 
 
-def page_size(request: PageRequest) -> int:
-    """Return the number of records of a page."""
-    wanted = request.number("rows", ROWS[0])
-    return wanted if wanted in ROWS else ROWS[0]
-
-
 def _index_state(file: IndexedFile) -> dict[str, Any]:
     return {"percent": file.work.percent, "ready": file.index is not None, "error": file.work.error}
 
@@ -69,11 +55,11 @@ def _form(request: PageRequest, conditions: Conditions) -> dict[str, Any]:
 def _found(request: PageRequest, file: IndexedFile, conditions: Conditions) -> dict[str, Any]:
     """Return the records of a page that a search has found until now."""
     if file.index is None:
-        return _table(request, [], conditions) | {"refresh": _SOON, "searched": None}
+        return _table(request, [], conditions) | {"refresh": SOON, "searched": None}
     work = search(file, conditions, request.view.works)
     found, size = work.result, page_size(request)
     if found is None:
-        return _table(request, [], conditions) | {"refresh": _SOON, "searched": None}
+        return _table(request, [], conditions) | {"refresh": SOON, "searched": None}
     first = request.number("from", 1, 1) - 1
     records = found.records[first : first + size]
     lines = file.records(records)
@@ -85,28 +71,10 @@ def _found(request: PageRequest, file: IndexedFile, conditions: Conditions) -> d
         "limited": found.limited,
         "all": file.index.record_count,
     }
-    context = _paged(request, first, len(found.records), len(records))
+    context = paged(request, first, len(found.records), len(records))
     waits = not work.ready and len(records) < size
-    context |= {"refresh": _SOON if waits else 0, "searched": searched}
+    context |= {"refresh": SOON if waits else 0, "searched": searched}
     return context | _table(request, [lines[one] for one in records], conditions)
-
-
-def _paged(request: PageRequest, first: int, total: int, shown: int) -> dict[str, Any]:
-    """Return the numbers of a page, and links to others."""
-    size = page_size(request)
-    last = max(0, (total - 1) // size * size)
-    return {
-        "first": first + 1 if shown else 0,
-        "last": first + shown,
-        "total": total,
-        "links": {
-            "First": request.same(**{"from": 1}) if first > 0 else "",
-            "Previous": request.same(**{"from": max(1, first - size + 1)}) if first > 0 else "",
-            "Next": request.same(**{"from": first + shown + 1}) if first + shown < total else "",
-            "Last": request.same(**{"from": last + 1}) if first + shown < total else "",
-        },
-        "size": size,
-    }
 
 
 def _table(
@@ -128,49 +96,6 @@ def _table(
     return {"columns": names, "rows": rows}
 
 
-def dropped_page(request: PageRequest) -> dict[str, Any]:
-    """Return the dropped records of a node, read from its inputs."""
-    node, manifest = request.node, request.node.manifest
-    traced = node.traced()
-    assert manifest is not None  # noqa: S101 - `traced` has checked it
-    context: dict[str, Any] = {"reasons": list(manifest.drops.items()), "options": manifest.options}
-    reason = request.query.get("reason")
-    context |= {"reason": reason, "sizes": ROWS, "note": "", "examples": manifest.drop_examples}
-    if kind_named(manifest.kind).trace is not Tracing.RECORD:
-        note = f"It is not known which records these are: {kind_named(manifest.kind).as_a_whole}"
-        return context | {"note": note, "rows": [], "columns": [], "total": 0}
-    work = dropped_records(traced, manifest, request.view.works)
-    if work.error or not work.ready:
-        waits = {"note": work.error, "refresh": 0 if work.error else _SOON, "work": work}
-        return context | waits | {"rows": [], "columns": [], "total": 0}
-    found = work.result
-    context["reasons"] = found.counts()
-    chosen = found.of_reason(reason)
-    first = min(request.number("from", 1, 1), max(1, len(chosen))) - 1
-    records = list(chosen[first : first + page_size(request)])
-    context |= _paged(request, first, len(chosen), len(records))
-    return context | _dropped_rows(request, found, records)
-
-
-def _dropped_rows(request: PageRequest, found: Any, records: list[int]) -> dict[str, Any]:
-    """Return the rows of dropped records; a note if their input is gone or was changed."""
-    try:
-        lines = input_records(request.node.traced(), records, request.view.works)
-    except (DataOpsError, OSError) as error:
-        return {"rows": [], "columns": [], "note": str(error)}
-    names = columns_of_rows([one.record for one in lines.values()])
-    several = len({one.path for one in lines.values()}) > 1
-    rows = []
-    for at in records:
-        if at in lines:
-            one = lines[at]
-            cells = [cell(one.record, name, one.line) for name in names]
-            extra = {"input": one.input, "reason": found.reason_of(at), "path": one.path}
-            rows.append(Row(one.line, one.record, cells, extra))
-    refresh = 0 if len(rows) == len(records) else _SOON
-    return {"rows": rows, "columns": names, "several": several, "refresh": refresh}
-
-
 def failed_page(request: PageRequest) -> dict[str, Any]:
     """Return the failed records of a node, grouped by cause."""
     manifest = request.node.manifest
@@ -181,7 +106,7 @@ def failed_page(request: PageRequest) -> dict[str, Any]:
     with indexed(path, request.view.works) as file:
         work = failed_records(file, request.view.works) if file.index else file.work
         if work.error or not work.ready or file.index is None:
-            waits = 0 if work.error else _SOON
+            waits = 0 if work.error else SOON
             return context | {"note": work.error, "refresh": waits, "work": work, "total": 0}
         groups = work.result
         wanted = request.number("group", -1, -1)
@@ -190,5 +115,5 @@ def failed_page(request: PageRequest) -> dict[str, Any]:
         records = list(chosen[first : first + page_size(request)])
         lines = file.records(records)
     context |= {"groups": groups.groups, "group": wanted if "group" in request.query else None}
-    context |= _paged(request, first, len(chosen), len(records))
+    context |= paged(request, first, len(chosen), len(records))
     return context | {"rows": [lines[one].shown() for one in records if one in lines]}

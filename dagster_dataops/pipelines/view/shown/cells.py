@@ -81,6 +81,7 @@ def cell(
     column: str,
     line: int,
     marks: Sequence[str] = (),
+    patterns: Sequence[Any] = (),
     length: int = SHORT,
 ) -> Cell:
     """Return a value of a record.
@@ -90,6 +91,7 @@ def cell(
         column: The column.
         line: The line of the record, for the addresses of files.
         marks: Texts that are marked.
+        patterns: Compiled regular expressions, whose places are marked, too.
         length: Characters to show.
     """
     if column not in record:
@@ -98,7 +100,7 @@ def cell(
     text = dumped(value) if length > SHORT and not isinstance(value, str) else text_of_value(value)
     start = _start(text, marks, length)
     shown = text[start : start + length]
-    pieces = marked(shown, marks)
+    pieces = marked(shown, marks, patterns)
     if start:
         pieces = [Piece("…"), *pieces]
     number = isinstance(value, (int, float)) and not isinstance(value, bool)

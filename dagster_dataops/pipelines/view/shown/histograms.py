@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.foundation.quantities import percentage
-from dagster_dataops.pipelines.view.shown.numbers import ColumnFacts, Distribution
+from dagster_dataops.pipelines.view.shown.numbers import Bar, ColumnFacts, Distribution
 
 WIDTH: Final = 560
 HEIGHT: Final = 150
@@ -63,7 +63,8 @@ def _column(facts: ColumnFacts) -> ShownColumn:
     if facts.numbers.count:
         histograms.append(("Values", histogram(facts.numbers)))
     for unit, lengths in facts.lengths.items():
-        histograms.append((f"Lengths in {unit}", histogram(lengths)))
+        if lengths.least < lengths.most or not facts.frequent:
+            histograms.append((f"Lengths in {unit}", histogram(lengths)))
     frequent = facts.frequent
     most = frequent[0][1] if frequent else 1
     values = [(text, number, 100 * number / most) for text, number in frequent]
@@ -79,10 +80,8 @@ def histogram(numbers: Distribution) -> Histogram:
     shown = []
     for at, bar in enumerate(bars):
         tall = max(_LEAST, HEIGHT * bar.count / most) if bar.count else 0
-        share = percentage(bar.count / numbers.count)
-        said = f"{bar.count:,} ({share}) from {text_of_number(bar.low)} to below {text_of_number(bar.high)}"
-        shown.append(ShownBar(round(at * wide, 1), round(HEIGHT - tall, 1), round(wide - 1.5, 1),
-                              round(tall, 1), said))
+        place = (at * wide, HEIGHT - tall, wide - 1.5, tall)
+        shown.append(ShownBar(*(round(one, 1) for one in place), _said(bar, numbers.count)))
     step = max(1, len(bars) // 6)
     ticks = [(round(at * wide, 1), text_of_number(bars[at].low)) for at in range(0, len(bars), step)]
     facts = [
@@ -96,8 +95,13 @@ def histogram(numbers: Distribution) -> Histogram:
     return Histogram(shown, ticks, most, facts)
 
 
+def _said(bar: Bar, total: int) -> str:
+    low, high = text_of_number(bar.low), text_of_number(bar.high)
+    return f"{bar.count:,} ({percentage(bar.count / total)}) from {low} to below {high}"
+
+
 def text_of_number(value: float) -> str:
     """Return a number as text, with about four digits; whole ones with all."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
-    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
