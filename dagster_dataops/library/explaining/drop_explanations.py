@@ -168,7 +168,7 @@ def drop_explainer(
         kind = data_register.operator(group, own)
         if not kind.__module__.startswith(_LIBRARY):
             return None
-        operator = kind(**options)
+        operator: Operator = kind(**options)
         if operator.__dataops__.options_digest != options_digest:
             return None
     except Exception:  # noqa: BLE001 - an option can be an artefact, a file that is gone, ...

@@ -29,7 +29,7 @@ class Change:
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     """Return the columns that differ between two records, with the words that differ marked."""
-    found = []
+    found: list[Change] = []
     for name in dict.fromkeys([*before, *after]):
         if len(found) >= _MOST:
             break
@@ -53,7 +53,9 @@ def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Ch
     """Return all columns of two records, with the words that differ marked; long texts are cut."""
     found = []
     for name in list(dict.fromkeys([*first, *second]))[:_MOST]:
-        texts = [text_of_value(one[name])[:_LONG] if name in one else None for one in (first, second)]
+        texts = [
+            text_of_value(one[name])[:_LONG] if name in one else None for one in (first, second)
+        ]
         if texts[0] is None or texts[1] is None:
             sides = [None if text is None else [Piece(text)] for text in texts]
         else:

@@ -88,9 +88,9 @@ def _matched(first: Sequence[str], second: Sequence[str]) -> Sides:
 
 def _same(first: Sequence[str], second: Sequence[str]) -> int:
     pairs = zip(first, second, strict=False)
-    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(
-        len(first), len(second)
-    ))
+    return next(
+        (at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second))
+    )
 
 
 def _pieces(tokens: Sequence[str], mark: str = "") -> list[Piece]:
@@ -116,7 +116,7 @@ def _shortened(pieces: Sequence[Piece]) -> list[Piece]:
     found = []
     for at, piece in enumerate(pieces):
         text, last = piece.text, at + 1 == len(pieces)
-        room = _CONTEXT * (2 if 0 < at and not last else 1)
+        room = _CONTEXT * (2 if at > 0 and not last else 1)
         if not piece.mark and len(text) > 2 * room:
             head = text[:_CONTEXT] if at else ""
             tail = "" if last else text[-_CONTEXT:]
@@ -137,9 +137,7 @@ def marked(text: str, wanted: Sequence[str], patterns: Sequence[Any] = ()) -> li
     """
     expressions = [r"[\W_]+".join(map(re.escape, one.split())) for one in wanted if one.split()]
     searched = [re.compile(one, re.IGNORECASE) for one in expressions]
-    places = sorted(
-        match.span() for one in [*searched, *patterns] for match in one.finditer(text)
-    )
+    places = sorted(match.span() for one in [*searched, *patterns] for match in one.finditer(text))
     found, at = [], 0
     for start, end in places:
         if end <= max(at, start):

@@ -197,8 +197,11 @@ class ViewedRoot:
         behind = {key}
         read: set[str] = set()
         for node in nodes.values():
-            makers = [found[0].key for path in node.published.inputs
-                      if (found := self.node_of_result(str(path)))]
+            makers = [
+                found[0].key
+                for path in node.published.inputs
+                if (found := self.node_of_result(str(path)))
+            ]
             if behind.intersection(makers):
                 behind.add(node.key)
                 read.update(makers)

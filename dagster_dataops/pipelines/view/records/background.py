@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from dagster_dataops.errors import DataOpsError
@@ -60,8 +61,8 @@ class Work:
         """Ask it to end."""
         self._stopped.set()
 
-    def run(self, function: "Callable[[Work], Any]", places: threading.Semaphore) -> None:
-        """Call the function that does it."""
+    def run(self, function: "Callable[[Work], Any]", places: AbstractContextManager[Any]) -> None:
+        """Call the function that does it, once there is a place."""
         try:
             with places:
                 found = function(self)
@@ -85,7 +86,12 @@ class Works:
         self._places = threading.Semaphore(_AT_ONCE)
 
     def begun(
-        self, key: Hashable, function: Callable[[Work], Any], seconds: float = 0.1
+        self,
+        key: Hashable,
+        function: Callable[[Work], Any],
+        seconds: float = 0.1,
+        *,
+        urgent: bool = False,
     ) -> Work:
         """Return the work with a key; start it if it is new, and wait some time for its end.
 
@@ -93,6 +99,7 @@ class Works:
             key: It names the work and the content of all files that it reads.
             function: It gets the work, and returns the result, or sets it by and by.
             seconds: The time to wait.
+            urgent: Whether it begins at once; other work waits for the end of what began before.
         """
         with self._lock:
             work = self._works.pop(key, None)
@@ -103,7 +110,8 @@ class Works:
             while len(self._works) > _MOST:
                 self._works.popitem(last=False)[1].stop()
         if begins:
-            threading.Thread(target=work.run, args=(function, self._places), daemon=True).start()
+            places = nullcontext() if urgent else self._places
+            threading.Thread(target=work.run, args=(function, places), daemon=True).start()
         work.wait(seconds)
         return work
 

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from dagster_dataops.pipelines.reporting.excerpts import text_of_value
-from dagster_dataops.records import decode
+from dagster_dataops.pipelines.view.records.indexed_file import LineBlock
+from dagster_dataops.records import decode_own
 
 MOST: Final = 6  # conditions on columns
 _MISSING: Final = object()
@@ -114,7 +115,7 @@ class Conditions:
             self.text.casefold() in text_of_value(value).casefold() for value in record.values()
         )
 
-    def chooser(self, *, ours: bool) -> Callable[[Sequence[bytes]], list[int]]:
+    def chooser(self, *, ours: bool) -> Callable[[LineBlock], list[int]]:
         """Return a function that finds the positions of the lines which fulfil them.
 
         Args:
@@ -124,25 +125,29 @@ class Conditions:
         plain = [one for one in texts if ours and one.isascii() and json.dumps(one) == f'"{one}"']
         needles = [one.lower().encode() for one in plain if one]
 
-        def chosen(lines: Sequence[bytes]) -> list[int]:
-            return [at for at, line in enumerate(lines) if _may(line, needles) and self._in(line)]
+        def chosen(block: LineBlock) -> list[int]:
+            if not _may(block.text, needles):
+                return []
+            lines = enumerate(block.lines())
+            return [at for at, line in lines if _may(line, needles) and self._in(line)]
 
         return chosen
 
     def _in(self, line: bytes) -> bool:
         try:
-            return self.hold(decode(line))
+            return self.hold(decode_own(line))
         except ValueError:
-            return not self.columns and self.text.casefold() in line.decode(
-                errors="replace"
-            ).casefold()
+            return (
+                not self.columns
+                and self.text.casefold() in line.decode(errors="replace").casefold()
+            )
 
 
-def _may(line: bytes, needles: Sequence[bytes]) -> bool:
-    """Return whether a line may hold all texts, without decoding it."""
-    if not needles or b"\\" in line or not line.isascii():
+def _may(text: bytes, needles: Sequence[bytes]) -> bool:
+    """Return whether lines may hold all texts, without decoding them."""
+    if not needles or b"\\" in text or not text.isascii():
         return True
-    low = line.lower()
+    low = text.lower()
     return all(needle in low for needle in needles)
 
 

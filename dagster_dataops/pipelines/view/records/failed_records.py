@@ -64,11 +64,11 @@ def failed_records(file: IndexedFile, works: Works) -> Work:
         groups: dict[tuple[str, str, str], FailedGroup] = {}
         total = 0
         with indexed(location, works) as again:
-            for first, start, lines in again.blocks():
-                for at, line in enumerate(lines):
-                    _add(groups, first + at, _row(line))
-                total = first + len(lines)
-                work.advance(start, again.interval.end)
+            for block in again.blocks():
+                for at, line in enumerate(block.lines(), block.first):
+                    _add(groups, at, _row(line))
+                total = block.end
+                work.advance(block.start, again.interval.end)
         ordered = sorted(groups.values(), key=lambda one: -len(one.records))
         return FailedGroups(ordered, total)
 

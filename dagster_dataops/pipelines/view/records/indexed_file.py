@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 import xxhash
 
-from dagster_dataops.datasets.lines import Interval, opened_content, split_lines
+from dagster_dataops.datasets.lines import Interval, opened_content
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.file_state import FileState
@@ -95,7 +95,7 @@ class IndexedFile:
         size = 0
         for text, length in self._from(start):
             line += 1
-            if not self.ours and length <= LONGEST and text.isspace() or not length:
+            if (not self.ours and length <= LONGEST and text.isspace()) or not length:
                 continue
             if record >= first:
                 found.append(ReadLine(line, record, length, text))
@@ -121,11 +121,12 @@ class IndexedFile:
         found = self.lines(record, number - before)
         return next((line for line in found if line.number == number), None)
 
-    def _from(self, start: int) -> Iterator[tuple[bytes, int]]:
+    def _from(self, start: int, end: int | None = None) -> Iterator[tuple[bytes, int]]:
         """Yield the lines from a position: their first bytes, and their number of bytes."""
         kept, length, at = b"", 0, start
-        while at < self.interval.end:
-            block = read_range(self.source, at, min(_READ_BYTES, self.interval.end - at))
+        end = self.interval.end if end is None else end
+        while at < end:
+            block = read_range(self.source, at, min(_READ_BYTES, end - at))
             if not block:
                 break
             at += len(block)
@@ -138,10 +139,8 @@ class IndexedFile:
         if length:
             yield kept, length
 
-    def blocks(self) -> Iterator[tuple[int, int, list[bytes]]]:
-        """Yield the index of the first record, the byte position, and the lines of each block.
-
-        Of a line of more than a megabyte only the first is there.
+    def blocks(self) -> Iterator["LineBlock"]:
+        """Yield all lines in blocks.
 
         Raises:
             InputError: The index is not ready.
@@ -149,20 +148,38 @@ class IndexedFile:
         index = self.index
         if index is None:
             raise InputError(str(self.location), "is being indexed; load the page again")
-        for number, block in enumerate(index.blocks(self.interval)):
+        ends = [*index.records[1:], index.record_count]
+        places = zip(index.blocks(self.interval), index.records, ends, strict=True)
+        for block, first, end in places:
             size = block.end - block.start
             if size <= LONGEST + _READ_BYTES:
-                lines = split_lines(read_range(self.source, block.start, size))
-                texts = [one.removesuffix(b"\n") for one in lines]
+                text = read_range(self.source, block.start, size)
             else:
-                limited = Interval(block.start, block.end)
-                part = IndexedFile(
-                    self.location, self.source, limited, self.state, self.work, self.ours
-                )
-                texts = [text for text, _ in part._from(block.start)]
-            if not self.ours:
-                texts = [one for one in texts if one and not one.isspace()]
-            yield index.records[number], block.start, texts
+                text = b"\n".join(line for line, _ in self._from(block.start, block.end))
+            yield LineBlock(first, end, block.start, text, self.ours)
+
+
+class LineBlock(NamedTuple):
+    """Some lines of a file.
+
+    Attributes:
+        first: Index of the first record.
+        end: Index of the record after the last.
+        start: Byte position of the first line.
+        text: The bytes; of a line of more than a megabyte only the first million.
+        ours: Whether this package wrote them.
+    """
+
+    first: int
+    end: int
+    start: int
+    text: bytes
+    ours: bool
+
+    def lines(self) -> list[bytes]:
+        """Return the lines of the records."""
+        lines = self.text.removesuffix(b"\n").split(b"\n")
+        return lines if self.ours else [one for one in lines if one and not one.isspace()]
 
 
 @contextmanager
@@ -185,7 +202,7 @@ def indexed(location: Location, works: Works, *, ours: bool = True) -> Iterator[
         def make(work: Work) -> LineIndex:
             return _index_of(location, state, work, ours=ours)
 
-        work = works.begun(("index", str(location), state), make)
+        work = works.begun(("index", str(location), state), make, urgent=True)
         yield IndexedFile(location, source, interval, state, work, ours)
 
 

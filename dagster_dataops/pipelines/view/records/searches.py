@@ -1,4 +1,4 @@
-"""Searches: the records that fulfil conditions, and the dropped records, found in the background."""
+"""Searches: the records that fulfil conditions, and the dropped records, in the background."""
 
 from array import array
 from bisect import bisect_left
@@ -43,13 +43,13 @@ def search(file: IndexedFile, conditions: Conditions, works: Works) -> Work:
         found = work.result = FoundRecords()
         choose = conditions.chooser(ours=ours)
         with indexed(location, works, ours=ours) as again:
-            for first, start, lines in again.blocks():
-                found.records.extend(first + at for at in choose(lines))
-                found.searched = first + len(lines)
+            for block in again.blocks():
+                found.records.extend(block.first + at for at in choose(block))
+                found.searched = block.end
                 found.limited = len(found.records) >= MOST
                 if found.limited:
                     return
-                work.advance(start, again.interval.end)
+                work.advance(block.start, again.interval.end)
 
     return works.begun(("search", str(location), state, conditions), find)
 

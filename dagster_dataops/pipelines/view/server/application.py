@@ -170,8 +170,12 @@ def _inputs(node: ViewedNode, view: View) -> list[tuple[str, str]]:
         if maker is None:
             found.append((str(location), ""))
         else:
-            found.append((maker[0].name, PageRequest(view, maker[0], asked_nothing()).link(
-                "records", output=maker[1])))
+            found.append(
+                (
+                    maker[0].name,
+                    PageRequest(view, maker[0], asked_nothing()).link("records", output=maker[1]),
+                )
+            )
     return found
 
 

@@ -47,10 +47,10 @@ def numbers_page(request: PageRequest) -> dict[str, Any]:
         def count(work: Work) -> dict[str, ColumnFacts]:
             columns: dict[str, ColumnFacts] = {}
             with indexed(location, request.view.works, ours=ours) as again:
-                for first, _, lines in again.blocks():
-                    for line in lines:
+                for block in again.blocks():
+                    for line in block.lines():
                         _add(columns, line)
-                    work.advance(first + len(lines), total)
+                    work.advance(block.end, total)
             return columns
 
         work = request.view.works.begun(("numbers", str(location), state), count)

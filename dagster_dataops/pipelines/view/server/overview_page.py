@@ -16,8 +16,10 @@ def overview_page(view: View) -> dict[str, Any]:
     return {
         "picture": funnel(shown),
         "most": MOST,
-        "nodes": [{**counts_of(node.published), "link": node_link(node), "title": node.title}
-                  for node in nodes],
+        "nodes": [
+            {**counts_of(node.published), "link": node_link(node), "title": node.title}
+            for node in nodes
+        ],
     }
 
 

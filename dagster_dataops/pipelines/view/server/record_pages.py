@@ -12,7 +12,6 @@ from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, 
 from dagster_dataops.pipelines.view.shown.cells import Row, cell, columns_of_rows
 
 
-
 def records_page(request: PageRequest) -> dict[str, Any]:
     """Return the records of a result, or those that a search finds."""
     query = request.query
@@ -20,46 +19,34 @@ def records_page(request: PageRequest) -> dict[str, Any]:
     conditions = Conditions.of_form(query.get("q", ""), *map(query.getlist, names))
     ours = request.node.is_published(request.output)
     with indexed(request.location, request.view.works, ours=ours) as file:
-        context = _form(request, conditions) | {"index": _index_state(file)}
+        context = {
+            "conditions": conditions,
+            "tests": list(TESTS),
+            "sizes": ROWS,
+            "index": _index_state(file),
+        }
         if conditions:
             return context | _found(request, file, conditions)
         total = file.index.record_count if file.index else request.node.rows(request.output)
-        lines = _lines(request, file, total)
-    context |= paged(request, lines.first, total, len(lines.lines))
-    context["refresh"] = 0 if file.work.ready or lines.lines else SOON
-    return context | _table(request, lines.lines, conditions)
-
-
-class _Lines:
-    def __init__(self, first: int, lines: list[ReadLine]) -> None:
-        self.first, self.lines = first, lines
-
-
-def _lines(request: PageRequest, file: IndexedFile, total: int) -> _Lines:
-    """Return the records of a page; only the first ones while the index is made."""
-    size = page_size(request)
-    first = min(request.number("from", 1, 1), max(total, 1)) - 1
-    if file.index is None and first > 0:
-        return _Lines(first, [])
-    return _Lines(first, file.lines(first, size))
+        first = min(request.number("from", 1, 1), max(total, 1)) - 1
+        waits = file.index is None and first > 0  # the first records need no index
+        lines = [] if waits else file.lines(first, page_size(request))
+    context |= paged(request, first, total, len(lines))
+    return context | _table(lines, conditions) | {"refresh": SOON if waits else 0}
 
 
 def _index_state(file: IndexedFile) -> dict[str, Any]:
     return {"percent": file.work.percent, "ready": file.index is not None, "error": file.work.error}
 
 
-def _form(request: PageRequest, conditions: Conditions) -> dict[str, Any]:
-    return {"conditions": conditions, "tests": list(TESTS), "sizes": ROWS, "is_search": True}
-
-
 def _found(request: PageRequest, file: IndexedFile, conditions: Conditions) -> dict[str, Any]:
     """Return the records of a page that a search has found until now."""
     if file.index is None:
-        return _table(request, [], conditions) | {"refresh": SOON, "searched": None}
+        return _table([], conditions) | {"refresh": SOON, "searched": None}
     work = search(file, conditions, request.view.works)
     found, size = work.result, page_size(request)
     if found is None:
-        return _table(request, [], conditions) | {"refresh": SOON, "searched": None}
+        return _table([], conditions) | {"refresh": SOON, "searched": None}
     first = request.number("from", 1, 1) - 1
     records = found.records[first : first + size]
     lines = file.records(records)
@@ -74,12 +61,10 @@ def _found(request: PageRequest, file: IndexedFile, conditions: Conditions) -> d
     context = paged(request, first, len(found.records), len(records))
     waits = not work.ready and len(records) < size
     context |= {"refresh": SOON if waits else 0, "searched": searched}
-    return context | _table(request, [lines[one] for one in records], conditions)
+    return context | _table([lines[one] for one in records], conditions)
 
 
-def _table(
-    request: PageRequest, lines: Sequence[ReadLine], conditions: Conditions
-) -> dict[str, Any]:
+def _table(lines: Sequence[ReadLine], conditions: Conditions) -> dict[str, Any]:
     records = [line.shown() for line in lines]
     names = columns_of_rows(records)
     texts = [one.value for one in conditions.columns if one.test in {"contains", "is"}]

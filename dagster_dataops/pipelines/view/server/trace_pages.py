@@ -1,22 +1,22 @@
 """Pages about one record: its values, and what each node made of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dagster_dataops.datasets.file_values.result_roots import use_roots_above
-from dagster_dataops.errors import DataOpsError, InputError
+from dagster_dataops.errors import InputError
+from dagster_dataops.foundation.places.bucket import Location, local_path
 from dagster_dataops.pipelines.reporting.excerpts import shown_line
 from dagster_dataops.pipelines.reporting.record_changes import Change, changes
 from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.pipelines.tracing.trail import Place, Step, Trace
 from dagster_dataops.pipelines.view.records.indexed_file import ReadLine, indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, link
+from dagster_dataops.pipelines.view.server.paging import SOON
 from dagster_dataops.pipelines.view.shown.cells import LONG, MOST_COLUMNS, cell
 
 _SHOWN: Final = 5  # records of a step
 _MOST_LEAVES: Final = 4
-_MOST_TRACED: Final = 2_000_000_000  # bytes of a result that is read through for a trace
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,10 @@ class ShownStep:
 def record_page(request: PageRequest) -> dict[str, Any]:
     """Return one record of a result, and its way through all nodes."""
     number = request.number("line", 1, 1)
-    use_roots_above(request.location)
     with indexed(request.location, request.view.works) as file:
-        if file.index is None and number > 1:
-            return {"refresh": 1, "number": number, "cells": [], "work": file.work}
-        line = file.record_of_line(number) if file.index else file.lines(0, 1)[0]
-        total = file.index.line_count if file.index else number
+        if file.index is None:
+            return {"refresh": SOON, "work": file.work}
+        line, total = file.record_of_line(number), file.index.line_count
     if line is None:
         raise InputError(str(request.location), f"has no record in line {number:,}")
     return {
@@ -61,7 +59,7 @@ def record_page(request: PageRequest) -> dict[str, Any]:
         "previous": request.link("record", line=number - 1) if number > 1 else "",
         "next": request.link("record", line=number + 1) if number < total else "",
         **_values(line),
-        **_way(request, number),
+        **_way(request, ("record", request.output, number), lambda: _traces(request, number)),
     }
 
 
@@ -74,22 +72,40 @@ def input_page(request: PageRequest) -> dict[str, Any]:
     one = traced.inputs[at]
     with indexed(one.path, request.view.works, ours=one.is_ours) as file:
         if file.index is None:
-            return {"refresh": 1, "number": number, "cells": [], "work": file.work}
+            return {"refresh": SOON, "work": file.work}
         line = file.record_of_line(number)
     if line is None:
         raise InputError(str(one.path), f"has no record in line {number:,}")
-    context = {"number": number, "path": one.path, **_values(line)}
-    steps: list[ShownStep] = []
-    maker = request.view.root.node_of_result(str(one.path))
-    try:
-        before = trace(maker[0].result(maker[1]), number) if maker else None
-        after = trace(request.node.folder.path, source_line=number, source=str(one.path))
-    except (DataOpsError, OSError) as error:
-        return context | {"steps": [], "note": str(error), "ends": [], "sources": []}
-    for found in (before, after):
-        steps += _steps(request, found) if found else []
-    sources = before.sources if before else after.sources
-    return context | {"steps": steps, "ends": list(map(str, after.ends)), "sources": sources}
+
+    def traces() -> list[Trace]:
+        maker = request.view.root.node_of_result(str(one.path))
+        before = [trace(_path(maker[0].result(maker[1])), number)] if maker else []
+        folder = request.node.folder.path
+        return [*before, trace(folder, source_line=number, source=str(one.path))]
+
+    way = _way(request, ("input", at, number), traces)
+    return {"number": number, "path": one.path, **_values(line), **way}
+
+
+def _traces(request: PageRequest, number: int) -> list[Trace]:
+    """Return the way of a record of a result from its sources, and to each last node after it."""
+    path = _path(request.location)
+    leaves = request.view.root.after(request.node.key)[:_MOST_LEAVES]
+    later = [trace(one.folder.path, source_line=number, source=path) for one in leaves]
+    return [trace(path, number), *later]
+
+
+def _path(location: Location) -> str:
+    """Return the path of a file of this machine.
+
+    Raises:
+        InputError: It is an object.
+    """
+    path = local_path(location)
+    if path is None:
+        reason = "is an object on a store; records are followed only in results on this machine"
+        raise InputError(str(location), reason)
+    return str(path)
 
 
 def _values(line: ReadLine) -> dict[str, Any]:
@@ -103,27 +119,23 @@ def _values(line: ReadLine) -> dict[str, Any]:
     }
 
 
-def _way(request: PageRequest, number: int) -> dict[str, Any]:
-    """Return what each node before and after made of a record."""
-    node, root = request.node, request.view.root
-    try:
-        found = [trace(request.location, number)]
-        for last in root.after(node.key)[:_MOST_LEAVES]:
-            source = str(request.location)
-            found.append(trace(last.folder.path, source_line=number, source=source))
-    except (DataOpsError, OSError) as error:
-        return {"steps": [], "note": str(error), "ends": [], "sources": []}
+def _way(
+    request: PageRequest, asked: tuple[Hashable, ...], traces: Callable[[], list[Trace]]
+) -> dict[str, Any]:
+    """Return what each node made of a record, once it is found."""
+    manifest = request.node.manifest
+    key = ("way", request.node.key, asked, manifest and (manifest.run, manifest.modified_ns))
+    work = request.view.works.begun(key, lambda _: traces(), urgent=True)
+    context: dict[str, Any] = {"steps": [], "ends": [], "sources": [], "way": work}
+    if not work.ready or work.error:
+        return context | {"refresh": 0 if work.error else SOON}
+    found: list[Trace] = work.result
     steps = {(step.node, step.given, step.made): step for one in found for step in one.steps}
-    return {
+    return context | {
         "steps": [_step(request, step) for step in steps.values()],
         "ends": list(dict.fromkeys(str(end) for one in found for end in one.ends)),
         "sources": found[0].sources,
-        "files": found[0].files,
     }
-
-
-def _steps(request: PageRequest, found: Trace) -> list[ShownStep]:
-    return [_step(request, step) for step in found.steps]
 
 
 def _step(request: PageRequest, step: Step) -> ShownStep:
@@ -136,8 +148,10 @@ def _step(request: PageRequest, step: Step) -> ShownStep:
         step.node,
         step.operator,
         _outcome(step, same=same),
-        [reason if number == 1 else f"{reason} ({number:,})"
-         for reason, number in step.reasons.items()],
+        [
+            reason if number == 1 else f"{reason} ({number:,})"
+            for reason, number in step.reasons.items()
+        ],
         f"{error.get('exception')}: {error.get('message')}" if error else "",
         changes(*map(_record, texts)) if pairs and not same else [],
         [] if pairs else [_made(request, one) for one in made[:_SHOWN]],

@@ -9,8 +9,8 @@ from dagster_dataops.datasets.file_values.file_contents import is_reference
 from dagster_dataops.datasets.file_values.media_types import type_of_name
 from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.pipelines.reporting.excerpts import text_of_value
-from dagster_dataops.pipelines.view.records.conditions import dumped
 from dagster_dataops.pipelines.reporting.word_changes import Piece, marked
+from dagster_dataops.pipelines.view.records.conditions import dumped
 from dagster_dataops.records import text_of
 
 SHORT: Final = 280  # characters of a value in a table

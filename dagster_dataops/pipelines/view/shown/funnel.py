@@ -127,9 +127,7 @@ def _rows(nodes: Sequence[FunnelNode]) -> list[list[FunnelNode]]:
     return [[node for node in nodes if depths[node.key] == one] for one in numbers]
 
 
-def _middle(
-    node: FunnelNode, places: dict[str, tuple[float, float]], otherwise: float
-) -> float:
+def _middle(node: FunnelNode, places: dict[str, tuple[float, float]], otherwise: float) -> float:
     known = [places[key][0] for key, _ in node.inputs if key in places]
     return sum(known) / len(known) if known else otherwise
 
@@ -150,13 +148,13 @@ def _bar(node: FunnelNode, most: int) -> list[tuple[float, float, str]]:
     return parts
 
 
-def _line(
-    first: tuple[float, float], last: tuple[float, float], records: int, most: int
-) -> Line:
+def _line(first: tuple[float, float], last: tuple[float, float], records: int, most: int) -> Line:
     x, y = first[0] + WIDTH / 2, first[1] + HEIGHT
     to_x, to_y = last[0] + WIDTH / 2, last[1]
     bend = (to_y - y) / 2
-    path = f"M{x:.0f} {y:.0f} C{x:.0f} {y + bend:.0f} {to_x:.0f} {to_y - bend:.0f} {to_x:.0f} {to_y:.0f}"
+    points = ((x, y), (x, y + bend), (to_x, to_y - bend), (to_x, to_y))
+    start, *others = (f"{one:.0f} {other:.0f}" for one, other in points)
+    path = f"M{start} C{' '.join(others)}"
     return Line(path, round(max(1.5, _THICK * records / most), 1), f"{records:,} records")
 
 

@@ -1,7 +1,7 @@
 """Histograms as pictures: bars with their places, and the numbers beside them."""
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dagster_dataops.foundation.quantities import percentage
 from dagster_dataops.pipelines.view.shown.numbers import Bar, ColumnFacts, Distribution
@@ -75,15 +75,18 @@ def _column(facts: ColumnFacts) -> ShownColumn:
 def histogram(numbers: Distribution) -> Histogram:
     """Return the picture of a distribution, which is not empty."""
     bars = numbers.bars()
-    most = max(bar.count for bar in bars)
+    most = max(bar.number for bar in bars)
     wide = WIDTH / len(bars)
     shown = []
     for at, bar in enumerate(bars):
-        tall = max(_LEAST, HEIGHT * bar.count / most) if bar.count else 0
+        tall = max(_LEAST, HEIGHT * bar.number / most) if bar.number else 0
         place = (at * wide, HEIGHT - tall, wide - 1.5, tall)
-        shown.append(ShownBar(*(round(one, 1) for one in place), _said(bar, numbers.count)))
+        x, y, width, height = (round(one, 1) for one in place)
+        shown.append(ShownBar(x, y, width, height, _said(bar, numbers.count)))
     step = max(1, len(bars) // 6)
-    ticks = [(round(at * wide, 1), text_of_number(bars[at].low)) for at in range(0, len(bars), step)]
+    ticks = [
+        (round(at * wide, 1), text_of_number(bars[at].low)) for at in range(0, len(bars), step)
+    ]
     facts = [
         ("number", f"{numbers.count:,}"),
         ("mean", text_of_number(numbers.mean)),
@@ -97,7 +100,7 @@ def histogram(numbers: Distribution) -> Histogram:
 
 def _said(bar: Bar, total: int) -> str:
     low, high = text_of_number(bar.low), text_of_number(bar.high)
-    return f"{bar.count:,} ({percentage(bar.count / total)}) from {low} to below {high}"
+    return f"{bar.number:,} ({percentage(bar.number / total)}) from {low} to below {high}"
 
 
 def text_of_number(value: float) -> str:

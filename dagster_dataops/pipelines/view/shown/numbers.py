@@ -21,7 +21,7 @@ class Bar(NamedTuple):
 
     low: float
     high: float
-    count: int
+    number: int
 
 
 @dataclass
