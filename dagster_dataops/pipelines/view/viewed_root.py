@@ -102,9 +102,10 @@ class ViewedNode:
 
     def is_published(self, output: str) -> bool:
         """Return whether the file of a result is the published one, neither edited nor replaced."""
-        if self.manifest is None:
+        parts = self.manifest.parts(self.folder) if self.manifest else {}
+        if output not in parts:
             return False
-        place, own = self.manifest.parts(self.folder)[output]
+        place, own = parts[output]
         return place.bucket is not None or own.tells_of(place.result)
 
     def traced(self) -> TracedNode:
@@ -167,7 +168,8 @@ class ViewedRoot:
             if time.monotonic() - self._listed > fresh:
                 for place in self._places:
                     _refresh(place)
-                listed = [ViewedNode(self._key(one), one) for one in published_nodes(self._places)]
+                nodes = published_nodes(self._places)
+                listed = [ViewedNode(self._key(one), one) for one in nodes if not self._is_top(one)]
                 self._nodes = {node.key: node for node in listed}
                 self._listed = time.monotonic()
             return self._nodes
@@ -206,6 +208,10 @@ class ViewedRoot:
                 behind.add(node.key)
                 read.update(makers)
         return [nodes[one] for one in nodes if one in behind and one not in read and one != key]
+
+    def _is_top(self, node: PublishedNode) -> bool:
+        """Return whether a node stands for a folder that is empty."""
+        return node.manifest is None and node.folder.path == self.top.path
 
     def _key(self, node: PublishedNode) -> str:
         path, top = node.folder.path, self.top.path
