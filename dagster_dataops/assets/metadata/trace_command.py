@@ -1,4 +1,4 @@
-"""The commands that trace records of a result, as metadata."""
+"""The commands that trace records of a result, and the link to its page, as metadata."""
 
 import shlex
 from typing import TYPE_CHECKING, Any
@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import fenced, in_window
-from dagster_dataops.assets.metadata.metadata_keys import TRACE
+from dagster_dataops.assets.metadata.metadata_keys import TRACE, VIEW
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
 
 if TYPE_CHECKING:
     from dagster_dataops.execution.run_report import RunReport
+
+
+def view_metadata(address: str | None) -> dict[str, Any]:
+    """Return the link to the page with the records of a result; nothing without an address."""
+    return {} if address is None else {VIEW: dg.MetadataValue.url(address)}
 
 
 def trace_metadata(report: "RunReport") -> dict[str, Any]:

@@ -183,6 +183,17 @@ class ViewedRoot:
         found = PublishedNode(node.name, node.folder, now or node.manifest, node.state)
         return ViewedNode(key, found)
 
+    def output_at(self, key: str) -> tuple[ViewedNode, str] | None:
+        """Return the node and the output whose folder has a path below the root."""
+        path = self.top.path / key
+        for node in self.nodes().values():
+            for output, (place, _) in (
+                node.manifest.parts(node.folder).items() if node.manifest else ()
+            ):
+                if place.path == path:
+                    return node, output
+        return None
+
     def node_of_result(self, path: str) -> tuple[ViewedNode, str] | None:
         """Return the node whose result has a path or URL, and the name of its output."""
         for node in self.nodes().values():

@@ -1,14 +1,13 @@
 """Tests of the pages with records: paging, search, dropped and failed records, escaping."""
 
 import json
-import os
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import orjson
-import pytest
 
 from dagster_dataops import config, data, data_register, pipeline
+from tests.each import each
 from tests.nodes import NodeFolder
 from tests.parted_results import put_in_parts
 from tests.pipelines.view.conftest import COUNT, HOSTILE, judged
@@ -37,7 +36,7 @@ def test_the_first_page_shows_the_graph_and_the_numbers_of_all_nodes(viewer: Vie
 def test_records_are_shown_page_by_page(viewer: Viewer):
     first = viewer.page(f"/records/{KEPT}")
     assert numbers_of(first) == [str(n) for n in range(1, 26)]
-    assert "1–25 of 264" in first.text
+    assert "1 to 25 of 264" in first.text
     second = viewer.page(f"/records/{KEPT}{first.links['Next']}")
     assert numbers_of(second) == [str(n) for n in range(26, 51)]
     last = viewer.page(f"/records/{KEPT}{second.links['Last']}")
@@ -47,7 +46,7 @@ def test_records_are_shown_page_by_page(viewer: Viewer):
     assert len(numbers_of(viewer.page(f"/records/{KEPT}?rows=100&from=60"))) == 100
 
 
-@pytest.mark.parametrize("wanted", ["0", "-5", "x", "9" * 30, "1e3", "٣", ""])
+@each("wanted", ["0", "-5", "x", "9" * 30, "1e3", "٣", ""])
 def test_numbers_that_are_none_show_a_page(viewer: Viewer, wanted: str):
     page = viewer.page(f"/records/{KEPT}?{urlencode({'from': wanted, 'rows': wanted})}")
     assert (page.status, len(numbers_of(page))) == (200, 25)
@@ -80,7 +79,16 @@ def test_conditions_on_columns_must_all_hold(viewer: Viewer):
 
 
 def test_a_search_finds_what_json_escapes_and_what_is_not_ascii(root: Path, tmp_path: Path):
-    texts = ['say "hi"', "back\\slash", "tab\there", "Straße", "Οδός", "中文字", "ﬁne", "plain kilo"]
+    texts = [
+        'say "hi"',
+        "back\\slash",
+        "tab\there",
+        "Straße",
+        "Οδός",
+        "中文字",
+        "ﬁne",
+        "plain kilo",
+    ]
     path = tmp_path / "texts.jsonl"
     path.write_text("".join(f"{json.dumps({'text': one})}\n" for one in texts))
     with pipeline("texts") as ppl:
@@ -120,7 +128,7 @@ def test_dropped_records_are_shown_with_their_reason(viewer: Viewer):
     assert [cells[:3] for cells in page.rows[1:4]] == [
         [str(line), "three & <b>more</b>", str(line - 1)] for line in (4, 14, 24)
     ]
-    assert "1–25 of 30" in page.text
+    assert "1 to 25 of 30" in page.text
     chosen = viewer.page(f"/dropped/{KEPT}?{urlencode({'reason': 'three & <b>more</b>'})}&from=26")
     assert numbers_of(chosen) == ["254", "264", "274", "284", "294"]
     assert viewer.page(f"/dropped/{KEPT}?reason=another").rows == []
@@ -183,7 +191,7 @@ def test_failed_records_are_grouped_by_cause(viewer: Viewer):
     assert causes == [["ValueError", "30"], ["KeyError", "6"]]
     assert "line 5 ValueError" in page.text
     only = viewer.page(f"/failed/{KEPT}?group=1")
-    assert "1–6 of 6" in only.text
+    assert "1 to 6 of 6" in only.text
     assert "line 5 ValueError" not in only.text
     assert viewer.page(f"/failed/{KEPT}?group=77").status == 200
 
@@ -206,7 +214,7 @@ def test_each_output_of_a_node_has_its_records(viewer: Viewer):
     train = viewer.page("/records/looks/parts")
     test = viewer.page(f"{train.links['test']}")
     assert " of 264" not in train.text
-    total = [int(page.text.partition("1–25 of ")[2].split()[0]) for page in (train, test)]
+    total = [int(page.text.partition("1 to 25 of ")[2].split()[0]) for page in (train, test)]
     assert sum(total) == 264
     assert viewer.page("/records/looks/parts?output=none").status == 409
     assert viewer.page("/record/looks/parts?output=test&line=2").status == 200
@@ -251,7 +259,7 @@ def test_an_empty_root_says_so_and_shows_a_run_that_comes_later(root: Path, sour
 
 def test_a_node_without_a_result_says_why(root: Path, source: Path):
     judged().materialize(source)
-    os.remove(root / "looks" / "long" / "long_results.jsonl.json")
+    (root / "looks" / "long" / "long_results.jsonl.json").unlink()
     (root / "looks" / "long" / "checkpoints").mkdir()
     with viewing(root) as viewer:
         assert viewer.page("/").status == 200
@@ -282,7 +290,15 @@ def test_lines_that_are_no_records_or_very_long_are_bounded(root: Path, source: 
     judged().materialize(source)
     result = root / KEPT / "judged_results.jsonl"
     long = b'{"text": "' + b"x" * (3 << 20) + b'"}'
-    lines = [b'{"n": 1}', b"\xff\xfe not UTF-8", b"", b"[1, 2]", long, b"  ", b'{"n": 12345678901234567890123}']
+    lines = [
+        b'{"n": 1}',
+        b"\xff\xfe not UTF-8",
+        b"",
+        b"[1, 2]",
+        long,
+        b"  ",
+        b'{"n": 12345678901234567890123}',
+    ]
     result.write_bytes(b"\n".join([*lines, b'{"last": true}']))
     with viewing(root) as viewer:
         page = viewer.page(f"/records/{KEPT}")
@@ -319,9 +335,7 @@ def test_an_artefact_shows_its_files(root: Path, source: Path):
         assert "It is not known which records" in viewer.page("/dropped/built/lines").text
 
 
-def test_a_pipeline_in_a_file_is_shown_with_the_nodes_that_were_not_run(
-    tmp_path: Path, root: Path
-):
+def test_a_pipeline_in_a_file_is_shown_with_the_nodes_that_were_not_run(tmp_path: Path, root: Path):
     file = tmp_path / "looked_definitions.py"
     file.write_text(
         "from dagster_dataops import data, pipeline\n"
@@ -330,5 +344,8 @@ def test_a_pipeline_in_a_file_is_shown_with_the_nodes_that_were_not_run(
         "    ppl.long = data.filters.WordCount()\n"
     )
     with viewing(f"{file}:ppl") as viewer:
-        page = viewer.page("/")
-        assert [row[:2] for row in page.rows[1:]] in ([["clean", "not run"], ["long", "not run"]], [])
+        assert viewer.page("/").rows == []
+        (root / "filed").mkdir(parents=True)
+        while not (rows := viewer.page("/").rows):
+            pass
+        assert [row[:2] for row in rows[1:]] == [["clean", "not run"], ["long", "not run"]]

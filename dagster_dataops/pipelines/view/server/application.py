@@ -5,14 +5,14 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.pipelines.view.server.guard import Guard
 from dagster_dataops.pipelines.view.server.media import file_part, thumbnail
 from dagster_dataops.pipelines.view.server.overview_page import overview_page
-from dagster_dataops.pipelines.view.server.page_request import PageRequest, View
+from dagster_dataops.pipelines.view.server.page_request import PageRequest, View, link
 from dagster_dataops.pipelines.view.server.page_table import NODE_PAGES, NodePage
 from dagster_dataops.pipelines.view.server.page_texts import rendered
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode
@@ -95,9 +95,13 @@ class _Site:
         return self._refusal(404, f"There is no node {key!r} below {self._view.root.top}.")
 
     def _of_node(self, request: "Request", page: NodePage) -> Response:
-        node = self._view.root.node(request.path_params["key"])
+        key = request.path_params["key"]
+        node = self._view.root.node(key)
         if node is None:
-            return self._no_node(request)
+            other = self._view.root.output_at(key)
+            if other is None:
+                return self._no_node(request)
+            return RedirectResponse(link(page.name, other[0].key, output=other[1]))
         asked = PageRequest(self._view, node, request.query_params)
         try:
             context = page.context(asked)
