@@ -11,7 +11,7 @@ from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.pipelines.reporting.html_report import FILE_NAME, WrittenReport, write_report
+from dagster_dataops.pipelines.view.static_report import FILE_NAME, WrittenReport, write_report
 
 _NAME: Final = "report"
 _MOST_ROWS: Final = 50  # of the summary

@@ -1,6 +1,6 @@
 """The first page: all nodes, as a picture and as a table."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dagster_dataops.pipelines.reporting.node_facts import counts_of
@@ -12,12 +12,17 @@ from dagster_dataops.pipelines.view.viewed_root import ViewedNode, ViewedRoot
 def overview_page(view: View) -> dict[str, Any]:
     """Return the picture of the nodes, and their numbers."""
     nodes = list(view.root.nodes().values())
-    shown = funnel_nodes(view.root, nodes)
     return {
-        "picture": funnel(shown),
+        "picture": funnel(funnel_nodes(view.root, nodes, node_link)),
         "most": MOST,
         "nodes": [
-            {**counts_of(node.published), "link": node_link(node), "title": node.title}
+            counts_of(node.published)
+            | {
+                "title": node.title,
+                "link": node_link(node),
+                "dropped_link": link("dropped", node.key),
+                "failed_link": link("failed", node.key),
+            }
             for node in nodes
         ],
     }
@@ -28,8 +33,16 @@ def node_link(node: ViewedNode) -> str:
     return link("records" if node.manifest else "node", node.key)
 
 
-def funnel_nodes(root: ViewedRoot, nodes: Iterable[ViewedNode]) -> list[FunnelNode]:
-    """Return what the picture shows: the files that are read, and the nodes."""
+def funnel_nodes(
+    root: ViewedRoot, nodes: Iterable[ViewedNode], link_of: Callable[[ViewedNode], str]
+) -> list[FunnelNode]:
+    """Return what the picture shows: the files that are read, and the nodes.
+
+    Args:
+        root: It knows which node made a file.
+        nodes: The nodes.
+        link_of: Returns the address of a node.
+    """
     sources: dict[str, FunnelNode] = {}
     found = []
     for node in nodes:
@@ -46,7 +59,7 @@ def funnel_nodes(root: ViewedRoot, nodes: Iterable[ViewedNode]) -> list[FunnelNo
                 inputs.append((source.key, rows))
             else:
                 inputs.append((maker[0].key, rows))
-        found.append(_of(node, inputs))
+        found.append(_of(node, inputs, link_of(node)))
     return [*sources.values(), *found]
 
 
@@ -57,16 +70,16 @@ def _rows_of(node: ViewedNode, facts: Mapping[str, Any]) -> int:
     return int(facts.get("rows") or 0)
 
 
-def _of(node: ViewedNode, inputs: list[tuple[str, int]]) -> FunnelNode:
+def _of(node: ViewedNode, inputs: list[tuple[str, int]], link: str) -> FunnelNode:
     facts = counts_of(node.published)
     if node.manifest is None:
-        return FunnelNode(node.key, node.name, node_link(node), None, node.state, 0, 0, 0, ())
+        return FunnelNode(node.key, node.name, link, None, node.state, 0, 0, 0, ())
     entered = facts["rows_in"] if inputs else None
     before = f"{entered:,} → " if entered is not None else ""
     return FunnelNode(
         node.key,
         node.name,
-        node_link(node),
+        link,
         entered,
         f"{before}{facts['out']}",
         facts["rows_out"],

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -63,14 +63,23 @@ class Distribution:
                 return min(max(value, self.least), self.most)
         return self.most
 
-    def bars(self, low: float | None = None, high: float | None = None) -> list[Bar]:
-        """Return a histogram, by powers if the numbers are spread over several of them."""
-        edges = _edges(
-            self.least if low is None else low,
-            self.most if high is None else high,
-            self.quantile(0.5),
-            whole=all(value == int(value) for value in self.tally),
+    def with_those_of(self, other: "Distribution") -> "Distribution":
+        """Return the distribution of all numbers of both."""
+        return Distribution(
+            self.count + other.count,
+            self.total + other.total,
+            min(self.least, other.least),
+            max(self.most, other.most),
+            self.tally + other.tally,
         )
+
+    def edges(self) -> list[float]:
+        """Return the limits of the bars, powers if the numbers are spread over several of them."""
+        whole = all(value == int(value) for value in self.tally)
+        return _edges(self.least, self.most, self.quantile(0.5), whole=whole)
+
+    def bars(self, edges: Sequence[float]) -> list[Bar]:
+        """Return a histogram with these limits."""
         counts = [0] * (len(edges) - 1)
         at = 0
         for value in sorted(self.tally):
