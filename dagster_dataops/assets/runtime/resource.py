@@ -325,8 +325,9 @@ _TOLD: Final[set[tuple[str, str]]] = set()  # runs in this process that know of 
 
 def _tell_of_view(context: StepContext, root: str) -> None:
     """Log the command that shows the records, once in a run and process."""
-    if (context.run_id, root) not in _TOLD:
-        _TOLD.add((context.run_id, root))
+    told = context.run.run_id, root
+    if told not in _TOLD:
+        _TOLD.add(told)
         text = f"see the records: python -m dagster_dataops view {shlex.quote(root)}"
         context.log.info(text)
 

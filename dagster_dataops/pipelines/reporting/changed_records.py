@@ -1,7 +1,8 @@
 """Changed records: input and output of a node side by side, for some records."""
 
+import random
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
@@ -78,8 +79,8 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
 
 
 def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
-    """Return the outputs of records at equal distances, without failed ones."""
-    wanted = _spread(sum(one.rows for one in node.inputs), _LOOKED_AT)
+    """Return the outputs of records spread over the input, without failed ones."""
+    wanted = _sample(sum(one.rows for one in node.inputs), _LOOKED_AT)
     failed = set(wanted).intersection(failed_indices(node.folder, manifest))
     found: dict[tuple[Ref, ...], NodeEntry] = {}
     for record in wanted:
@@ -87,6 +88,16 @@ def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
             for entry in (node.entries_of_record(node.ref_of(record)) or [])[:1]:
                 found[tuple(entry.given[:_LINES])] = entry
     return list(found.values())
+
+
+def _sample(number: int, most: int) -> list[int]:
+    """Return at most ``most`` of a number of indices: one at random of each of as many parts.
+
+    Records at equal distances could all be alike, where every tenth is another kind.
+    """
+    edges = [*_spread(number, most), number]
+    chance = random.Random(0)  # noqa: S311 - the same records each time
+    return [chance.randrange(first, last) for first, last in pairwise(edges)]
 
 
 def _spread(number: int, most: int) -> list[int]:

@@ -14,6 +14,7 @@ _TOKENS: Final = re.compile(
 _MOST_PAIRS: Final = 400_000  # comparisons of tokens
 _LONGEST: Final = 100_000  # characters of a text
 _CONTEXT: Final = 90  # characters shown around a change
+_LONG: Final = 1000  # characters of a change
 
 
 class Piece(NamedTuple):
@@ -121,6 +122,8 @@ def _shortened(pieces: Sequence[Piece]) -> list[Piece]:
             head = text[:_CONTEXT] if at else ""
             tail = "" if last else text[-_CONTEXT:]
             text = f"{head} … {tail}" if len(pieces) > 1 else text
+        elif len(text) > _LONG:
+            text = f"{text[:_LONG]} … {len(text) - _LONG:,} more characters"
         found.append(Piece(text, piece.mark))
     return found
 

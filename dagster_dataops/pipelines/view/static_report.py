@@ -121,8 +121,11 @@ def report_facts(nodes: Sequence[ViewedNode]) -> list[dict[str, Any]]:
 def _page(
     shown: ViewedRoot, nodes: Sequence[ViewedNode], facts: Sequence[Mapping[str, Any]]
 ) -> bytes:
-    anchors = {node.key: f"node-{number}" for number, node in enumerate(nodes)}
-    picture = funnel(funnel_nodes(shown, nodes, lambda node: f"#{anchors[node.key]}"))
+    links = {
+        node.key: f"#node-{number}" if "results" in one else ""
+        for number, (node, one) in enumerate(zip(nodes, facts, strict=True))
+    }
+    picture = funnel(funnel_nodes(shown, nodes, lambda node: links[node.key]))
     rows = [{**one, **_of_page(one, f"node-{number}")} for number, one in enumerate(facts)]
     style = files("dagster_dataops.pipelines.view").joinpath("templates", "style.css").read_text()
     return rendered(
@@ -146,9 +149,9 @@ def _of_page(facts: Mapping[str, Any], anchor: str) -> dict[str, Any]:
     return {
         "title": facts["name"],
         "anchor": anchor,
-        "link": f"#{anchor}",
-        "dropped_link": f"#{anchor}-dropped",
-        "failed_link": f"#{anchor}-failed",
+        "link": f"#{anchor}" if "results" in facts else "",
+        "dropped_link": f"#{anchor}-dropped" if facts.get("drops") else "",
+        "failed_link": f"#{anchor}-failed" if facts.get("failures") else "",
         "pairs": [
             (name, title, picture)
             for name, before, after in columns
