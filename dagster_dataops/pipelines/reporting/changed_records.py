@@ -10,8 +10,8 @@ from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
+from dagster_dataops.pipelines.reporting.distributions import columns_of
 from dagster_dataops.pipelines.reporting.excerpts import excerpts, shown_line
-from dagster_dataops.pipelines.reporting.numbers import columns_of
 from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode
 from dagster_dataops.pipelines.reporting.record_changes import changes
 from dagster_dataops.pipelines.tracing.record_file import FoundLine

@@ -20,8 +20,8 @@ from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.pipelines.reporting.failed_rows import RowBudget
 from dagster_dataops.pipelines.reporting.node_facts import counts_of, details_of
 from dagster_dataops.pipelines.view.server.overview_page import funnel_nodes
-from dagster_dataops.pipelines.view.server.page_texts import rendered
-from dagster_dataops.pipelines.view.shown.funnel import MOST, funnel
+from dagster_dataops.pipelines.view.server.page_templates import rendered
+from dagster_dataops.pipelines.view.shown.funnel_picture import MOST, funnel
 from dagster_dataops.pipelines.view.shown.histograms import paired_histograms
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode, ViewedRoot
 

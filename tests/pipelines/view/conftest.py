@@ -45,6 +45,12 @@ def judged() -> Pipeline:
     return ppl
 
 
+def write_source(path: Path) -> Path:
+    """Write the records, and return the path."""
+    path.write_text("".join(f"{json.dumps(row(n))}\n" for n in range(COUNT)))
+    return path
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Iterator[Path]:
     """The root of the results."""
@@ -55,9 +61,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A file of records."""
-    path = tmp_path / "in.jsonl"
-    path.write_text("".join(f"{json.dumps(row(n))}\n" for n in range(COUNT)))
-    return path
+    return write_source(tmp_path / "in.jsonl")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.pipelines.reporting.excerpts import excerpt
-from dagster_dataops.pipelines.view.records.background import Work, Works
+from dagster_dataops.pipelines.view.records.background_work import Work, Works
 from dagster_dataops.pipelines.view.records.indexed_file import IndexedFile, indexed
 
 _MOST_GROUPS: Final = 200

@@ -16,8 +16,8 @@ from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.private_folders import private_folder
 from dagster_dataops.foundation.places.range_source import Readable, read_range, state_of
-from dagster_dataops.pipelines.view.records.background import Work, Works
-from dagster_dataops.pipelines.view.records.line_index import LineIndex
+from dagster_dataops.pipelines.view.records.background_work import Work, Works
+from dagster_dataops.pipelines.view.records.line_starts import LineIndex
 from dagster_dataops.records import text_of
 
 LONGEST: Final = 1 << 20  # bytes of a line that are read

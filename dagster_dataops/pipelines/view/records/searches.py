@@ -10,7 +10,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
 from dagster_dataops.pipelines.tracing.trail import reasons_of
-from dagster_dataops.pipelines.view.records.background import Work, Works
+from dagster_dataops.pipelines.view.records.background_work import Work, Works
 from dagster_dataops.pipelines.view.records.conditions import Conditions
 from dagster_dataops.pipelines.view.records.indexed_file import IndexedFile, indexed
 

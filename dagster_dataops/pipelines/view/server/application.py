@@ -14,7 +14,7 @@ from dagster_dataops.pipelines.view.server.media import file_part, thumbnail
 from dagster_dataops.pipelines.view.server.overview_page import overview_page
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, View, link
 from dagster_dataops.pipelines.view.server.page_table import NODE_PAGES, NodePage
-from dagster_dataops.pipelines.view.server.page_texts import rendered
+from dagster_dataops.pipelines.view.server.page_templates import rendered
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.pipelines.reporting.record_changes import side_by_side
 from dagster_dataops.pipelines.tracing.record_map import failed_indices
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
-from dagster_dataops.pipelines.view.records.background import Work
+from dagster_dataops.pipelines.view.records.background_work import Work
 from dagster_dataops.pipelines.view.records.searches import (
     DroppedRecords,
     InputRecord,
@@ -23,7 +23,7 @@ from dagster_dataops.pipelines.view.records.searches import (
 )
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
 from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged
-from dagster_dataops.pipelines.view.shown.cells import Row, cell, columns_of_rows
+from dagster_dataops.pipelines.view.shown.shown_cells import Row, cell, columns_of_rows
 
 _AT_ONCE: Final = 50_000  # records of an input whose pairs are found without being asked for
 _MOST_PAIRED: Final = 2_000_000

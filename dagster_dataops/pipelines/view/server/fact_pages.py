@@ -5,8 +5,8 @@ from typing import Any, Final
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.pipelines.reporting.changed_records import changed_records
-from dagster_dataops.pipelines.reporting.numbers import ColumnFacts, add_record, columns_of
-from dagster_dataops.pipelines.view.records.background import Work
+from dagster_dataops.pipelines.reporting.distributions import ColumnFacts, add_record, columns_of
+from dagster_dataops.pipelines.view.records.background_work import Work
 from dagster_dataops.pipelines.view.records.indexed_file import indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
 from dagster_dataops.pipelines.view.shown.histograms import shown_columns

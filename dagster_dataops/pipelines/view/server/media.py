@@ -18,7 +18,7 @@ from dagster_dataops.datasets.file_values.thumbnails import SHOWN, data_url
 from dagster_dataops.errors import InputError
 from dagster_dataops.pipelines.view.records.indexed_file import indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
-from dagster_dataops.pipelines.view.shown.cells import is_local
+from dagster_dataops.pipelines.view.shown.shown_cells import is_local
 
 _RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
 _BLOCK: Final = 256 << 10

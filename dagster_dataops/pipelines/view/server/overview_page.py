@@ -5,7 +5,7 @@ from typing import Any
 
 from dagster_dataops.pipelines.reporting.node_facts import counts_of
 from dagster_dataops.pipelines.view.server.page_request import View, link
-from dagster_dataops.pipelines.view.shown.funnel import MOST, FunnelNode, funnel
+from dagster_dataops.pipelines.view.shown.funnel_picture import MOST, FunnelNode, funnel
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode, ViewedRoot
 
 

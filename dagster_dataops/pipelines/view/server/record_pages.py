@@ -9,7 +9,7 @@ from dagster_dataops.pipelines.view.records.indexed_file import IndexedFile, Rea
 from dagster_dataops.pipelines.view.records.searches import search
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
 from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged
-from dagster_dataops.pipelines.view.shown.cells import Row, cell, columns_of_rows
+from dagster_dataops.pipelines.view.shown.shown_cells import Row, cell, columns_of_rows
 
 
 def records_page(request: PageRequest) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dagster_dataops.pipelines.tracing.trail import Place, Step, Trace
 from dagster_dataops.pipelines.view.records.indexed_file import ReadLine, indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, link
 from dagster_dataops.pipelines.view.server.paging import SOON
-from dagster_dataops.pipelines.view.shown.cells import LONG, MOST_COLUMNS, cell
+from dagster_dataops.pipelines.view.shown.shown_cells import LONG, MOST_COLUMNS, cell
 
 _SHOWN: Final = 5  # records of a step
 _MOST_LEAVES: Final = 4

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from dagster_dataops.foundation.quantities import percentage
-from dagster_dataops.pipelines.reporting.numbers import Bar, ColumnFacts, Distribution
+from dagster_dataops.pipelines.reporting.distributions import Bar, ColumnFacts, Distribution
 
 WIDTH: Final = 560
 HEIGHT: Final = 150

@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dagster_dataops.foundation.quantities import counted, percentage
 from dagster_dataops.pipelines.reporting.excerpts import excerpt, text_of_value
 from dagster_dataops.pipelines.view.server.page_request import link
-from dagster_dataops.pipelines.view.shown import funnel, histograms
+from dagster_dataops.pipelines.view.shown import funnel_picture, histograms
 
 _PACKAGE: Final = "dagster_dataops.pipelines.view"
 
@@ -32,7 +32,7 @@ def templates() -> Environment:
     }
     made.globals |= {
         "link": link,
-        "BOX": (funnel.WIDTH, funnel.HEIGHT),
+        "BOX": (funnel_picture.WIDTH, funnel_picture.HEIGHT),
         "CHART": (histograms.WIDTH, histograms.HEIGHT),
     }
     return made
