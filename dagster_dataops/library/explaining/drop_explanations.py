@@ -53,6 +53,12 @@ class DropExplainer:
         self._first_of_equals = operator.__dataops__.spec.qualified_name == "dedup.Exact"
 
     @property
+    def limits(self) -> dict[str, float]:
+        """The options that are numbers, with those that have their default."""
+        options = self._operator.__dataops__.options.items()
+        return {name: one for name, one in options if type(one) in {int, float}}
+
+    @property
     def explains(self) -> bool:
         """Whether it can tell numbers."""
         return self._tags is not None

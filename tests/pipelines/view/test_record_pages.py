@@ -161,7 +161,9 @@ def test_numbers_and_texts_that_were_found_are_shown(root: Path, tmp_path: Path)
         contaminated = viewer.page("/dropped/found/clean")
         assert ngram in contaminated.text
         assert contaminated.marked("mark") == [ngram.title()]
-        assert "num_words" in viewer.page("/dropped/found/long").text
+        short = viewer.page("/dropped/found/long")
+        assert "num_words 2" in short.text
+        assert "min_words=5" in short.text
 
 
 def test_duplicates_are_shown_side_by_side_with_the_record_that_was_kept(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 _HTML: Final = "text/html; charset=utf-8"
-_EMPTY: Final = {"refresh": 0, "note": "", "explains": False}
+_EMPTY: Final = {"refresh": 0, "note": ""}
 
 
 def application(view: View) -> Guard:

@@ -44,6 +44,7 @@ def dropped_page(request: PageRequest) -> dict[str, Any]:
         "columns": [],
         "total": 0,
         "pairs": None,
+        "limits": {},
     }
     kind = kind_named(manifest.kind)
     if kind.trace is not Tracing.RECORD:
@@ -93,7 +94,8 @@ def _rows(
     refresh = SOON if len(rows) < len(records) or (pairs and pairs["waits"]) else 0
     several = len({line.path for line in lines.values()}) > 1
     shown = {"rows": rows, "columns": names, "several": several, "pairs": pairs}
-    return shown | {"refresh": refresh, "explains": explainer is not None and explainer.explains}
+    limits = explainer.limits if explainer is not None and explainer.explains else {}
+    return shown | {"refresh": refresh, "limits": limits}
 
 
 def _row(
