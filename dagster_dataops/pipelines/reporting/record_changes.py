@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dagster_dataops.pipelines.reporting.excerpts import text_of_value
-from dagster_dataops.pipelines.reporting.word_changes import Piece, changed_words
+from dagster_dataops.pipelines.reporting.word_changes import TextPiece, changed_words
 from dagster_dataops.records import text_of
 
 _LONG: Final = 1000  # characters of a column that only one side has
@@ -23,8 +23,8 @@ class Change:
     """
 
     column: str
-    before: Sequence[Piece] | None
-    after: Sequence[Piece] | None
+    before: Sequence[TextPiece] | None
+    after: Sequence[TextPiece] | None
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
@@ -39,7 +39,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
             found.append(Change(text_of(name), *changed_words(*_texts(before, after, name))))
             continue
         record, mark = (before, "cut") if name in before else (after, "add")
-        piece = [Piece(text_of_value(record[name])[:_LONG], mark)]
+        piece = [TextPiece(text_of_value(record[name])[:_LONG], mark)]
         sides = (piece, None) if name in before else (None, piece)
         found.append(Change(text_of(name), *sides))
     return found
@@ -57,7 +57,7 @@ def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Ch
             text_of_value(one[name])[:_LONG] if name in one else None for one in (first, second)
         ]
         if texts[0] is None or texts[1] is None:
-            sides = [None if text is None else [Piece(text)] for text in texts]
+            sides = [None if text is None else [TextPiece(text)] for text in texts]
         else:
             sides = list(changed_words(texts[0], texts[1], around=False))
         found.append(Change(text_of(name), sides[0], sides[1]))

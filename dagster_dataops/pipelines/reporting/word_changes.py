@@ -17,7 +17,7 @@ _CONTEXT: Final = 90  # characters shown around a change
 _LONG: Final = 1000  # characters of a change
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A part of a text.
 
     Attributes:
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
     mark: str = ""
 
 
-Sides = tuple[list[Piece], list[Piece]]
+Sides = tuple[list[TextPiece], list[TextPiece]]
 
 
 def changed_words(before: str, after: str, *, around: bool = True) -> Sides:
@@ -78,8 +78,8 @@ def _cost(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _matched(first: Sequence[str], second: Sequence[str]) -> Sides:
-    left: list[Piece] = []
-    right: list[Piece] = []
+    left: list[TextPiece] = []
+    right: list[TextPiece] = []
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
         left += _pieces(first[a:b], "" if kind == "equal" else "cut")
@@ -94,25 +94,25 @@ def _same(first: Sequence[str], second: Sequence[str]) -> int:
     )
 
 
-def _pieces(tokens: Sequence[str], mark: str = "") -> list[Piece]:
-    return [Piece("".join(tokens), mark)] if tokens else []
+def _pieces(tokens: Sequence[str], mark: str = "") -> list[TextPiece]:
+    return [TextPiece("".join(tokens), mark)] if tokens else []
 
 
-def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+def _joined(pieces: Sequence[TextPiece]) -> list[TextPiece]:
     """Return pieces with neighbours of the same mark as one; a space between two marks too."""
-    found: list[Piece] = []
+    found: list[TextPiece] = []
     for at, piece in enumerate(pieces):
         mark = piece.mark
         if found and not mark and piece.text.isspace() and at + 1 < len(pieces):
             mark = found[-1].mark if pieces[at + 1].mark == found[-1].mark else ""
         if found and found[-1].mark == mark:
-            found[-1] = Piece(found[-1].text + piece.text, mark)
+            found[-1] = TextPiece(found[-1].text + piece.text, mark)
         else:
-            found.append(Piece(piece.text, mark))
+            found.append(TextPiece(piece.text, mark))
     return found
 
 
-def _shortened(pieces: Sequence[Piece]) -> list[Piece]:
+def _shortened(pieces: Sequence[TextPiece]) -> list[TextPiece]:
     """Return pieces with long ones that are not marked cut to what is around the marks."""
     found = []
     for at, piece in enumerate(pieces):
@@ -124,11 +124,11 @@ def _shortened(pieces: Sequence[Piece]) -> list[Piece]:
             text = f"{head} … {tail}" if len(pieces) > 1 else text
         elif len(text) > _LONG:
             text = f"{text[:_LONG]} … {len(text) - _LONG:,} more characters"
-        found.append(Piece(text, piece.mark))
+        found.append(TextPiece(text, piece.mark))
     return found
 
 
-def marked(text: str, wanted: Sequence[str], patterns: Sequence[Any] = ()) -> list[Piece]:
+def marked(text: str, wanted: Sequence[str], patterns: Sequence[Any] = ()) -> list[TextPiece]:
     """Return a text in parts, with the places of other texts marked, in upper and lower case.
 
     Between the words of these may be any space and punctuation.
@@ -146,7 +146,7 @@ def marked(text: str, wanted: Sequence[str], patterns: Sequence[Any] = ()) -> li
         if end <= max(at, start):
             continue
         if start > at:
-            found.append(Piece(text[at:start]))
-        found.append(Piece(text[max(at, start) : end], "match"))
+            found.append(TextPiece(text[at:start]))
+        found.append(TextPiece(text[max(at, start) : end], "match"))
         at = end
-    return [*found, Piece(text[at:])] if at < len(text) else found
+    return [*found, TextPiece(text[at:])] if at < len(text) else found

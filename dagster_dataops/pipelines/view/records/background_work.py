@@ -1,4 +1,4 @@
-"""`Works`: work that takes longer than a page may, done in the background with its progress."""
+"""`BackgroundWorks`: work that takes longer than a page may, with its progress."""
 
 import threading
 from collections import OrderedDict
@@ -16,7 +16,7 @@ class StoppedWorkError(Exception):
     """The work is not wanted any more."""
 
 
-class Work:
+class BackgroundWork:
     """One piece of work.
 
     Attributes:
@@ -61,7 +61,9 @@ class Work:
         """Ask it to end."""
         self._stopped.set()
 
-    def run(self, function: "Callable[[Work], Any]", places: AbstractContextManager[Any]) -> None:
+    def run(
+        self, function: "Callable[[BackgroundWork], Any]", places: AbstractContextManager[Any]
+    ) -> None:
         """Call the function that does it, once there is a place."""
         try:
             with places:
@@ -77,22 +79,22 @@ class Work:
             self._ended.set()
 
 
-class Works:
+class BackgroundWorks:
     """The work of a server, by key. The longest unused is stopped and forgotten."""
 
     def __init__(self) -> None:
-        self._works: OrderedDict[Hashable, Work] = OrderedDict()
+        self._works: OrderedDict[Hashable, BackgroundWork] = OrderedDict()
         self._lock = threading.Lock()
         self._places = threading.Semaphore(_AT_ONCE)
 
     def begun(
         self,
         key: Hashable,
-        function: Callable[[Work], Any],
+        function: Callable[[BackgroundWork], Any],
         seconds: float = 0.1,
         *,
         urgent: bool = False,
-    ) -> Work:
+    ) -> BackgroundWork:
         """Return the work with a key; start it if it is new, and wait some time for its end.
 
         Args:
@@ -105,7 +107,7 @@ class Works:
             work = self._works.pop(key, None)
             begins = work is None or bool(work.ready and work.error)
             if work is None or begins:
-                work = Work()
+                work = BackgroundWork()
             self._works[key] = work
             while len(self._works) > _MOST:
                 self._works.popitem(last=False)[1].stop()

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from dagster_dataops.pipelines.reporting.excerpts import text_of_value
-from dagster_dataops.pipelines.view.records.indexed_file import LineBlock
+from dagster_dataops.pipelines.view.records.viewed_file import LineBlock
 from dagster_dataops.records import decode_own
 
 MOST: Final = 6  # conditions on columns

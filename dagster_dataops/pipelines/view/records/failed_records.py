@@ -9,8 +9,8 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.pipelines.reporting.excerpts import excerpt
-from dagster_dataops.pipelines.view.records.background_work import Work, Works
-from dagster_dataops.pipelines.view.records.indexed_file import IndexedFile, indexed
+from dagster_dataops.pipelines.view.records.background_work import BackgroundWork, BackgroundWorks
+from dagster_dataops.pipelines.view.records.viewed_file import ViewedFile, indexed
 
 _MOST_GROUPS: Final = 200
 _FORM: Final = 160  # characters of a message that are compared
@@ -53,14 +53,14 @@ class FailedGroups:
         return self.groups[group].records if 0 <= group < len(self.groups) else array("Q")
 
 
-def failed_records(file: IndexedFile, works: Works) -> Work:
+def failed_records(file: ViewedFile, works: BackgroundWorks) -> BackgroundWork:
     """Return the work that groups the failed records of an error file, as `FailedGroups`.
 
     The index of the file must be ready.
     """
     location, state = file.location, file.state
 
-    def group(work: Work) -> FailedGroups:
+    def group(work: BackgroundWork) -> FailedGroups:
         groups: dict[tuple[str, str, str], FailedGroup] = {}
         total = 0
         with indexed(location, works) as again:

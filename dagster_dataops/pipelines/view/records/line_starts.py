@@ -1,4 +1,4 @@
-"""`LineIndex`: where lines of a large jsonl file begin, so that any of them is found at once.
+"""`LineStarts`: where lines of a large jsonl file begin, so that any of them is found at once.
 
 It has an entry for about every 256 kB: the first byte of a line, and the numbers of lines and of
 records before it. Blank lines are no records.
@@ -33,7 +33,7 @@ def _numbers() -> "array[int]":
 
 
 @dataclass
-class LineIndex:
+class LineStarts:
     """An index of one content of a file.
 
     Attributes:
@@ -63,7 +63,7 @@ class LineIndex:
         advance: Callable[[int, int], None],
         *,
         ours: bool,
-    ) -> "LineIndex":
+    ) -> "LineStarts":
         """Read a file, and return its index.
 
         Args:
@@ -144,7 +144,7 @@ class LineIndex:
         return orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE) + b"".join(parts)
 
     @classmethod
-    def parse(cls, data: bytes) -> "LineIndex | None":
+    def parse(cls, data: bytes) -> "LineStarts | None":
         """Return the index in a file; ``None`` if it is damaged or has another format."""
         head, _, body = data.partition(b"\n")
         try:

@@ -10,9 +10,9 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
 from dagster_dataops.pipelines.tracing.trail import reasons_of
-from dagster_dataops.pipelines.view.records.background_work import Work, Works
+from dagster_dataops.pipelines.view.records.background_work import BackgroundWork, BackgroundWorks
 from dagster_dataops.pipelines.view.records.conditions import Conditions
-from dagster_dataops.pipelines.view.records.indexed_file import IndexedFile, indexed
+from dagster_dataops.pipelines.view.records.viewed_file import ViewedFile, indexed
 
 MOST: Final = 1_000_000  # records that a search finds
 
@@ -32,14 +32,14 @@ class FoundRecords:
     limited: bool = False
 
 
-def search(file: IndexedFile, conditions: Conditions, works: Works) -> Work:
+def search(file: ViewedFile, conditions: Conditions, works: BackgroundWorks) -> BackgroundWork:
     """Return the search for records of a file; its result is a `FoundRecords` from the beginning.
 
     The index of the file must be ready.
     """
     location, state, ours = file.location, file.state, file.ours
 
-    def find(work: Work) -> None:
+    def find(work: BackgroundWork) -> None:
         found = work.result = FoundRecords()
         choose = conditions.chooser(ours=ours)
         with indexed(location, works, ours=ours) as again:
@@ -87,10 +87,10 @@ class DroppedRecords:
         return array("Q", (record for record, at in pairs if at == wanted))
 
 
-def dropped_records(node: TracedNode, manifest: Manifest, works: Works) -> Work:
+def dropped_records(node: TracedNode, manifest: Manifest, works: BackgroundWorks) -> BackgroundWork:
     """Return the search for the dropped records of a node; its result is a `DroppedRecords`."""
 
-    def find(work: Work) -> DroppedRecords:
+    def find(work: BackgroundWork) -> DroppedRecords:
         found = DroppedRecords()
         for number, (record, fields) in enumerate(node.dropped(), 1):
             reason = ", ".join(reasons_of(fields))
@@ -120,7 +120,9 @@ class InputRecord(NamedTuple):
     record: dict[str, Any]
 
 
-def input_records(node: TracedNode, records: list[int], works: Works) -> dict[int, InputRecord]:
+def input_records(
+    node: TracedNode, records: list[int], works: BackgroundWorks
+) -> dict[int, InputRecord]:
     """Return records of the joined inputs of a node, by their index there.
 
     Records of an input whose index is not ready are left out.

@@ -14,7 +14,7 @@ from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.pipelines.reporting.record_changes import side_by_side
 from dagster_dataops.pipelines.tracing.record_map import failed_indices
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
-from dagster_dataops.pipelines.view.records.background_work import Work
+from dagster_dataops.pipelines.view.records.background_work import BackgroundWork
 from dagster_dataops.pipelines.view.records.searches import (
     DroppedRecords,
     InputRecord,
@@ -164,7 +164,7 @@ def _pairs(
     if not asked:
         return state
 
-    def find(work: Work) -> dict[int, int]:
+    def find(work: BackgroundWork) -> dict[int, int]:
         with tempfile.TemporaryDirectory(prefix="dataops-view-") as scratch:
             records = _records(traced, manifest, work)
             kept: dict[int, int] = explainer.kept(records, found.records, Path(scratch))
@@ -177,7 +177,7 @@ def _pairs(
 
 
 def _records(
-    traced: TracedNode, manifest: Manifest, work: Work
+    traced: TracedNode, manifest: Manifest, work: BackgroundWork
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the records of all inputs that did not fail, with their index."""
     failed = set(failed_indices(traced.folder, manifest))

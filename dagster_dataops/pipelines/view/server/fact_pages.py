@@ -6,8 +6,8 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.pipelines.reporting.changed_records import changed_records
 from dagster_dataops.pipelines.reporting.distributions import ColumnFacts, add_record, columns_of
-from dagster_dataops.pipelines.view.records.background_work import Work
-from dagster_dataops.pipelines.view.records.indexed_file import indexed
+from dagster_dataops.pipelines.view.records.background_work import BackgroundWork
+from dagster_dataops.pipelines.view.records.viewed_file import indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
 from dagster_dataops.pipelines.view.shown.histograms import shown_columns
 from dagster_dataops.records import decode
@@ -22,7 +22,7 @@ def changes_page(request: PageRequest) -> dict[str, Any]:
         return {"looked": 0, "changed": 0, "rows": [], "note": node.state, "refresh": 0}
     key = ("changes", node.key, manifest.fingerprint, manifest.modified_ns)
 
-    def find(_: Work) -> dict[str, Any]:
+    def find(_: BackgroundWork) -> dict[str, Any]:
         return changed_records(node.published, manifest)
 
     work = request.view.works.begun(key, find)
@@ -44,7 +44,7 @@ def numbers_page(request: PageRequest) -> dict[str, Any]:
         total = file.index.record_count
         location, state = file.location, file.state
 
-        def count(work: Work) -> dict[str, ColumnFacts]:
+        def count(work: BackgroundWork) -> dict[str, ColumnFacts]:
             columns: dict[str, ColumnFacts] = {}
             with indexed(location, request.view.works, ours=ours) as again:
                 for block in again.blocks():

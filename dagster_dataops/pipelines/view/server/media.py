@@ -16,7 +16,7 @@ from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.datasets.file_values.result_roots import use_roots_above
 from dagster_dataops.datasets.file_values.thumbnails import SHOWN, data_url
 from dagster_dataops.errors import InputError
-from dagster_dataops.pipelines.view.records.indexed_file import indexed
+from dagster_dataops.pipelines.view.records.viewed_file import indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
 from dagster_dataops.pipelines.view.shown.shown_cells import is_local
 
@@ -27,7 +27,7 @@ _PLAYED: Final = ("audio/", "video/")
 
 
 @dataclass(frozen=True)
-class Part:
+class MediaPart:
     """A part of a file.
 
     Attributes:
@@ -75,7 +75,7 @@ def thumbnail(request: PageRequest) -> tuple[str, bytes] | None:
     return head.removeprefix("data:").partition(";")[0], b64decode(data)
 
 
-def file_part(request: PageRequest, wanted: str) -> Part | None:
+def file_part(request: PageRequest, wanted: str) -> MediaPart | None:
     """Return a part of a file.
 
     Args:
@@ -103,7 +103,7 @@ def file_part(request: PageRequest, wanted: str) -> Part | None:
     except BaseException:
         stack.close()
         raise
-    return Part(kind, *found, size, _blocks(stack, opened, *found))
+    return MediaPart(kind, *found, size, _blocks(stack, opened, *found))
 
 
 def _type_of(head: bytes, reference: FileReference, request: PageRequest) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from dagster_dataops.foundation.places.bucket import Location
-from dagster_dataops.pipelines.view.records.background_work import Works
+from dagster_dataops.pipelines.view.records.background_work import BackgroundWorks
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode, ViewedRoot
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class View:
     """
 
     root: ViewedRoot
-    works: Works = field(default_factory=Works)
+    works: BackgroundWorks = field(default_factory=BackgroundWorks)
 
 
 @dataclass(frozen=True)

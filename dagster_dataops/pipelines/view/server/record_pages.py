@@ -5,8 +5,8 @@ from typing import Any
 
 from dagster_dataops.pipelines.view.records.conditions import TESTS, Conditions
 from dagster_dataops.pipelines.view.records.failed_records import failed_records
-from dagster_dataops.pipelines.view.records.indexed_file import IndexedFile, ReadLine, indexed
 from dagster_dataops.pipelines.view.records.searches import search
+from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, ViewedFile, indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
 from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged
 from dagster_dataops.pipelines.view.shown.shown_cells import Row, cell, columns_of_rows
@@ -35,11 +35,11 @@ def records_page(request: PageRequest) -> dict[str, Any]:
     return context | _table(lines, conditions) | {"refresh": SOON if waits else 0}
 
 
-def _index_state(file: IndexedFile) -> dict[str, Any]:
+def _index_state(file: ViewedFile) -> dict[str, Any]:
     return {"percent": file.work.percent, "ready": file.index is not None, "error": file.work.error}
 
 
-def _found(request: PageRequest, file: IndexedFile, conditions: Conditions) -> dict[str, Any]:
+def _found(request: PageRequest, file: ViewedFile, conditions: Conditions) -> dict[str, Any]:
     """Return the records of a page that a search has found until now."""
     if file.index is None:
         return _table([], conditions) | {"refresh": SOON, "searched": None}

@@ -10,7 +10,7 @@ from dagster_dataops.pipelines.reporting.excerpts import shown_line
 from dagster_dataops.pipelines.reporting.record_changes import Change, changes
 from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.pipelines.tracing.trail import Place, Step, Trace
-from dagster_dataops.pipelines.view.records.indexed_file import ReadLine, indexed
+from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, link
 from dagster_dataops.pipelines.view.server.paging import SOON
 from dagster_dataops.pipelines.view.shown.shown_cells import LONG, MOST_COLUMNS, cell

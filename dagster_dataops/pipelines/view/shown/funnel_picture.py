@@ -62,7 +62,7 @@ class Box:
     parts: list[tuple[float, float, str]]
 
 
-class Line(NamedTuple):
+class Edge(NamedTuple):
     """A line between two nodes: its path, its width and what it says."""
 
     path: str
@@ -84,7 +84,7 @@ class Funnel:
     width: float
     height: float
     boxes: list[Box]
-    lines: list[Line]
+    lines: list[Edge]
 
 
 def funnel(nodes: Sequence[FunnelNode]) -> Funnel | None:
@@ -148,14 +148,14 @@ def _bar(node: FunnelNode, most: int) -> list[tuple[float, float, str]]:
     return parts
 
 
-def _line(first: tuple[float, float], last: tuple[float, float], records: int, most: int) -> Line:
+def _line(first: tuple[float, float], last: tuple[float, float], records: int, most: int) -> Edge:
     x, y = first[0] + WIDTH / 2, first[1] + HEIGHT
     to_x, to_y = last[0] + WIDTH / 2, last[1]
     bend = (to_y - y) / 2
     points = ((x, y), (x, y + bend), (to_x, to_y - bend), (to_x, to_y))
     start, *others = (f"{one:.0f} {other:.0f}" for one, other in points)
     path = f"M{start} C{' '.join(others)}"
-    return Line(path, round(max(1.5, _THICK * records / most), 1), f"{records:,} records")
+    return Edge(path, round(max(1.5, _THICK * records / most), 1), f"{records:,} records")
 
 
 def _cut(name: str) -> str:

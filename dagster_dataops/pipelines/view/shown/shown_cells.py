@@ -9,7 +9,7 @@ from dagster_dataops.datasets.file_values.file_contents import is_reference
 from dagster_dataops.datasets.file_values.media_types import type_of_name
 from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.pipelines.reporting.excerpts import text_of_value
-from dagster_dataops.pipelines.reporting.word_changes import Piece, marked
+from dagster_dataops.pipelines.reporting.word_changes import TextPiece, marked
 from dagster_dataops.pipelines.view.records.conditions import dumped
 from dagster_dataops.records import text_of
 
@@ -47,7 +47,7 @@ class Cell:
         missing: Whether the record lacks the column.
     """
 
-    pieces: Sequence[Piece] = ()
+    pieces: Sequence[TextPiece] = ()
     left: int = 0
     files: Sequence[ShownFile] = ()
     number: bool = False
@@ -102,7 +102,7 @@ def cell(
     shown = text[start : start + length]
     pieces = marked(shown, marks, patterns)
     if start:
-        pieces = [Piece("…"), *pieces]
+        pieces = [TextPiece("…"), *pieces]
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     files = list(files_in(value, column, line))
     return Cell(pieces, len(text) - start - len(shown), files, number)

@@ -1,4 +1,4 @@
-"""`IndexedFile`: a jsonl file with its index, of one and the same content."""
+"""`ViewedFile`: a jsonl file with its index, of one and the same content."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -16,8 +16,8 @@ from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.private_folders import private_folder
 from dagster_dataops.foundation.places.range_source import Readable, read_range, state_of
-from dagster_dataops.pipelines.view.records.background_work import Work, Works
-from dagster_dataops.pipelines.view.records.line_starts import LineIndex
+from dagster_dataops.pipelines.view.records.background_work import BackgroundWork, BackgroundWorks
+from dagster_dataops.pipelines.view.records.line_starts import LineStarts
 from dagster_dataops.records import text_of
 
 LONGEST: Final = 1 << 20  # bytes of a line that are read
@@ -57,7 +57,7 @@ class ReadLine(NamedTuple):
 
 
 @dataclass
-class IndexedFile:
+class ViewedFile:
     """A file that is open, and its index if that was made.
 
     Attributes:
@@ -73,14 +73,14 @@ class IndexedFile:
     source: Readable
     interval: Interval
     state: FileState
-    work: Work
+    work: BackgroundWork
     ours: bool
 
     @property
-    def index(self) -> LineIndex | None:
+    def index(self) -> LineStarts | None:
         """The index; ``None`` while it is made."""
         index = self.work.result if self.work.ready and not self.work.error else None
-        return index if isinstance(index, LineIndex) and index.state == self.state else None
+        return index if isinstance(index, LineStarts) and index.state == self.state else None
 
     def lines(self, first: int, count: int) -> list[ReadLine]:
         """Return the records from an index on, at most ``count``, and 8 MB.
@@ -183,7 +183,9 @@ class LineBlock(NamedTuple):
 
 
 @contextmanager
-def indexed(location: Location, works: Works, *, ours: bool = True) -> Iterator[IndexedFile]:
+def indexed(
+    location: Location, works: BackgroundWorks, *, ours: bool = True
+) -> Iterator[ViewedFile]:
     """Yield a file, open in the block; its index is made in the background if it is not there.
 
     Both are of the same content: a file that is put in its place meanwhile is not seen.
@@ -199,24 +201,26 @@ def indexed(location: Location, works: Works, *, ours: bool = True) -> Iterator[
     with opened_content(location) as (source, interval):
         state = state_of(source)
 
-        def make(work: Work) -> LineIndex:
+        def make(work: BackgroundWork) -> LineStarts:
             return _index_of(location, state, work, ours=ours)
 
         work = works.begun(("index", str(location), state), make, urgent=True)
-        yield IndexedFile(location, source, interval, state, work, ours)
+        yield ViewedFile(location, source, interval, state, work, ours)
 
 
-def _index_of(location: Location, state: FileState, work: Work, *, ours: bool) -> LineIndex:
+def _index_of(
+    location: Location, state: FileState, work: BackgroundWork, *, ours: bool
+) -> LineStarts:
     """Return the index of a content of a file, from its own file if that is there."""
     path = _path_of(location)
     with suppress(OSError):
-        index = LineIndex.parse(path.read_bytes())
+        index = LineStarts.parse(path.read_bytes())
         if index is not None and index.state == state:
             return index
     with opened_content(location) as (source, interval):
         if state_of(source) != state:
             raise InputError(str(location), "was replaced meanwhile; load the page again")
-        made = LineIndex.made(source, interval, state, work.advance, ours=ours)
+        made = LineStarts.made(source, interval, state, work.advance, ours=ours)
     with suppress(OSError):  # then it is made again by the next server
         draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
         draft.write_bytes(made.to_bytes())
