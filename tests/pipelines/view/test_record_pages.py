@@ -351,3 +351,14 @@ def test_a_pipeline_in_a_file_is_shown_with_the_nodes_that_were_not_run(tmp_path
         while not (rows := viewer.page("/").rows):
             pass
         assert [row[:2] for row in rows[1:]] == [["clean", "not run"], ["long", "not run"]]
+
+
+def test_results_in_a_bucket_are_shown(source: Path):
+    with config.temporary(data_process_path="memory://viewed/prefix"):
+        judged().materialize(source)
+    with viewing("memory://viewed/prefix") as viewer:
+        assert "looks / judged" in viewer.page("/").text
+        assert numbers_of(viewer.page(f"/records/{KEPT}?from=201"))[0] == "201"
+        assert len(numbers_of(viewer.page(f"/records/{KEPT}?q=fox+217+"))) == 1
+        assert viewer.page("/records/looks/parts/test").status == 200
+        assert numbers_of(viewer.page(f"/dropped/{KEPT}"))[:2] == ["4", "14"]
