@@ -44,7 +44,8 @@ def application(view: View) -> Guard:
         yield
         view.works.stop()
 
-    return Guard(Starlette(routes=routes, lifespan=lifespan))
+    failing: Any = {Exception: site.failed}
+    return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=failing))
 
 
 def _style(_: "Request") -> Response:
@@ -67,6 +68,10 @@ class _Site:
     def missing(self, request: "Request") -> Response:
         """Answer an address that shows nothing."""
         return self._refusal(404, f"There is no page {request.url.path}.")
+
+    def failed(self, _: "Request", error: Exception) -> Response:
+        """Answer after an error that nobody expected; the server logs it."""
+        return self._refusal(500, f"The page cannot be made: {type(error).__name__}: {error}")
 
     def overview(self, _: "Request") -> Response:
         """Answer with the first page."""
