@@ -148,6 +148,13 @@ def _run(options: argparse.Namespace) -> str:
     )
 
 
+def _view(options: argparse.Namespace) -> str:
+    from dagster_dataops.pipelines.view.serving import serve  # the web server
+
+    shown = options.shown if options.shown is not None else str(config.results_root())
+    return serve(shown, options.port, opens=options.open)
+
+
 def _folder(text: str, root: str | None) -> Path:
     """Return the folder as given, or below the root of the results."""
     if root is None and Path(text).expanduser().exists():
@@ -175,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     text = "Write a result that is in parts on an object store as one object."
     command = _added(commands, "whole", _whole, text)
     command.add_argument("folder", metavar="FOLDER", help="URL of the folder of its node")
+    _add_view(commands)
     text = "Batches of requests that wait for the server of a model."
     batches = commands.add_parser("batches", help=text, description=text)
     text = "Cancel the batches of a node. What the server has answered is paid and used."
@@ -312,6 +320,22 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         help="also report the checks of the assets, which the launching asset must declare; "
         "`dataops.run_by_pipes` asks for them itself",
     )
+
+
+def _add_view(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "Show nodes and their records as a local web page, which changes nothing."
+    command = _added(commands, "view", _view, text)
+    command.add_argument(
+        "shown",
+        metavar="ROOT",
+        nargs="?",
+        help="folder or URL of the results, of a pipeline or of a node, or FILE.py:NAME, a Python "
+        "file and the name of a pipeline in it; by default the root of the configuration",
+    )
+    command.add_argument(
+        "--port", type=int, default=8765, help="port on this machine, 0 for any; 8765 by default"
+    )
+    command.add_argument("--open", action="store_true", help="open a browser")
 
 
 def _added(

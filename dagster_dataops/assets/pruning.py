@@ -16,7 +16,7 @@ from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.pipelines.reporting.html_report import FILE_NAME
+from dagster_dataops.pipelines.view.static_report import FILE_NAME
 
 
 @dataclass(frozen=True, slots=True)

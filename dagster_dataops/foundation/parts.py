@@ -10,12 +10,19 @@ from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 Added: TypeAlias = Literal[
-    "bytes_of_files", "file_of_store", "html_of", "published_nodes", "with_lazy_files"
+    "bytes_of_files",
+    "drop_explainer",
+    "file_of_store",
+    "html_of",
+    "published_nodes",
+    "with_lazy_files",
 ]
 
 ADDED: Final[dict[Added, str]] = {
     # Where files of crude datasets lie in their shards: the first byte, and the number of bytes.
     "bytes_of_files": "dagster_dataops.training.filestores.store_opening:bytes_of_files",
+    # What an operator of the library says about records that it dropped.
+    "drop_explainer": "dagster_dataops.library.explaining.drop_explanations:drop_explainer",
     # A file in a store, or where it is, by the path or URL of the store and the name of the file.
     "file_of_store": "dagster_dataops.training.filestores.lazy_files:file_of_store",
     # A dataset, pipeline, operator, report or trace as HTML for a notebook.

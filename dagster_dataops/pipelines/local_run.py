@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -98,6 +99,8 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         results |= {name: output.dataset for name, output in report.results.items()}
         reports[node.name] = report
     deleting.finish()  # the caller may delete the folders next
+    if any(map(_saves, graph.nodes.values())):
+        _LOG.info("see the records: python -m dagster_dataops view %s", shlex.quote(str(saved)))
     return reports
 
 

@@ -1,4 +1,4 @@
-"""What differs from the result before, and the commands for a result, as metadata."""
+"""What differs from the result before, the page of a result, and its commands, as metadata."""
 
 import shlex
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +12,7 @@ from dagster_dataops.assets.metadata.metadata_keys import (
     ROWS_GONE,
     ROWS_NEW,
     TRACE,
+    VIEW,
 )
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.operators.kinds.kind import Tracing
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 
 _MOST_COMPARED: Final = 1_000_000  # lines of a result; it takes some seconds
+
+
+def view_metadata(address: str | None) -> dict[str, Any]:
+    """Return the link to the page with the records of a result; nothing without an address."""
+    return {} if address is None else {VIEW: dg.MetadataValue.url(address)}
 
 
 def difference_metadata(report: "RunReport") -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """DataOpsResource: the root folder of results, and defaults for running operators."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -140,6 +142,15 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             "The largest result of a record operator on an object store, in MB, that is written as "
             "one object, which other programs read. The lines of a larger one stay in the objects "
             "in which they were sent. Left empty: environment DATAOPS_WHOLE_RESULT_MB, else 16."
+        ),
+    )
+
+    view_url: str | None = Field(
+        default=None,
+        description=(
+            "Address at which a browser reaches the page of `python -m dagster_dataops view ROOT`, "
+            "such as http://localhost:8765. Then the metadata of each result have a link to its "
+            "records. Left empty: no link."
         ),
     )
 
@@ -315,12 +326,24 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         attempt = attempt_context(self, context, resume, folder)
         with ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
+        _tell_of_view(context, str(self.results_root))
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {folder.located(report.error_path)}"
             text = f"{folder.name}: {failed:,} of {counted(rows_in, 'records')} failed; {where}"
             context.log.warning(text)
         return report
+
+    def view_of(self, result: Path) -> str | None:
+        """Return the address of the page with the records of a result, from ``view_url``.
+
+        Args:
+            result: The folder of the result, or of one of the outputs of a node.
+        """
+        if not self.view_url or not result.is_relative_to(self.root_path):
+            return None
+        key = quote(result.relative_to(self.root_path).as_posix())
+        return f"{self.view_url.rstrip('/')}/records/{key}"
 
     @contextmanager
     def _settings_of(
@@ -338,6 +361,18 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         defaults = ExecutionSettings(max_workers=self.max_workers or None)
         with fair_settings(operator, settings.over(defaults)) as fair:
             yield fair
+
+
+_TOLD: Final[set[tuple[str, str]]] = set()  # runs in this process that know of the view
+
+
+def _tell_of_view(context: StepContext, root: str) -> None:
+    """Log the command that shows the records, once in a run and process."""
+    told = context.run.run_id, root
+    if told not in _TOLD:
+        _TOLD.add(told)
+        text = f"see the records: python -m dagster_dataops view {shlex.quote(root)}"
+        context.log.info(text)
 
 
 def resource_of(context: Any, resource_key: str) -> DataOpsResource:

@@ -128,6 +128,19 @@ class KeptMap:
             yield None
             next_failed, record = next(failed, -1), record + 1
 
+    def dropped(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each record that was dropped, in order, with its disposition."""
+        for span, start in enumerate(self._starts):
+            notes = self._notes.get(start)
+            if notes is None or not notes.table:
+                continue
+            fields = [_fields(one) for one in (USUAL, *notes.table)]
+            chosen = {code for code, one in enumerate(fields) if _is_dropped(one)}
+            if chosen:
+                for within, code in enumerate(notes.codes):
+                    if code in chosen:
+                        yield self._record(self._records[span] + within), fields[code]
+
     def _entry(self, kept: int) -> MapEntry:
         """Return the entry of a record that did not fail.
 
@@ -183,6 +196,10 @@ class KeptMap:
             code: lines_emitted(code, output if self._routed else None) for code in set(codes)
         }
         return map(numbers.__getitem__, codes)
+
+
+def _is_dropped(fields: dict[str, Any]) -> bool:
+    return not fields.get("emitted", 1) and "merged" not in fields
 
 
 def _sums(numbers: "array[int]") -> "array[int]":

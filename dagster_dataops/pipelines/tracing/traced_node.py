@@ -1,7 +1,7 @@
 """TracedNode: a published node with its inputs, and the map between their records."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -75,6 +75,11 @@ class TracedInput:
     facts: dict[str, Any]
 
     @property
+    def is_ours(self) -> bool:
+        """Whether this package wrote the file; then no line is blank."""
+        return _is_ours(self.path)
+
+    @property
     def rows(self) -> int:
         """The number of its records.
 
@@ -120,8 +125,11 @@ class TracedInput:
 
 def records_in(path: Location) -> RecordFile:
     """Return the records of a file."""
-    ours = isinstance(path, Path) and Manifest.load(manifest_of(path)) is not None
-    return RecordFile(path, ours=ours)
+    return RecordFile(path, ours=_is_ours(path))
+
+
+def _is_ours(path: Location) -> bool:
+    return isinstance(path, Path) and Manifest.load(manifest_of(path)) is not None
 
 
 def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, FoundLine]:
@@ -326,6 +334,16 @@ class TracedNode:
             return entries or [NodeEntry([ref], (), {"emitted": 0})]
         records = [self._starts[number] + ref.record for number in numbers]
         return [self._entry(self._map.of_record(record)) for record in records]
+
+    def dropped(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each dropped record, in order: its index in the joined inputs, its disposition.
+
+        Raises:
+            TraceError: The map was switched off, or cannot be read.
+        """
+        self._check_traced()
+        if self._trace is Tracing.RECORD and isinstance(self._map, KeptMap):
+            yield from self._map.dropped()
 
     def _refused(self, ref: Ref) -> dict[str, Any] | None:
         """Return the row of a line that is no record, for an operator that takes all at once."""
