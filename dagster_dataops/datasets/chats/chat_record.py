@@ -109,7 +109,7 @@ def chat_record(record: Record, rules: ChatRules = USUAL) -> Record:
     Raises:
         UnfitRecordError: The record breaks a rule.
     """
-    made: dict[str, Any] = dict(record)
+    made: dict[str, Any] = record.copy()
     messages = chat_messages(json_list(record.get(MESSAGES), MESSAGES), rules)
     tools = json_list(made.get(TOOLS), TOOLS)
     if tools is not None:
@@ -122,7 +122,7 @@ def chat_record(record: Record, rules: ChatRules = USUAL) -> Record:
         dict_entry(made, "chat_template_kwargs", "")
     if rules.nulls == "arrow":
         messages, made = without_arrow_nulls(messages, made)
-    return {**made, MESSAGES: messages}
+    return made | {MESSAGES: messages}
 
 
 def chat_messages(
