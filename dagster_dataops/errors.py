@@ -460,6 +460,45 @@ class RetryOutdatedError(RetryRefusedError):
     """The failed records of a result no longer match its input, which has changed."""
 
 
+class RedoRefusedError(RetryRefusedError):
+    """Records that a condition chooses cannot be processed again alone; nothing has changed."""
+
+    sentence = (
+        "The records of {path} that the condition chooses cannot be processed again alone: "
+        "{reason}. Run the operator over all records: resume `auto` or `never` in the launchpad, "
+        "in plain Python data_process_resume=False."
+    )
+
+
+class RedoOutdatedError(RedoRefusedError):
+    """The chosen records of a result no longer match its input, which has changed."""
+
+
+class ConditionSyntaxError(DefinitionError):
+    """A condition on records is malformed.
+
+    Attributes:
+        condition: The condition.
+        position: The character, counted from 1, where reading it stopped.
+        reason: What was found there.
+    """
+
+    sentence = "Condition {condition!r}, character {position}: {reason}"
+    condition: str
+    position: int
+    reason: str
+
+
+class ConditionColumnError(DataOpsError, ValueError):
+    """No record has a column that a condition names; nothing has changed."""
+
+    sentence = "Condition {condition!r} names {column}, which no record of {path} has. {known}"
+    condition: str
+    column: str
+    path: str
+    known: str
+
+
 class TraceError(DataOpsError):
     """A record cannot be traced."""
 

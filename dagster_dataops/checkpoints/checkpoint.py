@@ -51,6 +51,8 @@ class CheckpointContent:
         retries: Whether the checkpoint was created to retry only failed records.
         result: Digest of the published result that the journal belongs to; empty if there is none.
         digests: Whether outcomes of single records can be found by their digests.
+        redo: Of a checkpoint in which only the records are open that a condition chose: the
+            ``condition``, and ``run`` and digest of the ``result`` that it chose them from.
         format: The format of the journal; empty if it is missing or unknown.
         started: When the first attempt began, as ISO 8601; empty if it is not known.
         segments_of: Return the segments of the checkpoint in a folder.
@@ -64,6 +66,7 @@ class CheckpointContent:
     retries: bool = False
     result: str = ""
     digests: bool = False
+    redo: dict[str, str] = field(default_factory=dict)
     format: str = ""
     started: str = ""
     segments_of: Callable[[Path], Segments] = Segments
@@ -111,6 +114,7 @@ class CheckpointContent:
             self.retries = attempt.get("retries") is True
             self.result = str(attempt.get("result", ""))
             self.started = str(attempt.get("started", ""))
+            self.redo = dict(attempt.get("redo", {}))
             add_counts(self.table.counts, attempt.get("counts", {}))
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
@@ -136,6 +140,7 @@ class CheckpointContent:
             "retries": self.retries,
             "result": result,
             "started": self.started,
+            **({"redo": self.redo} if self.redo and not result else {}),
         }
 
     def kept_runs(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:

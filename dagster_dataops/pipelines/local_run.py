@@ -13,7 +13,11 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import (
+    ChosenRecords,
+    ResumePolicy,
+    chosen_only,
+)
 from dagster_dataops.configuration import Resume, config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
@@ -81,6 +85,8 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     _take_versions(graph)
     context = plain_context()
     _warn_of_old_code(context, graph)
+    if isinstance(context.resume, ChosenRecords) and context.resume.node:
+        graph.node(context.resume.node)  # an error if there is none
     saved = config.results_root() / graph.name
     source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
@@ -141,7 +147,7 @@ def _written(context: RunContext, stream: object, saved: Root) -> JsonlDataset:
     name = name_of_stream(stream)
     folder = NodeFolder.of(saved / SOURCE / name)
     operator = given_stream(name, lambda: stream)
-    afresh = context.resume is ResumePolicy.FAILED_RECORDS
+    afresh = chosen_only(context.resume)
     chosen = replace(context, resume=ResumePolicy.AUTO) if afresh else context
     return OperatorExecutor(chosen).run(operator, [], folder).dataset
 
@@ -165,6 +171,9 @@ def _run_node(
             if the input has just changed, or if the operator takes all records at once in a
             pipeline.
     """
+    chosen = context.resume.node if isinstance(context.resume, ChosenRecords) else ""
+    if chosen and chosen != node.name:
+        context = replace(context, resume=ResumePolicy.AUTO)
     try:
         return OperatorExecutor(context).run(node.operator, inputs, folder)
     except RetryRefusedError:
@@ -228,7 +237,12 @@ def plain_context() -> RunContext:
     )
 
 
-def _policy(resume: Resume) -> ResumePolicy:
+def _policy(resume: Resume) -> ResumePolicy | ChosenRecords:
+    if isinstance(resume, Mapping):
+        from dagster_dataops.checkpoints.resume.record_condition import RecordCondition
+
+        RecordCondition.parse(resume["records"])
+        return ChosenRecords(**resume)
     if isinstance(resume, str):
         return ResumePolicy(resume)
     return ResumePolicy.AUTO if resume else ResumePolicy.NEVER

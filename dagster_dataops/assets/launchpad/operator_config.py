@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.launchpad.params import changed_options
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.errors import ConfigurationError, DataOpsError, OperatorOptionError
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import (
@@ -46,6 +46,7 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
     try:
         changed = configured(operator, config)
         limit_of(config.get("limit"))
+        resume_policy(config)
     except DataOpsError as error:
         raise dg.Failure(f"{name}: {error}", allow_retries=False) from error
     except Exception as error:  # the operator's own constructor checks its options
@@ -76,6 +77,22 @@ def _settings(operator: Operator, config: OperatorConfig) -> ExecutionSettings:
         raise OperatorOptionError(error.operator, name, error.reason) from None
 
 
-def resume_policy(config: OperatorConfig) -> ResumePolicy:
-    """Return the resume policy of the launch."""
-    return ResumePolicy(config.get("resume") or "auto")
+def resume_policy(config: OperatorConfig) -> ResumePolicy | ChosenRecords:
+    """Return the resume policy of the launch.
+
+    Raises:
+        ConfigurationError: There is no such policy.
+        ConditionSyntaxError: The condition for records is malformed.
+    """
+    chosen = config.get("resume") or "auto"
+    if isinstance(chosen, Mapping):
+        from dagster_dataops.checkpoints.resume.record_condition import RecordCondition
+
+        RecordCondition.parse(chosen["records"])
+        return ChosenRecords(chosen["records"])
+    try:
+        return ResumePolicy(chosen)
+    except ValueError:
+        names = ", ".join(policy.value for policy in ResumePolicy)
+        allowed = f"one of {names}, or records with a condition"
+        raise ConfigurationError("resume", chosen, allowed) from None

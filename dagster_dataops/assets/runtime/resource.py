@@ -29,7 +29,7 @@ from dagster_dataops.assets.runtime.step_context import (
 )
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.configuration import config, format_setting, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
@@ -305,7 +305,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         operator: Operator,
         inputs: Sequence[JsonlDataset],
         folder: NodeFolder,
-        resume: ResumePolicy = ResumePolicy.AUTO,
+        resume: ResumePolicy | ChosenRecords = ResumePolicy.AUTO,
     ) -> "RunReport":
         """Run one operator in a step, resuming an unfinished attempt.
 

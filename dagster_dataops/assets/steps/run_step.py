@@ -45,7 +45,7 @@ from dagster_dataops.assets.steps.preview_step import (
     run_preview,
 )
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError, RunWaitingError
 from dagster_dataops.execution.run_report import RunReport
@@ -215,7 +215,7 @@ def run_or_retry(
     operator: Operator,
     inputs: Sequence[JsonlDataset],
     folder: NodeFolder,
-    resume: ResumePolicy,
+    resume: ResumePolicy | ChosenRecords,
 ) -> RunReport:
     """Run an operator; in the retry job, retry its failed records.
 
