@@ -21,7 +21,7 @@ from dagster_dataops.checkpoints.resume.resume_policy import (
 from dagster_dataops.configuration import Resume, config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
-from dagster_dataops.errors import InputError, RetryRefusedError
+from dagster_dataops.errors import ConfigurationError, InputError, RetryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.run_report import RunContext, RunReport
@@ -85,8 +85,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     _take_versions(graph)
     context = plain_context()
     _warn_of_old_code(context, graph)
-    if isinstance(context.resume, ChosenRecords) and context.resume.node:
-        graph.node(context.resume.node)  # an error if there is none
+    _check_node(context, graph)
     saved = config.results_root() / graph.name
     source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
@@ -122,6 +121,15 @@ def _warn_of_old_code(context: RunContext, graph: OperatorGraph) -> None:
                     f"runs the code of an earlier definition of {name}; "
                     "define the pipeline again to run the present one",
                 )
+
+
+def _check_node(context: RunContext, graph: OperatorGraph) -> None:
+    """Check that the setting ``data_process_resume`` names a node of the graph, if any."""
+    resume = context.resume
+    if isinstance(resume, ChosenRecords) and resume.node and resume.node not in graph.nodes:
+        names = ", ".join(graph.nodes)
+        allowed = f"for a node of the pipeline: {names}"
+        raise ConfigurationError("data_process_resume", vars(resume), allowed)
 
 
 def _take_versions(graph: OperatorGraph) -> None:

@@ -5,9 +5,8 @@ Only the chosen records are open in it. Its journal is put in place last, and na
 and the result: so an attempt that was killed is resumed with the same choice.
 """
 
-import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
@@ -293,7 +292,7 @@ class _Seed:
             return self._result.content, 0
         with storage(place, "sync"):
             sync_folder(place)  # after a power loss the journal must not name a missing segment
-            os.replace(place / "journal.draft", place / "journal")
+            (place / "journal.draft").replace(place / "journal")
             sync_folder(place)
         return CheckpointContent.read(place), self._chosen
 
@@ -320,9 +319,7 @@ class _Seed:
             batch.write()
             journal.sync([segment.path])
 
-    def _spans(
-        self, source: Readable, results: SegmentReader, only: Path
-    ) -> "Iterator[_Found]":
+    def _spans(self, source: Readable, results: SegmentReader, only: Path) -> "Iterator[_Found]":
         """Yield the spans of the result and its failed records, in input order."""
         table = self._result.content.table
         whole = content_interval(self._dataset.location)
@@ -347,7 +344,7 @@ class _Seed:
 
     def _open(
         self, source: Readable, gap: Interval, failed: Iterator[dict[str, Any]], index: int
-    ) -> "Iterator[_Found]":
+    ) -> "Generator[_Found, None, int]":
         """Yield the failed records between two spans; return how many there are."""
         number = 0
         for line in iterate_lines(source, [gap]) if gap.start < gap.end else ():
@@ -397,9 +394,9 @@ class _Seed:
         self._chosen += sum(again)
         if entry.row is not None:
             if not again[0]:
-                batch.add(entry, [_failed_span(outcomes[0], self._source(source))])
+                batch.add([_failed_span(outcomes[0], self._source(source))])
         elif not self._result.manifest.mapped or any(again):
-            batch.add(entry, list(_stretches(entry, outcomes, again, self._source(source))))
+            batch.add(_stretches(entry, outcomes, again, self._source(source)))
         batch.replaced(entry, again=any(again), mapped=self._result.manifest.mapped)
 
     def _source(self, source: Readable) -> Readable | None:
@@ -496,8 +493,8 @@ class _Batch:
     notes: list[SpanNotes | None] = field(default_factory=list)
     offset: int = 0
 
-    def add(self, entry: _Found, parts: Iterable[FinishedSpan]) -> None:
-        """Add the spans that stay of an entry; write their outputs."""
+    def add(self, parts: Iterable[FinishedSpan]) -> None:
+        """Add spans that stay; write their outputs."""
         for part in parts:
             self.segment.append(part.output, part.errors)
             self.spans.append(part.span)

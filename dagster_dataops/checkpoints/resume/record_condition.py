@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from typing_extensions import override
+
 from dagster_dataops.errors import ConditionSyntaxError
 from dagster_dataops.operators.options.signature import nearest
 
@@ -79,6 +81,7 @@ class Name:
     side: str
     path: tuple[str, ...]
 
+    @override
     def __str__(self) -> str:
         keys = ".".join(map(_shown_key, self.path))
         return f"{self.side}.{keys}" if self.side else keys
@@ -101,6 +104,7 @@ class Literal:
 
     value: Any
 
+    @override
     def __str__(self) -> str:
         if isinstance(self.value, tuple):
             return f"[{', '.join(str(Literal(member)) for member in self.value)}]"
@@ -124,6 +128,7 @@ class Comparison:
     sign: str
     right: Operand
 
+    @override
     def __str__(self) -> str:
         return f"{self.left} {self.sign} {self.right}"
 
@@ -146,6 +151,7 @@ class Truth:
 
     name: Name
 
+    @override
     def __str__(self) -> str:
         return str(self.name)
 
@@ -164,6 +170,7 @@ class Negation:
 
     part: "Test"
 
+    @override
     def __str__(self) -> str:
         return f"not ({self.part})"
 
@@ -183,6 +190,7 @@ class Joined:
     word: str
     parts: "tuple[Test, ...]"
 
+    @override
     def __str__(self) -> str:
         return f" {self.word} ".join(
             f"({part})" if isinstance(part, Joined) else str(part) for part in self.parts
@@ -218,13 +226,14 @@ class RecordCondition:
         Raises:
             ConditionSyntaxError: It states none; the error names position and word.
         """
-        if not isinstance(text, str) or not text.strip():
-            raise ConditionSyntaxError(str(text), 1, "a condition is expected")
+        if not text.strip():
+            raise ConditionSyntaxError(text, 1, "a condition is expected")
         if len(text) > _MOST_CHARACTERS:
             reason = f"a condition has at most {_MOST_CHARACTERS:,} characters"
             raise ConditionSyntaxError(f"{text[:60]}...", _MOST_CHARACTERS + 1, reason)
         return cls(_Parser(text).parse())
 
+    @override
     def __str__(self) -> str:
         return str(self.test)
 
@@ -323,7 +332,7 @@ class _Parser:
 
     def _comparison(self) -> Test:
         left = self._operand()
-        sign = self._takes("not") and self._expected_in() or self._takes(*_FULFILS, *_OPPOSITES)
+        sign = self._expected_in() if self._takes("not") else self._takes(*_FULFILS, *_OPPOSITES)
         if not sign:
             if isinstance(left, Name):
                 if self._token.kind == "name":  # such as `text contain 'a'`
@@ -353,9 +362,10 @@ class _Parser:
             if _is_slow(value):
                 reason = f"{value!r} repeats a repetition, which may take very long"
                 raise self._error(at, reason)
-        elif sign in {"in", "not in"} and isinstance(right, Literal):
-            if not isinstance(value, (tuple, str)):
-                raise self._error(at, f"`{sign}` needs a list, such as ['a', 'b']")
+            return
+        listed = isinstance(right, Name) or isinstance(value, (tuple, str))
+        if sign in {"in", "not in"} and not listed:
+            raise self._error(at, f"`{sign}` needs a list, such as ['a', 'b']")
 
     def _operand(self) -> Operand:
         token = self._token
@@ -426,9 +436,7 @@ def _quoted(text: str) -> str:
 
 def _unquoted(text: str) -> str:
     """Return the value of a text in quotes; as in Python, other escapes keep the backslash."""
-    return re.sub(
-        r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), text[1:-1], flags=re.DOTALL
-    )
+    return re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), text[1:-1], flags=re.DOTALL)
 
 
 def _is_slow(pattern: str) -> bool:

@@ -110,7 +110,8 @@ def _published_before(request: StartRequest) -> StartDecision | None:
         return None
     unit = "files" if request.kind.holds_files else "records"
     retries = request.policy is ResumePolicy.FAILED_RECORDS
-    reused = request.reuse_finished and not chosen_only(request.policy) and manifest.made_by(request.fingerprint)
+    reusing = request.reuse_finished and not chosen_only(request.policy)
+    reused = reusing and manifest.made_by(request.fingerprint)
     reused = reused and READ_FILES not in manifest.counts  # which may be others now
     if reused or (manifest.finished_by(request.fingerprint) and _is_own(request, manifest.run)):
         note = (
