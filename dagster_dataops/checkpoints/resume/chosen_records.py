@@ -109,17 +109,19 @@ def redo_chosen(request: StartRequest, chosen: ChosenRecords) -> StartDecision:
     for content in request.contents:
         same = content.redo == redo and content.table.records
         if same and changeable(differing_parts(content, request.fingerprint, dataset)):
-            note = f"{resuming(content, request)}; the others fulfil {redo['condition']}"
+            note = f"{resuming(content, request)}; the others fulfil {chosen.records}"
             return StartDecision(StartKind.RESUME, without_torn(content, dataset), note)
-    content, number = _Seed(result, dataset, condition, redo).make()
+    content, number = _Seed(result, dataset, condition, redo, chosen.records).make()
     if not number:
-        note = f"no record fulfils {condition}: the result of run {result.manifest.run} is kept"
+        note = (
+            f"no record fulfils {chosen.records}: the result of run {result.manifest.run} is kept"
+        )
         return StartDecision(
             StartKind.DONE, start_afresh(request).content, note, published=result.manifest
         )
     note = (
         f"processing {counted(number, 'records')} of run {result.manifest.run} again, which "
-        f"fulfil {condition}; the outcomes of the other {content.table.records:,} are kept"
+        f"fulfil {chosen.records}; the outcomes of the other {content.table.records:,} are kept"
     )
     changed = changed_since(content, request.fingerprint)
     note += f", as asked, although {changed}" if changed else ""
@@ -237,8 +239,9 @@ class _Columns:
             return
         if self.looked < _SAMPLED:
             self.looked += 1
-            self.known.update(dict.fromkeys(map(str, facts.record)))
-            self.known.update({f"{RESULT}.{key}": None for one in facts.lines for key in one})
+            self.known.update(dict.fromkeys(_names_in(facts.record)))
+            lines = [name for one in facts.lines for name in _names_in(one)]
+            self.known.update({f"{RESULT}.{name}": None for name in lines})
         self.missing = [name for name in self.missing if not name.present(facts)]
 
 
@@ -250,6 +253,7 @@ class _Seed:
         dataset: Its input.
         condition: It chooses the records.
         redo: What is noted in the journal about the choice.
+        text: The condition as it was written.
     """
 
     def __init__(
@@ -258,11 +262,13 @@ class _Seed:
         dataset: JsonlDataset,
         condition: RecordCondition,
         redo: dict[str, str],
+        text: str,
     ) -> None:
         self._result = result
         self._dataset = dataset
         self._condition = condition
         self._redo = redo
+        self._text = text
         self._place = str(result.folder.path)
         self._columns = _Columns(condition.columns)
         self._reads_input = condition.reads(INPUT)
@@ -442,7 +448,7 @@ class _Seed:
             names = ", ".join(known[:_MOST_NAMED]) or "no column"
             hint = f"Did you mean {near!r}? " if near else ""
             raise ConditionColumnError(
-                str(self._condition), repr(column), self._place, f"{hint}They have {names}"
+                self._text, repr(column), self._place, f"{hint}They have {names}"
             )
 
     def _refuse(self, reason: str) -> Any:
@@ -563,6 +569,14 @@ def _failed_span(outcome: _Outcome, source: Readable | None) -> FinishedSpan:
         errors=FailedRecord(line.start, len(line.text), 0, 0, 0, row).line(),
         source=None if source is None else read_range(source, line.start, length),
     )
+
+
+def _names_in(record: Mapping[str, Any]) -> list[str]:
+    """Return the names of the columns of a record, and of the values in them."""
+    inner = [
+        f"{name}.{key}" for name, one in record.items() if isinstance(one, dict) for key in one
+    ]
+    return [*record, *inner]
 
 
 def _decoded(line: bytes) -> Mapping[str, Any]:
