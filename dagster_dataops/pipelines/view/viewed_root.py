@@ -1,8 +1,6 @@
 """`ViewedRoot`: the nodes that a view shows, as they are on the disk now."""
 
-import importlib.util
 import os
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -17,9 +15,9 @@ from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ConfigurationError, ResultMissingError
 from dagster_dataops.foundation.places.bucket import Location, StoreBucket
-from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.operators.kinds.kind_table import kind_named
+from dagster_dataops.pipelines.loaded_pipeline import pipeline_in
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode, published_nodes
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
@@ -148,7 +146,7 @@ class ViewedRoot:
         """
         file, colon, name = shown.rpartition(":")
         if colon and file.endswith(".py"):
-            return cls.of_pipeline(_loaded(file, name))
+            return cls.of_pipeline(pipeline_in(file, name))
         root = root_setting("ROOT", shown, config.storage_options)
         if root.bucket is None and not root.path.is_dir():
             allowed = "a folder of results that exists, a URL of an object store, or FILE.py:NAME"
@@ -255,32 +253,3 @@ def _heads(bucket: StoreBucket, prefix: str) -> list[tuple[Path, str]]:
     ]
     paths = [bucket.folder / key for key in sorted(keys)]
     return [(path.parent, path.name.removesuffix(MANIFEST)) for path in paths]
-
-
-def _loaded(file: str, name: str) -> Pipeline:
-    """Return the pipeline with a name in a Python file, which is imported.
-
-    Raises:
-        ConfigurationError: There is no such file or pipeline, or the file cannot be imported.
-    """
-    path = Path(file).expanduser().absolute()
-    if not exists(path):
-        raise ConfigurationError("ROOT", file, "a Python file that exists, as FILE.py:NAME")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # noqa: S101 - a path that ends with .py has one
-    assert spec.loader is not None  # noqa: S101
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        reason = f"a Python file that can be imported: {type(error).__name__}: {error}"
-        raise ConfigurationError("ROOT", file, reason) from error
-    found = getattr(module, name, None)
-    if not isinstance(found, Pipeline):
-        pipelines = [key for key, one in vars(module).items() if isinstance(one, Pipeline)]
-        known = f"; it has {', '.join(pipelines)}" if pipelines else "; it has none"
-        raise ConfigurationError("ROOT", f"{file}:{name}", f"the name of a pipeline{known}")
-    return found

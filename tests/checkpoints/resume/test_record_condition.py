@@ -87,7 +87,7 @@ def test_any_text_is_a_condition_or_an_error_with_its_place(text: str) -> None:
         condition = RecordCondition.parse(text)
     except ConditionSyntaxError as error:
         assert 1 <= error.position <= len(text) + 1
-        assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - our own
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)
     else:
         assert RecordCondition.parse(str(condition)) == condition
 
