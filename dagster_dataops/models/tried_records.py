@@ -23,7 +23,6 @@ from dagster_dataops.configuration import config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError, TryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
-from dagster_dataops.execution.progress import Quiet
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.foundation.places.root import Root
@@ -32,6 +31,7 @@ from dagster_dataops.models.replies.kept_replies import kept_file
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
+from dagster_dataops.pipelines.history.changed_lines import cut, text_of_line
 from dagster_dataops.pipelines.history.node_folder import node_at
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.pipelines.reporting.changed_records import evenly_chosen
@@ -42,6 +42,7 @@ from dagster_dataops.pipelines.tracing.trail import outcome_of, reasons_of
 
 RECORDS: Final = 200
 _SAMPLES: Final = 5
+_LINES: Final = 3  # of a record
 _LONGEST: Final = 300  # characters of a text
 _MARKS: Final = {"cut": ("[-", "-]"), "add": ("{+", "+}")}
 
@@ -107,7 +108,9 @@ class TriedRecord:
                 for one in changes(before, after):
                     yield f"    {one.column}: {_shown(one.before, one.after)}"
             return
-        yield f"    {len(sides[0])} result lines before, {len(sides[1])} now"
+        for mark, side in zip("-+", (self.before, self.after), strict=True):
+            for _, line in side.lines[:_LINES]:
+                yield f"    {mark} {cut(text_of_line(line))}"
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,6 @@ class TriedRecords:
         differing: Those whose outcome differs, in input order.
         counts: What the operator counted, such as ``calls`` of models and their ``cost``.
         kept_outcomes: Whether the result has what ``_reuse_outcomes`` needs.
-        traced: Whether single records of the result can be chosen.
     """
 
     node: str
@@ -189,9 +191,8 @@ class TriedRecords:
         return "\n".join(self._text())
 
     def _text(self) -> Iterator[str]:
-        spread = (
-            "all of them" if self.tried == self.records else "spread evenly, the same each time"
-        )
+        whole = self.tried == self.records
+        spread = "all of them" if whole else "spread evenly, the same each time"
         yield (
             f"{self.node}: the present code was tried on {self.tried:,} of "
             f"{counted(self.records, 'records')} ({spread}); nothing was published"
@@ -351,12 +352,11 @@ def _run(
     tried = reconfigured(exporting(operator, None), {}, settings)
     context = RunContext(
         run="try",
-        progress=Quiet(),
         root=root,
         clients=config.clients if clients is None else clients,
     )
     report = OperatorExecutor(context).run(tried, [JsonlDataset.of_file(source)], place)
-    return TracedNode(report.folder, report.manifest), report.manifest
+    return TracedNode(place, report.manifest), report.manifest
 
 
 def _outcomes(entries: Sequence[NodeEntry]) -> list[TriedOutcome]:
@@ -388,7 +388,8 @@ def _pieces(pieces: Sequence[TextPiece]) -> str:
     for piece in pieces:
         begin, end = _MARKS.get(piece.mark, ("", ""))
         text = piece.text.replace("\n", "\\n")
-        texts.append(f"{begin}{text}{end}")
+        bare = text.rstrip() or text  # the space after a word is not marked
+        texts.append(f"{begin}{bare}{end}{text[len(bare) :]}")
     shown = "".join(texts)
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
 
