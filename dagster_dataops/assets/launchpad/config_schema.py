@@ -110,6 +110,11 @@ COMMON_FIELDS: Final[Mapping[str, dg.Field]] = {
         "`across_code`: resume with other code. `failed_records`: retry them alone. "
         "`records: CONDITION`: process those again that fulfil it. Empty: `auto`.",
     ),
+    "try": _left_empty(
+        dg.IntSource,
+        "Number of processed records on which to try the present code; nothing is materialized. "
+        "Empty: none.",
+    ),
     **{
         name: _setting_field(name)
         for name, setting in _SETTINGS.items()

@@ -46,6 +46,7 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
     try:
         changed = configured(operator, config)
         limit_of(config.get("limit"))
+        limit_of(config.get("try"), "try")
         resume_policy(config)
     except DataOpsError as error:
         raise dg.Failure(f"{name}: {error}", allow_retries=False) from error
@@ -56,14 +57,19 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
     return changed
 
 
-def limit_of(limit: int | None) -> int:
+def limit_of(limit: int | None, field: str = "limit") -> int:
     """Return the number of records of a preview, 0 for no preview.
+
+    Args:
+        limit: The number in the launchpad.
+        field: The name of its field there.
 
     Raises:
         ConfigurationError: The limit is negative.
     """
     if (limit or 0) < 0:
-        raise ConfigurationError("limit", limit, "a number of records, empty for all of them")
+        allowed = "all of them" if field == "limit" else "none"
+        raise ConfigurationError(field, limit, f"a number of records, empty for {allowed}")
     return limit or 0
 
 
