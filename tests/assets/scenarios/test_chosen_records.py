@@ -79,8 +79,8 @@ def test_the_launchpad_tries_the_present_code_and_materializes_nothing(
     (observed,) = (
         event.asset_observation_data.asset_observation
         for event in result.get_asset_observation_events()
-        if "tried_records" in event.asset_observation_data.asset_observation.metadata
+        if "dagster_dataops/tried" in event.asset_observation_data.asset_observation.metadata
     )
-    shown = observed.metadata["tried_records"].value
+    shown = observed.metadata["dagster_dataops/tried"].value
     assert "new, was dropped" in shown
     assert 'redo some:   resume: {records: "dropped"}' in shown
