@@ -153,7 +153,8 @@ class BucketClaim(FolderLock, Claim):
         store = self._place.store
         if not store.shared:
             return JsonlWriter(path)
-        parts = self._parts(outputs, whole_bytes) if outputs else None
+        plain = path.name.endswith(RESULT)
+        parts = self._parts(outputs, whole_bytes) if outputs and plain else None
         expected = sum(segments.sent_bytes() for segments in self._segments.values())
         draft = self._drafts[path] = UploadedDraft(path, store, key, expected, parts)
         return draft
