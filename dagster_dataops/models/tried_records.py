@@ -388,8 +388,7 @@ def _pieces(pieces: Sequence[TextPiece]) -> str:
     for piece in pieces:
         begin, end = _MARKS.get(piece.mark, ("", ""))
         text = piece.text.replace("\n", "\\n")
-        bare = text.rstrip() or text  # the space after a word is not marked
-        texts.append(f"{begin}{bare}{end}{text[len(bare) :]}")
+        texts.append(f"{begin}{text}{end}")
     shown = "".join(texts)
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
 
