@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import config, data, data_register, pipeline
+from dagster_dataops import To, chain, config, data, data_register, pipeline
 from dagster_dataops.errors import (
     ConditionColumnError,
     ConditionSyntaxError,
@@ -256,3 +256,74 @@ def test_the_setting_is_checked(value):
 def test_the_environment_may_hold_a_condition(monkeypatch):
     monkeypatch.setenv("DATAOPS_DATA_PROCESS_RESUME", '{"records": "failed"}')
     assert config.data_process_resume == {"records": "failed"}
+
+
+@data_register(f"data.{GROUP}", _concurrency_mode="single", _stop_after_failures=0)
+def fate(record: dict, home: str):
+    return _outcome(record, home)
+
+
+@data_register(f"data.{GROUP}", _concurrency_mode="single")
+def last(record: dict):
+    return record | {"last": True}
+
+
+@data_register(
+    f"data.{GROUP}", outputs=("a", "b"), _concurrency_mode="single", _stop_after_failures=0
+)
+def routed(record: dict, home: str):
+    lines = _outcome(record, home)
+    if isinstance(lines, list):
+        return [To("a" if at % 2 else "b", line) for at, line in enumerate(lines)]
+    return To("a", lines)
+
+
+def test_a_chain_keeps_its_numbers_by_part(tmp_path, root):
+    with pipeline("docs") as ppl:
+        ppl.answer = chain(fate(home=str(tmp_path)), last())
+    ppl.materialize(records_of())
+    calls_of(tmp_path)
+    (tmp_path / "round").write_text("1")
+
+    report = redo(ppl, "drop_reason contains 'fate'")
+
+    assert calls_of(tmp_path) == [2, 8, 14, 20]
+    first, second = report.manifest.funnel
+    assert (first["entered"], first["emitted"], first["failed"]) == (COUNT, COUNT, 4)
+    assert (second["entered"], second["emitted"], second["failed"]) == (COUNT, COUNT, 0)
+
+
+def test_named_outputs_are_redone_together(tmp_path, root):
+    with pipeline("docs") as ppl:
+        ppl.answer = routed(home=str(tmp_path))
+    ppl.materialize(records_of())
+    calls_of(tmp_path)
+    (tmp_path / "round").write_text("1")
+
+    redo(ppl, "result.half == 1 and n > 9")
+
+    assert calls_of(tmp_path) == [15, 21]
+    for output, half in (("a", 2), ("b", 1)):
+        (path,) = (root / "docs" / "answer" / output).glob("*_results.jsonl")
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [one["n"] for one in lines] == sorted(one["n"] for one in lines)
+        assert [one["n"] for one in lines if one["round"]] == [15, 21]
+        assert {one["half"] for one in lines if "half" in one} == {half}
+
+
+def test_blank_lines_invalid_lines_and_compressed_results_are_kept(tmp_path, root):
+    pytest.importorskip("zstandard", reason="compressed results are of the extra zstd")
+    source = tmp_path / "in.jsonl"
+    lines = [json.dumps(record) + "\n" * (1 + record["n"] % 3) for record in records_of()]
+    source.write_bytes(b"\xef\xbb\xbf" + "".join(lines).encode() + b"no json\n\n")
+    ppl = pipeline_over(tmp_path)
+    with config.temporary(result_format="jsonl.zst"):
+        ppl.materialize(source)
+        calls_of(tmp_path)
+        (tmp_path / "round").write_text("1")
+        report = redo(ppl, "failed and n > 0 or n == 23", source)
+
+    assert calls_of(tmp_path) == [1, 7, 13, 19, 23]
+    records = report.dataset.read()
+    assert [one["n"] for one in records if one["round"]] == [1, 7, 13, 19, 23]
+    assert (report.manifest.rows_in, report.manifest.failed) == (COUNT + 1, 1)

@@ -73,7 +73,7 @@ from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable, read_range
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.options.signature import nearest
-from dagster_dataops.operators.outcomes.dispositions import USUAL, reasons_in
+from dagster_dataops.operators.outcomes.dispositions import USUAL, disposition, reasons_in
 from dagster_dataops.records import decode
 
 _SPAN_LINES: Final = 1000  # of a result in which every record became one line
@@ -273,6 +273,7 @@ class _Seed:
         self._columns = _Columns(condition.columns)
         self._reads_input = condition.reads(INPUT)
         self._reads_result = condition.reads(RESULT)
+        self._parts = [str(row["name"]) for row in result.manifest.funnel]
         self._chosen = 0
 
     def make(self) -> tuple[CheckpointContent, int]:
@@ -400,7 +401,7 @@ class _Seed:
         self._chosen += sum(again)
         if entry.row is not None:
             if not again[0]:
-                batch.add([_failed_span(outcomes[0], self._source(source))])
+                batch.add([_failed_span(outcomes[0], self._source(source), self._parts)])
         elif not self._result.manifest.mapped or any(again):
             batch.add(_stretches(entry, outcomes, again, self._source(source)))
         batch.replaced(entry, again=any(again), mapped=self._result.manifest.mapped)
@@ -553,8 +554,15 @@ def _stretches(
         first = at + 1
 
 
-def _failed_span(outcome: _Outcome, source: Readable | None) -> FinishedSpan:
-    """Return a failed record as it was, as one span."""
+def _failed_span(outcome: _Outcome, source: Readable | None, parts: Sequence[str]) -> FinishedSpan:
+    """Return a failed record as it was, as one span.
+
+    Args:
+        outcome: The record.
+        source: The input, if the span is to carry its checksum.
+        parts: The names of the parts, if the operator is a chain. The error file names the part
+            that failed; each part before counts as called once.
+    """
     line = outcome.line
     length = line.end - line.start
     row = {key: one for key, one in (outcome.error or {}).items() if key not in _PLACE_FIELDS}
@@ -568,7 +576,16 @@ def _failed_span(outcome: _Outcome, source: Readable | None) -> FinishedSpan:
         output=b"",
         errors=FailedRecord(line.start, len(line.text), 0, 0, 0, row).line(),
         source=None if source is None else read_range(source, line.start, length),
+        notes=_notes_of_failure(row.get("part"), parts),
     )
+
+
+def _notes_of_failure(part: object, parts: Sequence[str]) -> SpanNotes | None:
+    """Return the notes of a record that failed in a part of a chain."""
+    if part not in parts:
+        return None
+    index = parts.index(str(part))
+    return SpanNotes.of(1, [(0, disposition(entered=[1] * (index + 1), failed=index))], {})
 
 
 def _names_in(record: Mapping[str, Any]) -> list[str]:
