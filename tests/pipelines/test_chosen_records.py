@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops import To, chain, config, data, data_register, pipeline
+from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import (
     ConditionColumnError,
     ConditionSyntaxError,
@@ -17,6 +18,7 @@ from dagster_dataops.errors import (
     RedoRefusedError,
 )
 from tests.faults.crashing import in_child
+from tests.object_stores import FakeStore, use
 
 GROUP = "chosen_records"
 COUNT = 24
@@ -327,3 +329,28 @@ def test_blank_lines_invalid_lines_and_compressed_results_are_kept(tmp_path, roo
     records = report.dataset.read()
     assert [one["n"] for one in records if one["round"]] == [1, 7, 13, 19, 23]
     assert (report.manifest.rows_in, report.manifest.failed) == (COUNT + 1, 1)
+
+
+def test_records_are_redone_on_another_machine_with_the_same_store(tmp_path):
+    store, url = FakeStore(), "memory://redone/results"
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps(record) + "\n" for record in records_of()))
+    ppl = pipeline_over(tmp_path, "thread")
+    for machine, condition in enumerate(["", "dropped or n == 7"]):
+        with config.temporary(
+            data_process_path=url, data_process_scratch=tmp_path / f"machine{machine}"
+        ):
+            bucket = root_setting("root", url).bucket
+            assert bucket is not None
+            use(bucket, store)
+            if not condition:
+                ppl.materialize(source)
+                calls_of(tmp_path)
+                (tmp_path / "round").write_text("1")
+                continue
+            report = redo(ppl, condition, source)
+            records = report.dataset.read()
+
+    assert calls_of(tmp_path) == [2, 7, 8, 14, 20]
+    assert {one["n"] for one in records if one["round"]} == {2, 7, 8, 14, 20}
+    assert (report.manifest.failed, report.manifest.dropped) == (3, 0)

@@ -162,7 +162,10 @@ class _Result:
             reason = "it was edited since, or another version of this package published it"
             raise RedoRefusedError(place, reason)
         if not manifest.traced:
-            reason = "it was made with _trace=False, so which record became which line is not known"
+            reason = (
+                "it was made with _trace=False or by a version that wrote no traces, so which "
+                "record became which line is not known"
+            )
             raise RedoRefusedError(place, reason)
         result = cls(folder, manifest, _kept(folder, manifest, place))
         result._check_same(request.fingerprint, dataset, place)

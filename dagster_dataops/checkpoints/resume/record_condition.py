@@ -40,7 +40,6 @@ _CONSTANTS: Final[dict[str, Any]] = {
     "None": None,
 }
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
-_NAME: Final = re.compile(r"[^\W\d]\w*")
 _TOKEN: Final = re.compile(
     r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
     |(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?!\w)
