@@ -62,6 +62,11 @@ def _vectors(**options: Any) -> list[ReadName]:
     return _VECTORS(**options) or INPUT_KEY(**options)
 
 
+def _mined(**options: Any) -> list[ReadName]:
+    asked = ("vector_key",) if options.get("vector_key") else ("input_key",)
+    return OptionsOf((*asked, "positive_key", "answer_key"))(**options)
+
+
 def _merged(**options: Any) -> list[ReadName]:
     left = texts_in(options.get("on"))
     right = texts_in(options.get("right_on")) or left
@@ -176,6 +181,9 @@ READS: Final[Mapping[str, Declaration]] = {
     "llm.SemanticDedup": _vectors,
     "llm.Translate": _prompted,
     "llm.VisualQA": _seen,
+    "retrieval.HardNegatives": _mined,
+    "retrieval.Index": _vectors,
+    "retrieval.TrainingForm": OptionsOf(("input_key", "positive_key", "negatives_key")),
     "sample.Balance": _GROUP,
     "sample.Diversity": _vectors,
     "sample.GroupBy": _GROUP,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from annotated_types import Interval
 
@@ -30,8 +30,8 @@ class Calculations(verify):
     result that is rounded needs a ``tolerance``. All sides of ``6=2*3=6`` must be equal.
 
     What is between the signs and is no such sum, is not closed on its line, or divides by zero,
-    counts as wrong. A text without an annotation is right, unless ``required=True``. The reasons of
-    ``mode="drop"`` and ``"both"`` are those of the first wrong one: ``no_calculation``,
+    counts as wrong. A text without an annotation is right, unless ``missing="wrong"``. The reasons
+    of ``mode="drop"`` and ``"both"`` are those of the first wrong one: ``no_calculation``,
     ``malformed``, ``division_by_zero``, ``wrong``.
 
     Source: the annotations of GSM8K, Cobbe et al. 2021, arXiv:2110.14168, which a calculator
@@ -42,7 +42,7 @@ class Calculations(verify):
         output_key: Column of the result, a boolean.
         error_key: Column of the first wrong calculation in words; ``None`` writes none.
         tolerance: Largest difference of equal values, as a share of the first one, 0 to 1.
-        required: Whether a text without an annotation is wrong.
+        missing: What a text without an annotation is: ``right`` or ``wrong``.
         decimal_comma: Whether a comma comes before decimals, and dots group thousands.
         mode: ``tag`` writes the result, ``drop`` drops what fails, ``both`` does both.
     """
@@ -54,7 +54,7 @@ class Calculations(verify):
         error_key: str | None = "error",
         *,
         tolerance: _Tolerance = 0,
-        required: bool = False,
+        missing: Literal["right", "wrong"] = "right",
         decimal_comma: bool = False,
         mode: str = "tag",
         **kwargs: Any,
@@ -62,11 +62,11 @@ class Calculations(verify):
         super().__init__(**kwargs)
         self._column = FieldKey(input_key)
         self._tolerance = Fraction(str(tolerance))
-        self._required, self._decimal_comma = required, decimal_comma
+        self._missing, self._decimal_comma = missing, decimal_comma
         self._verdict = Verdict(mode, output_key, error_key)
 
     def forward(self, record: Record) -> Any:
-        reason = "no_calculation" if self._required else None
+        reason = "no_calculation" if self._missing == "wrong" else None
         for content, closed in _annotations(self._column.text(record)):
             reason = None
             if fault := self._fault(content, closed=closed):

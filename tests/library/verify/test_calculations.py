@@ -127,12 +127,12 @@ def test_a_tolerance_is_a_share_of_the_first_value() -> None:
     assert not checked("<<0=0.1>>", tolerance=0.5)["valid"]
 
 
-def test_a_text_without_annotations_is_wrong_if_they_are_required() -> None:
+def test_a_text_without_annotations_is_wrong_if_you_say_so() -> None:
     for text in ("The answer is 4.", "", None):
         assert checked(text) == {"text": text, "valid": True, "error": None}
-        assert checked(text, required=True)["error"] == "no_calculation"
-        assert checked(text, required=True, mode="both").reason == "no_calculation"
-    assert checked("<<1+1=2>>", required=True)["valid"]
+        assert checked(text, missing="wrong")["error"] == "no_calculation"
+        assert checked(text, missing="wrong", mode="both").reason == "no_calculation"
+    assert checked("<<1+1=2>>", missing="wrong")["valid"]
 
 
 def test_a_comma_may_come_before_decimals() -> None:
