@@ -139,6 +139,10 @@ def _seen(**options: Any) -> list[ReadName]:
 READS: Final[Mapping[str, Declaration]] = {
     "audio.Cut": OptionsOf(("input_key", "segments_key")),
     "chat.Validate": _COLUMN,
+    "code.CommentRatio": OptionsOf(("input_key", "language_key")),
+    "code.Language": OptionsOf(("path_key", "input_key")),
+    "code.Licence": OptionsOf(("input_key", "licence_key")),
+    "code.Syntax": OptionsOf(("input_key", "language_key")),
     "dedup.Against": _indexed,
     "dedup.Index": _indexed,
     "dedup.NearDuplicate": _kept,

@@ -73,7 +73,7 @@ WORDS: Final = (
         "learning_rate temperature sigma tolerance overlap timeout_s",
         "int float",
     ),
-    _word("kinds of files to keep", "formats modes codecs", "texts"),
+    _word("kinds of files to keep", "formats modes codecs licences", "texts"),
     _word("limits of a file", "max_(pixels|bytes|frames)", "int"),
     _word("a duration, and its limits", "((min|max)_)?seconds", "float"),
     _word("samples of a sound in a second, and their limits", "((min|max)_)?rate", "int"),
