@@ -43,7 +43,7 @@ def distilled_classifier(
     Returns:
         A pipeline whose result has ``score``, 0 to 1. It needs the extras ``score`` and ``llm``.
     """
-    judged = data.llm.Judge(rubric, input_key, "label", scale=(0, 1), **asked(model, client))
+    judged = data.llm.Judge(rubric, input_key, "label", scale=[0, 1], **asked(model, client))
     with Pipeline(name) as ppl:
         ppl.sample = data.sample.Reservoir(labelled, seed=seed)
         ppl.labelled = judged

@@ -62,10 +62,12 @@ def code_corpus(
         ``dedup``, with ``grammars`` also ``tree-sitter``.
     """
     key = {"input_key": input_key}
+    kept = None if languages is None else list(languages)
+    allowed = None if licences is None else list(licences)
     with Pipeline(name) as ppl:
-        ppl.language = data.code.Language(path_key, input_key, languages=languages)
+        ppl.language = data.code.Language(path_key, input_key, languages=kept)
         ppl.known = data.filters.Field("language", "!=", None)
-        ppl.licence = data.code.Licence(input_key, licence_key=licence_key, licences=licences)
+        ppl.licence = data.code.Licence(input_key, licence_key=licence_key, licences=allowed)
         ppl.written = data.filters.Regex(_GENERATED, **key)
         ppl.lines = data.filters.MaximumLineLength(
             min_line_length=None, max_line_length=1000, **key
