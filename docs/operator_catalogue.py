@@ -210,7 +210,7 @@ def operators_table(group: str) -> Iterator[str]:
             f"`{entry.qualified_name}`",
             _in_cell(_qualified(_CODE.sub(r"`\1`", entry.sentence), group)),
             ", ".join(entry.reads) or "the record",
-            ", ".join(entry.writes) or (entry.kind.one if entry.kind.holds_files else "-"),
+            ", ".join(entry.writes) or (entry.kind.noun if entry.kind.holds_files else "-"),
             ", ".join(extras) or "-",
             f"{speed:,}" if (speed := speeds().get(entry.qualified_name)) else "-",
         ]

@@ -24,7 +24,7 @@ class Syntax(code):
 
     Reads ``input_key="text"`` and ``language_key="language"``, see ``code.Language``. Writes
     ``output_key="valid"``, and to ``error_key="error"`` the line and the fault, or ``null``. Python
-    is read by the parser of the Python that runs this, ``json`` by orjson. ``languages`` names
+    is read by the parser of the Python that runs this, JSON by orjson. ``languages`` names
     others, each read by tree-sitter with the grammar of the package ``tree-sitter-<language>``,
     which you install. Files of all other languages are not checked, and count as valid.
 
