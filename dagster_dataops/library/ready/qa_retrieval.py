@@ -78,7 +78,8 @@ def qa_for_retrieval(
         ppl.useful = data.llm.Judge(_RUBRIC, "question", min_score=min_score, **asks)
         ppl.distinct = distinct_questions("question", embedding_model, client)
         if search != "vectors":
-            ppl.mined = data.retrieval.HardNegatives(ppl.index, **mined)
+            later = {"keep_empty": True} if search == "both" else {}
+            ppl.mined = data.retrieval.HardNegatives(ppl.index, **mined, **later)
         if search != "words":
             ppl.asked = data.llm.Embed("question", _VECTOR, **embeds)
             ppl.mined_by_vector = data.retrieval.HardNegatives(

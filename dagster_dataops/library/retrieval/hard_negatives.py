@@ -76,9 +76,9 @@ class HardNegatives(retrieval):
     Of the ``candidates`` best passages these are left out: the right one; those with more than
     ``max_score_ratio`` of its score, which may answer the question, too; those without a common
     word; and, with ``answer_key``, those that contain the answer. Case and white space do not
-    count. A question for which none is left is dropped for the reason ``no_negative``. A right
-    passage that the index has not is an error of the record, unless ``max_score_ratio`` is
-    ``None``. Needs the extra ``retrieval``.
+    count. A question for which none is left is dropped for the reason ``no_negative``, unless
+    ``keep_empty=True``. A right passage that the index has not is an error of the record, unless
+    ``max_score_ratio`` is ``None``. Needs the extra ``retrieval``.
 
     Source: negatives of BM25 that lack the answer, Karpukhin et al. 2020, arXiv:2004.04906; the
     limit by the score of the right passage, Moreira et al. 2024, arXiv:2407.15831.
@@ -93,6 +93,7 @@ class HardNegatives(retrieval):
         count: Number of passages for a question.
         candidates: Number of the best passages that are looked at.
         max_score_ratio: Largest score, as a share of that of the right passage; ``None`` for any.
+        keep_empty: Whether a question without a passage stays, with an empty list.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class HardNegatives(retrieval):
         count: PositiveInt = 4,
         candidates: PositiveInt = 100,
         max_score_ratio: Fraction | None = 0.95,
+        keep_empty: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -119,7 +121,7 @@ class HardNegatives(retrieval):
         self._answer = None if answer_key is None else FieldKey(answer_key)
         self._vector = None if vector_key is None else FieldKey(vector_key)
         self._written, self._ratio = output_key, max_score_ratio
-        self._count, self._candidates = count, candidates
+        self._count, self._candidates, self._keep_empty = count, candidates, keep_empty
 
     def forward(self, record: Record) -> Record | Drop:
         before = record.get(self._written) or []
@@ -127,7 +129,7 @@ class HardNegatives(retrieval):
             msg = f"{self._written} is {type(before).__name__}, not a list of passages"
             raise UnfitRecordError(msg)
         negatives = self._negatives(record, before)
-        if not negatives and not before:
+        if not (negatives or before or self._keep_empty):
             return Drop("no_negative")
         return {**record, self._written: [*before, *negatives]}
 

@@ -59,6 +59,10 @@ def test_a_question_without_negatives_is_dropped() -> None:
     operator = data.retrieval.HardNegatives(indexed(PASSAGES[1:4] + PASSAGES[5:]))
     assert operator([question]) == []
     assert operator.forward(dict(question)).reason == "no_negative"
+    index = indexed(PASSAGES[1:4] + PASSAGES[5:])
+    assert negatives_of(question, index, keep_empty=True) == []
+    kept = {**question, "negatives": ["known"]}
+    assert negatives_of(kept, index) == ["known"]
 
 
 def test_a_right_passage_that_is_not_indexed_is_an_error_of_its_record() -> None:
