@@ -76,7 +76,10 @@ from dagster_dataops.datasets.dataset import JsonlDataset as JsonlDataset
 from dagster_dataops.checkpoints.folder.manifest import load_artefact as load_artefact
 from dagster_dataops.datasets.artefact import Artefact as Artefact
 from dagster_dataops.execution.run_report import RunReport as RunReport
-from dagster_dataops.pipelines.reporting.html_report import report as report
+from dagster_dataops.pipelines.history.result_versions import versions as versions
+from dagster_dataops.pipelines.history.difference import diff as diff
+from dagster_dataops.pipelines.history.result_versions import restore as restore
+from dagster_dataops.pipelines.view.static_report import report as report
 from dagster_dataops.pipelines.tracing.tracer import trace as trace
 from dagster_dataops.pipelines.tracing.trail import Trace as Trace
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import orjson
 
+from dagster_dataops.checkpoints.places.placement import make_whole
 from dagster_dataops.checkpoints.places.working_copies import clean
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.datasets.file_values.unnamed_files import GRACE_DAYS, prune_files
@@ -16,6 +17,8 @@ from dagster_dataops.foundation.places.url_forms import folder_setting
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.calls.client import ModelClient
+from dagster_dataops.pipelines.history.difference import diff
+from dagster_dataops.pipelines.history.result_versions import keep_only, restore, versions
 from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.training.filestores.energon.energon_preparation import prepare_energon
 
@@ -46,6 +49,36 @@ def _trace(options: argparse.Namespace) -> str:
     if options.json:
         return orjson.dumps(trail.to_json(), option=orjson.OPT_INDENT_2).decode()
     return str(trail)
+
+
+def _versions(given: argparse.Namespace) -> str:
+    folder = _folder(given.folder, given.root)
+    if given.keep is not None:
+        removed = keep_only(folder, given.keep)
+        return f"removed: {', '.join(map(str, removed)) or 'none'}"
+    return "\n".join(map(str, versions(folder)))
+
+
+def _diff(given: argparse.Namespace) -> str:
+    folder = _folder(given.folder, given.root)
+    found = diff(folder, given.before, given.after, samples=given.samples)
+    if given.json:
+        return orjson.dumps(found.to_json(), option=orjson.OPT_INDENT_2).decode()
+    return str(found)
+
+
+def _restore(given: argparse.Namespace) -> str:
+    root = folder_setting("--root", given.root) if given.root else config.data_process_path
+    folder = _folder(given.folder, given.root)
+    inside = folder.absolute().is_relative_to(Path(root).absolute())
+    return str(restore(folder, given.version, root if inside else None))
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
 
 
 def _prepare(options: argparse.Namespace) -> str:
@@ -94,6 +127,15 @@ def _prune_files(arguments: argparse.Namespace) -> str:
     return text
 
 
+def _whole(options: argparse.Namespace) -> str:
+    place = root_setting("folder", options.folder, config.storage_options)
+    lines = [
+        f"{name}: {f'{size:,} bytes' if size else 'was not in parts'}"
+        for name, size in make_whole(place).items()
+    ]
+    return "\n".join(lines) or f"{place}: no result is there"
+
+
 def _run(options: argparse.Namespace) -> str:
     from dagster_dataops.assets.external_run import run_assets  # imports Dagster
 
@@ -104,6 +146,13 @@ def _run(options: argparse.Namespace) -> str:
         partition=options.partition,
         checks=options.checks,
     )
+
+
+def _view(options: argparse.Namespace) -> str:
+    from dagster_dataops.pipelines.view.serving import serve  # the web server
+
+    shown = options.shown if options.shown is not None else str(config.results_root())
+    return serve(shown, options.port, opens=options.open)
 
 
 def _folder(text: str, root: str | None) -> Path:
@@ -124,11 +173,16 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--source-line", type=int, help="line of a source, counted from 1")
     command.add_argument("--source", help="which source, if there are several: path or file name")
     command.add_argument("--json", action="store_true", help="print JSON")
+    _add_history(commands)
     _add_prepare(commands)
     _add_clean(commands)
     _add_prune(commands)
     _add_prune_files(commands)
     _add_run(commands)
+    text = "Write a result that is in parts on an object store as one object."
+    command = _added(commands, "whole", _whole, text)
+    command.add_argument("folder", metavar="FOLDER", help="URL of the folder of its node")
+    _add_view(commands)
     text = "Batches of requests that wait for the server of a model."
     batches = commands.add_parser("batches", help=text, description=text)
     text = "Cancel the batches of a node. What the server has answered is paid and used."
@@ -140,6 +194,39 @@ def _parser() -> argparse.ArgumentParser:
         "The key is OPENAI_API_KEY",
     )
     return parser
+
+
+def _add_history(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "List the versions of a result: those that _keep_versions has kept, and the present one."
+    command = _added(commands, "versions", _versions, text)
+    _add_folder(command)
+    command.add_argument(
+        "--keep", type=_count, metavar="N", help="remove the oldest versions, so that N are left"
+    )
+    text = "Show how many records are new, gone and changed between two versions, and why."
+    command = _added(commands, "diff", _diff, text)
+    _add_folder(command)
+    command.add_argument(
+        "before",
+        nargs="?",
+        metavar="A",
+        help="number of the first version; by default the newest one before B",
+    )
+    command.add_argument(
+        "after",
+        nargs="?",
+        default="current",
+        metavar="B",
+        help="number of the second version; by default the present result",
+    )
+    command.add_argument(
+        "--samples", type=_count, default=5, metavar="N", help="lines shown of each kind; 5"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+    text = "Publish an earlier version of a result again. The present one is kept as a version."
+    command = _added(commands, "restore", _restore, text)
+    _add_folder(command)
+    command.add_argument("version", metavar="VERSION", help="number of the version")
 
 
 def _add_prepare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -174,7 +261,7 @@ def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _add_prune(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "List folders below a root that belong to no asset or partition, and their space."
     command = _added(commands, "prune", _prune, text)
-    command.add_argument("root", metavar="ROOT", help="root of the results, a folder")
+    command.add_argument("root", metavar="ROOT", help="root of the results, a folder or a URL")
     command.add_argument(
         "-m",
         "--module-name",
@@ -233,6 +320,22 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         help="also report the checks of the assets, which the launching asset must declare; "
         "`dataops.run_by_pipes` asks for them itself",
     )
+
+
+def _add_view(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "Show nodes and their records as a local web page, which changes nothing."
+    command = _added(commands, "view", _view, text)
+    command.add_argument(
+        "shown",
+        metavar="ROOT",
+        nargs="?",
+        help="folder or URL of the results, of a pipeline or of a node, or FILE.py:NAME, a Python "
+        "file and the name of a pipeline in it; by default the root of the configuration",
+    )
+    command.add_argument(
+        "--port", type=int, default=8765, help="port on this machine, 0 for any; 8765 by default"
+    )
+    command.add_argument("--open", action="store_true", help="open a browser")
 
 
 def _added(

@@ -13,11 +13,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import BucketFile, prefix_of, url_of_copy
+from dagster_dataops.foundation.places.opening import FORMS, PLAIN
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import folder_setting
 
 _DEFAULT_ROOT: Final = "data_pipeline_res"
 _SCRATCH: Final = "dagster-dataops"
+WHOLE_RESULT_MB: Final = 16.0
 Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
 
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -41,6 +43,13 @@ class Configuration:
             DATAOPS_DATA_PROCESS_SCRATCH, default a folder in the temporary folder that only this
             user can write to. A folder that is set here must be one that no other user writes to,
             and have no other files: ``s3/bucket/prefix`` in it means ``s3://bucket/prefix``.
+        whole_result_mb: The largest result of a record operator on an object store, in MB, that is
+            written as one object. The lines of a larger one stay in the objects in which they were
+            sent, and are not sent again. ``inf`` for one object in any case. Environment
+            DATAOPS_WHOLE_RESULT_MB, default 16.
+        result_format: The form of the files of results: ``jsonl``, or ``jsonl.zst``, which is
+            compressed. Both are the same result; a change costs no call of an operator. Environment
+            DATAOPS_RESULT_FORMAT, default ``jsonl``.
         storage_options: Options of object stores, such as ``endpoint`` and ``access_key_id``, over
             those of the environment.
         clients: Objects that operators get from their context by name, such as clients of model
@@ -108,9 +117,39 @@ class Configuration:
         self._assigned["data_process_scratch"] = value
 
     @property
+    def result_format(self) -> str:
+        """The form of the files of results, ``jsonl`` or ``jsonl.zst``.
+
+        Raises:
+            ConfigurationError: It is none of these.
+            MissingExtraError: It is ``jsonl.zst``, and the package for that is not installed.
+        """
+        return format_setting("result_format", self._read("result_format"))
+
+    @result_format.setter
+    def result_format(self, value: str | None) -> None:
+        self._assigned["result_format"] = value
+
+    @property
     def storage_options(self) -> dict[str, str]:
         """Options of object stores, over those of the environment."""
         return self._storage_options
+
+    @property
+    def whole_result_mb(self) -> float:
+        """The largest result on an object store, in MB, that is one object in any case."""
+        value = self._read("whole_result_mb")
+        try:
+            size = WHOLE_RESULT_MB if value is None else float(str(value))
+        except ValueError:
+            size = -1.0
+        if not size >= 0:  # also for nan
+            raise ConfigurationError("whole_result_mb", value, "a number of MB from 0 on, or inf")
+        return size
+
+    @whole_result_mb.setter
+    def whole_result_mb(self, value: float | None) -> None:
+        self._assigned["whole_result_mb"] = value
 
     @property
     def data_process_resume(self) -> Resume:
@@ -175,6 +214,27 @@ class Configuration:
         if text not in _TRUE | _FALSE:
             raise ConfigurationError(setting, value, allowed)
         return text in _TRUE
+
+
+def format_setting(setting: str, value: object) -> str:
+    """Return the form of the files of results.
+
+    Args:
+        setting: The name of the setting, for errors.
+        value: The form; an empty value is the default.
+
+    Raises:
+        ConfigurationError: It is no such form.
+        MissingExtraError: The package for it is not installed.
+    """
+    form = value or PLAIN
+    if form not in FORMS:
+        raise ConfigurationError(setting, value, " or ".join(FORMS))
+    if form != PLAIN:
+        from dagster_dataops.foundation.frames import frame_writer
+
+        del frame_writer  # it can be imported
+    return str(form)
 
 
 def _default_scratch() -> Path:

@@ -78,7 +78,9 @@
  |   `-- LostError                    another run has taken over the results of a node
  |-- FolderLockedError            another run is using the folder
  |-- ResultMissingError           a result was never published, or is damaged
+ |   `-- VersionMissingError          a node has no such earlier result
  |-- NewerVersionError            files are those of a newer version of this package
+ |-- RestoreRefusedError          an earlier result cannot be published again at the moment
  |-- RetryRefusedError            failed records cannot be retried alone
  |   `-- RetryOutdatedError           because the input has changed
  |-- TraceError                   a record cannot be traced
@@ -412,6 +414,12 @@ class ResultMissingError(DataOpsError):
     reason: str
 
 
+class VersionMissingError(ResultMissingError):
+    """A node has no such version of its result, or it is damaged."""
+
+    sentence = "No such version of {path}: {reason}."
+
+
 class NewerVersionError(DataOpsError):
     """A newer version of this package has written files that this one does not read.
 
@@ -426,6 +434,14 @@ class NewerVersionError(DataOpsError):
     path: str
     found: str
     reads: str
+
+
+class RestoreRefusedError(DataOpsError):
+    """An earlier result cannot be published again at the moment. Nothing was changed."""
+
+    sentence = "Cannot restore a version of {path}: {reason}."
+    path: str
+    reason: str
 
 
 class RetryRefusedError(DataOpsError):

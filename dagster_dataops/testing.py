@@ -1,15 +1,19 @@
-"""Check that streams resume correctly at every position, with any number of worker processes."""
+"""Check that streams resume at every position, and that operators read what they declare."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle, islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.positioned_stream import PositionedStream
 
-__all__ = ["assert_resumes_anywhere"]
+if TYPE_CHECKING:
+    from dagster_dataops.operators.definition.operator import Operator
+    from dagster_dataops.records import Record
+
+__all__ = ["assert_reads_declared", "assert_resumes_anywhere"]
 
 
 def __dir__() -> list[str]:
@@ -17,6 +21,28 @@ def __dir__() -> list[str]:
 
 
 _MAX_ITEMS: Final = 200
+
+
+def assert_reads_declared(operator: "Operator", records: "Sequence[Record]") -> None:
+    """Check that outcomes that ``_reuse_outcomes`` keeps are right for records that have changed.
+
+    The operator runs over the records. Then one column after the other is removed and gets other
+    values, columns are added, and their order changes: where the outcome of a record is kept, it
+    must be what a call returns. Nothing is exported, and clients are called.
+
+    Args:
+        operator: A record operator.
+        records: Some examples that succeed and that have all columns; a few are enough.
+
+    Raises:
+        AssertionError: A kept outcome differs, two calls differ, or the operator reads a column
+            that its ``reads`` do not name.
+        OperatorOptionError: It is no record operator.
+    """
+    from dagster_dataops.pipelines.read_check import fault_of_reads
+
+    fault = fault_of_reads(operator, records)
+    assert not fault, f"operator {operator!r}: {fault}"  # noqa: S101
 
 
 def assert_resumes_anywhere(

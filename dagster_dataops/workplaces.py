@@ -21,6 +21,7 @@ from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.range_worker import range_worker
 from dagster_dataops.operators.options.concurrency_modes import Workplace, register_workplace
+from dagster_dataops.operators.pickling import receive, ship
 
 __all__ = [
     "Attempt",
@@ -29,5 +30,7 @@ __all__ = [
     "WorkList",
     "Workplace",
     "range_worker",
+    "receive",
     "register_workplace",
+    "ship",
 ]

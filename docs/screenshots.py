@@ -5,9 +5,12 @@ The script kills a run of ``reviews_pipeline.py``, re-executes it from failure i
 writes PNG files to ``docs/images``.
 """
 
+import json
 import os
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +20,7 @@ from playwright.sync_api import Page, sync_playwright
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from dagster_dataops import config, data, pipeline  # noqa: E402
 from tests.end_to_end.browser import OPTIONS, Browser  # noqa: E402
 from tests.end_to_end.dagster_server import DagsterServer  # noqa: E402
 
@@ -33,6 +37,7 @@ def main() -> None:
         try:
             page = chromium.new_page(viewport={"width": WIDTH, "height": 720})
             photograph(Browser(page, server, "reviews", HERE / "images"), page)
+            photograph_view(Path(folder) / "viewed", page)
         finally:
             chromium.close()
             server.stop()
@@ -61,6 +66,41 @@ def photograph(browser: Browser, page: Page) -> None:
     browser.open_asset("graded", "Row count")
     page.get_by_text("Description", exact=True).first.click()  # to make room
     browser.photograph("asset", 1100, WIDTH)
+
+
+def photograph_view(folder: Path, page: Page) -> None:
+    """Run a pipeline over questions in plain Python, and take the pictures of its view."""
+    words = ["how", "does", "a", "river", "find", "the", "sea", "when", "no", "map", "was", "drawn"]
+    questions = [" ".join(words[at % 9 :] + words[: at % 5]) for at in range(900)]
+    records = [
+        {"id": at, "question": f"{text.capitalize()}{'  now' * (at % 3)}?", "answer": at * 7 % 100}
+        for at, text in enumerate([*questions, *(f"{word}?" for word in words)])
+    ]
+    folder.mkdir()
+    (folder / "questions.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    with pipeline("questions") as ppl:
+        ppl.clean = data.text.Normalize(input_key="question")
+        ppl.long = data.filters.WordCount(input_key="question", min_words=10)
+        ppl.unique = data.dedup.NearDuplicate(input_key="question")
+        ppl.parts = data.sample.Split({"train": 0.9, "test": 0.1})
+    with config.temporary(data_process_path=folder / "results"):
+        ppl.materialize(folder / "questions.jsonl")
+    command = [sys.executable, "-m", "dagster_dataops", "view", "results", "--port", "0"]
+    with subprocess.Popen(  # noqa: S603 - this package
+        command, stdout=subprocess.PIPE, text=True, cwd=folder
+    ) as process:
+        address = re.search(r"http://localhost:\d+", process.stdout.readline())[0]
+        for name, path, height in (
+            ("view", "/", 900),
+            ("view-dropped", "/dropped/questions/long", 760),
+            ("view-record", "/record/questions/long?line=2", 900),
+        ):
+            page.set_viewport_size({"width": 1100, "height": height})
+            page.goto(f"{address}{path}")
+            while page.locator("meta[http-equiv=refresh]").count():
+                page.wait_for_timeout(100)
+            page.screenshot(path=HERE / "images" / f"{name}.png")
+        process.terminate()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 Tests import these names from here, so that a move of one in the package is an edit of this module.
 """
 
+from pathlib import Path
+
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
@@ -69,6 +71,18 @@ __all__ = [
     "result_by_range",
     "run_operator",
     "state_at",
+    "text_of",
     "write_records",
     "write_result",
 ]
+
+
+def text_of(result: Path) -> bytes:
+    """Return the lines of a result, by another program than the package if it is compressed."""
+    data = result.read_bytes()
+    if result.suffix != ".zst":
+        return data
+    import zstandard
+
+    with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+        return reader.read()

@@ -85,7 +85,8 @@ def unreliable(address: str, fails: Callable[[str, str], str]) -> Iterator[str]:
 
     Args:
         address: Of the server.
-        fails: Gets method and path; returns ``""``, an HTTP status such as ``"503"``, or ``"cut"``.
+        fails: Gets method and path; returns ``""``, an HTTP status such as ``"503"``, ``"cut"``, or
+            ``"drop"`` for no answer to a request that was carried out.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -103,6 +104,9 @@ def unreliable(address: str, fails: Callable[[str, str], str]) -> Iterator[str]:
             there.request(self.command, self.path, body, dict(self.headers.items()))
             answer = there.getresponse()
             data = answer.read()
+            if fault == "drop":
+                self.close_connection = True
+                return
             self.send_response(answer.status)
             for name, value in answer.getheaders():
                 if name.lower() not in {"connection", "transfer-encoding", "content-length"}:
@@ -110,7 +114,8 @@ def unreliable(address: str, fails: Callable[[str, str], str]) -> Iterator[str]:
             given = answer.getheader("Content-Length") if self.command == "HEAD" else len(data)
             self.send_header("Content-Length", str(given or 0))
             self.end_headers()
-            self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
+            with suppress(BrokenPipeError, ConnectionResetError):  # the client was killed
+                self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
             there.close()
             self.close_connection = self.close_connection or fault == "cut"
 

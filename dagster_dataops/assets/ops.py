@@ -15,6 +15,7 @@ from dagster_dataops.assets.launchpad.operator_config import checked, resume_pol
 from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import dataset_metadata, report_metadata
 from dagster_dataops.assets.metadata.metadata_keys import COLUMN_LINEAGE
+from dagster_dataops.assets.metadata.result_commands import view_metadata
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, argument_of
 from dagster_dataops.assets.planning.descriptions import described
 from dagster_dataops.assets.planning.translator import description_of
@@ -131,7 +132,8 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
         for output, output_report in (report.outputs or {"result": report}).items():
             columns = column_metadata(operator, upstream, output_report.dataset)
             columns.pop(COLUMN_LINEAGE, None)  # ops have no asset keys
-            metadata = {**report_metadata(output_report), **columns}
+            shown = view_metadata(dataops.view_of(output_report.folder))
+            metadata = {**report_metadata(output_report), **shown, **columns}
             yield dg.Output(output_report.dataset, output_name=output, metadata=metadata)
 
     return _run

@@ -1,26 +1,22 @@
 """prune: folders below a root that belong to no asset or partition of some definitions."""
 
 import os
-import shutil
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 import dagster as dg
 
 from dagster_dataops.assets.loaded_definitions import loaded_definitions
 from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.folder_lock import FolderLock
-from dagster_dataops.configuration import folder_at
+from dagster_dataops.checkpoints.places.result_trees import ResultTree, tree_of
+from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.foundation.places.url_forms import folder_setting, is_url
+from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.pipelines.reporting.html_report import FILE_NAME
-
-_LOCK_SECONDS: Final = 0.0  # a run that works in a folder keeps it
+from dagster_dataops.pipelines.view.static_report import FILE_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +24,12 @@ class UnusedFolder:
     """A folder of a result that belongs to no asset or partition.
 
     Attributes:
-        path: The folder.
+        path: The folder; of a bucket that of the working copy.
         size_bytes: The space of the files in it.
     """
 
     path: Path
     size_bytes: int
-
-    def delete(self) -> None:
-        """Delete the folder, and folders above it that are then empty.
-
-        Raises:
-            FolderLockedError: A run works in it.
-        """
-        locks = [FolderLock(lock.parent, "prune", _LOCK_SECONDS) for lock in _locks(self.path)]
-        try:
-            shutil.rmtree(self.path)
-        finally:
-            for lock in locks:
-                lock.release()
 
 
 @dataclass(slots=True)
@@ -82,7 +65,7 @@ def prune(
     files are left alone, and so is what lies in the folder of a known asset.
 
     Args:
-        root: Folder of all results, on this machine.
+        root: Folder of all results, or the URL of an object store.
         modules: Modules with the definitions of all code locations that use the root.
         files: Python files with such definitions.
         delete: Delete the folders; by default nothing is deleted.
@@ -90,24 +73,28 @@ def prune(
     Raises:
         ConfigurationError: The root is not a folder, a module has no definitions, they have no
             assets, or no asset has a folder below the root.
+        FolderLockedError: A run works in a folder that is to be deleted.
+        StorageError: The store refuses.
     """
     place = _root(root)
-    known = _known(place, loaded_definitions(modules, files))
-    if not any(folder.exists() for folder in known.partitions):
+    known = _known(place.path, loaded_definitions(modules, files))
+    tree = tree_of(place)
+    if not any(map(tree.exists, known.partitions)):
         raise ConfigurationError("ROOT", root, "the root of these definitions: no asset is there")
-    unused = [UnusedFolder(path, _size(path)) for path in _unused(place, known)]
+    unused = [UnusedFolder(path, tree.size(path)) for path in _unused(place.path, known, tree)]
     if delete:
         for folder in unused:
-            folder.delete()
-        _remove_empty(place, known, [folder.path for folder in unused])
+            tree.delete(folder.path)
+        if place.bucket is None:
+            _remove_empty(place.path, known, [folder.path for folder in unused])
     return unused, _text(place, unused, deleted=delete)
 
 
-def _root(root: str) -> Path:
-    place = None if is_url(root) else folder_setting("ROOT", root)
-    if place is None or folder_at(place).bucket or not place.is_dir():
-        raise ConfigurationError("ROOT", root, "a folder of this machine that exists")
-    return place.absolute()
+def _root(root: str) -> Root:
+    place = root_setting("ROOT", root, config.storage_options)
+    if place.bucket is None and (is_url(root) or not place.path.is_dir()):
+        raise ConfigurationError("ROOT", root, "a folder that exists, or a URL of an object store")
+    return place
 
 
 def _known(root: Path, loaded: Sequence[dg.Definitions]) -> _Known:
@@ -143,25 +130,19 @@ def _is_dynamic(definition: dg.PartitionsDefinition) -> bool:
     return isinstance(definition, dg.DynamicPartitionsDefinition)
 
 
-def _unused(folder: Path, known: _Known) -> Iterator[Path]:
+def _unused(folder: Path, known: _Known, tree: ResultTree) -> Iterator[Path]:
     """Yield the topmost folders of results that are not known, in order."""
     reserved = _reserved(folder)
-    for inner in sorted(folder.iterdir()):
-        if not inner.is_dir() or inner.is_symlink() or inner.name.startswith("."):
-            continue
+    for inner in tree.folders(folder):
         if inner.name == PARTITIONS and folder in known.partitions:
             names = known.partitions[folder]
-            yield from (path for path in sorted(inner.iterdir()) if _is_unknown(path, names))
+            yield from (path for path in tree.folders(inner) if path.name not in names)
         elif inner in reserved:
             continue
-        elif inner not in known.partitions and _is_ours(inner):
+        elif inner not in known.partitions and _is_ours(inner, tree):
             yield inner
         else:
-            yield from _unused(inner, known)
-
-
-def _is_unknown(partition: Path, names: Collection[str]) -> bool:
-    return partition.name not in names and partition.is_dir() and not partition.is_symlink()
+            yield from _unused(inner, known, tree)
 
 
 def _reserved(folder: Path) -> set[Path]:
@@ -170,29 +151,18 @@ def _reserved(folder: Path) -> set[Path]:
     return {place.checkpoints, place.artefact, place.parts}
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_ours(folder: Path, tree: ResultTree) -> bool:
     """Return whether this package wrote a result, an unfinished run or a report to a folder."""
     place = NodeFolder(folder, folder.name)
     named = (place.result, place.manifest, place.artefact, place.parts, place.errors)
-    if any(path.exists() for path in (*named, place.checkpoints)):
+    if any(map(tree.exists, (*named, place.checkpoints))) or tree.is_begun(folder):
         return True
-    partitions = folder / PARTITIONS
-    inner = sorted(partitions.iterdir()) if partitions.is_dir() else []
-    in_partitions = (NodeFolder(path, folder.name) for path in inner)
-    return (folder / FILE_NAME).exists() or any(
-        partition.manifest.exists() or partition.result.exists() or partition.checkpoints.exists()
-        for partition in in_partitions
+    in_partitions = (NodeFolder(path, folder.name) for path in tree.folders(folder / PARTITIONS))
+    return tree.exists(folder / FILE_NAME) or any(
+        any(map(tree.exists, (place.manifest, place.result, place.checkpoints)))
+        or tree.is_begun(place.path)
+        for place in in_partitions
     )
-
-
-def _locks(folder: Path) -> list[Path]:
-    return sorted(folder.rglob(".lock"))
-
-
-def _size(folder: Path) -> int:
-    """Return the space that the files of a folder take on the disk, in bytes."""
-    files = (path.lstat() for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
-    return sum(status.st_blocks * 512 for status in files)
 
 
 def _remove_empty(root: Path, known: _Known, deleted: Sequence[Path]) -> None:
@@ -206,8 +176,10 @@ def _remove_empty(root: Path, known: _Known, deleted: Sequence[Path]) -> None:
                 parent.rmdir()
 
 
-def _text(root: Path, folders: Sequence[UnusedFolder], *, deleted: bool) -> str:
-    lines = [f"{folder.size_bytes:>16,}  {folder.path.relative_to(root)}" for folder in folders]
+def _text(root: Root, folders: Sequence[UnusedFolder], *, deleted: bool) -> str:
+    lines = [
+        f"{folder.size_bytes:>16,}  {folder.path.relative_to(root.path)}" for folder in folders
+    ]
     total = f"{sum(folder.size_bytes for folder in folders):,} bytes"
     said = f"{counted(len(folders), 'folders')} of no asset or partition below {root}, {total}"
     end = "deleted" if deleted else "nothing is deleted without --yes"

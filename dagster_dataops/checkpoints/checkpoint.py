@@ -7,7 +7,7 @@ another fingerprint does not use it, and keeps it until a new result is publishe
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments, SegmentWriter, segment_path
+from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
@@ -251,6 +252,10 @@ class Checkpoint:
         self._journal.spans(entry)
         self.table.add(entry)
         self._dirty.add(entry.segment)
+
+    def note_sent(self, objects: Iterable[SentObject]) -> None:
+        """Note that agents have put outputs in a bucket; call it before `journal` with them."""
+        self._journal.sent(objects)
 
     def sync_if_due(self, now: float) -> None:
         """Make settled spans survive a power loss, every ``flush_seconds`` or less often.

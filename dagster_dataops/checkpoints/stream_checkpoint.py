@@ -28,8 +28,9 @@ from dagster_dataops.checkpoints.journal.positions import (
 from dagster_dataops.checkpoints.journal.segments import SegmentWriter, segment_path
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_of, storage
-from dagster_dataops.datasets.writer import linked
+from dagster_dataops.datasets.writer import JsonlWriter, linked
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.places.opening import is_compressed
 
 _SEGMENT: Final = 1
 
@@ -155,13 +156,15 @@ class StreamCheckpoint(Checkpoint):
                 os.fdatasync(file.fileno())
         super().sync()
 
-    def draft(self, result: Path) -> tuple[JsonlDataset, int]:
+    def draft(self, result: Path) -> tuple[JsonlDataset, int, int]:
         """Make the draft of the result from the settled items, durably.
 
         Returns:
-            The handle that the result will have in place, and the modification time of its file in
-            nanoseconds.
+            The handle that the result will have in place, the modification time of its file in
+            nanoseconds, and the size of the file if it is compressed, else 0.
         """
+        if is_compressed(result.name):
+            return self._compressed_draft(result)
         draft = draft_of(result)
         with storage(draft, "write"):
             if not linked(self._segment.path, draft):
@@ -170,7 +173,19 @@ class StreamCheckpoint(Checkpoint):
                 os.fsync(file.fileno())
                 modified_ns = os.fstat(file.fileno()).st_mtime_ns
         digest = f"xxh3:{self._digest.hexdigest()}"
-        return JsonlDataset(result, self.size, self.items, digest), modified_ns
+        return JsonlDataset(result, self.size, self.items, digest), modified_ns, 0
+
+    def _compressed_draft(self, result: Path) -> tuple[JsonlDataset, int, int]:
+        with JsonlWriter(result) as writer:
+            with storage(self._segment.path, "read back"), self._segment.path.open("rb") as file:
+                while block := file.read(COPY_BYTES):
+                    writer.write(block, 0)
+            writer.rows = self.items
+            made = writer.finish()
+            if made.fingerprint != f"xxh3:{self._digest.hexdigest()}":
+                reason = "differs from the written content; check the disk, then run again"
+                raise StorageError(str(self._segment.path), "read back the items", reason)
+            return made, writer.modified_ns, writer.compressed_bytes
 
     @override
     def close(self) -> None:

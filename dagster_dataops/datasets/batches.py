@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dagster_dataops.datasets.lines import (
     Interval,
     Line,
+    block_end,
     count_records,
     iterate_lines,
     next_line_start,
@@ -79,6 +80,23 @@ class BatchStarts:
         """Return the first start in [position, end]; ``end`` if there is none."""
         number = bisect_left(self._starts, position)
         return min(self._starts[number], end) if number < len(self._starts) else end
+
+
+def cut_near(
+    source: Readable, start: int, size: int, end: int, batches: BatchStarts | None = None
+) -> int:
+    """Return where a range of about ``size`` bytes from ``start`` may end; at most ``end``.
+
+    Args:
+        source: The open file.
+        start: The start of the range.
+        size: The wanted size.
+        end: The end of the lines.
+        batches: Where batches begin; ``None`` if a range may begin at any line.
+    """
+    if batches is None:
+        return block_end(source, start, size, end)
+    return batches.at_or_after(min(start + size, end), end)
 
 
 def next_cut(

@@ -17,10 +17,11 @@ from dagster_dataops.datasets.lines import (
 )
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest, content_digest
-from dagster_dataops.foundation.notebooks import NotebookHtml
+from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.bucket import BucketFile, CopiedFile, Location, local_path
 from dagster_dataops.foundation.places.file_state import FileState
-from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.opening import open_readable, opened, state_at
+from dagster_dataops.foundation.places.range_source import size_of
 from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.records import Record, decode, decode_own
 
@@ -37,10 +38,10 @@ class JsonlDataset:
     Attributes:
         location: The absolute path of the file, the object in a bucket, or a `CopiedFile`: the copy
             on this machine of a result in a bucket.
-        size_bytes: The size of the file.
+        size_bytes: The size of the lines; that of the file, unless it is compressed.
         rows: The number of records; ``None`` if the file was written elsewhere and not counted.
-        fingerprint: The digest of all bytes, ``xxh3:...``; ``None`` if it was not computed. Of an
-            object on a store its entity tag, ``etag:...``.
+        fingerprint: The digest of the lines, ``xxh3:...``; ``None`` if it was not computed. Of an
+            object on a store its entity tag, ``etag:...``. A compressed file has that of its text.
         state: The state of the file when it had these bytes; ``None`` if unknown. If the file is in
             another state, it is read again to compare its content with ``fingerprint``.
     """
@@ -86,9 +87,9 @@ class JsonlDataset:
 
     @classmethod
     def _of_object(cls, file: BucketFile) -> "JsonlDataset":
-        from dagster_dataops.foundation.places.object_file import ObjectFile
-
-        found = ObjectFile(file)
+        found = open_readable(file)
+        if isinstance(found, int):  # it never is, of an object
+            raise InputError(str(file), "is no object")
         interval_of(found, file)
         check_json_lines(file, found)
         made = cls(file, found.size, fingerprint=found.fingerprint, state=found.state())
@@ -157,8 +158,9 @@ class JsonlDataset:
         now = self.stamp()
         if self.fingerprint is None or (now == self.state and not now.coarse):
             return
-        found = f"{now.size:,} bytes, not the {self.size_bytes:,}"
-        if now.size == self.size_bytes:
+        size = self._present_size()
+        found = f"{size:,} bytes, not the {self.size_bytes:,}"
+        if size == self.size_bytes:
             if cached_digest(self.location, now) == self.fingerprint:
                 return
             found = "other content than"
@@ -167,6 +169,14 @@ class JsonlDataset:
             "step that writes it again, or use JsonlDataset.of_file(path) for the present content"
         )
         raise InputError(str(self.location), reason)
+
+    def _present_size(self) -> int:
+        """Return the size of the lines that the file has now; of a compressed one, of its text."""
+        try:
+            with opened(self.location) as source:
+                return size_of(source)
+        except OSError as error:
+            raise InputError(str(self.location), f"cannot be read: {error.strerror}") from error
 
     def stamp(self) -> FileState:
         """Return the present state of the file. Another state may mean another content.

@@ -12,7 +12,7 @@ from dagster_dataops.datasets.durable_files import create_anew, make_folder, sto
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
-    ResultStore,
+    ReadableStore,
     Status,
     Version,
 )
@@ -22,7 +22,7 @@ _REPLACED: Final = "it was replaced or deleted while it was read; run again"
 _AHEAD: Final = 3  # ranges that are read at once
 
 
-def fetch(store: ResultStore, key: str, target: Path, seen: Version | None = None) -> str:
+def fetch(store: ReadableStore, key: str, target: Path, seen: Version | None = None) -> str:
     """Replace the file ``target`` by an object, atomically; return the digest of its content.
 
     Args:
@@ -57,7 +57,7 @@ def fetch(store: ResultStore, key: str, target: Path, seen: Version | None = Non
     return f"xxh3:{digest.hexdigest()}"
 
 
-def _parts(store: ResultStore, key: str, status: Status) -> Iterator[bytes]:
+def _parts(store: ReadableStore, key: str, status: Status) -> Iterator[bytes]:
     """Yield the content of an object in order; the next ranges are read meanwhile."""
 
     def read(start: int) -> bytes:

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from dagster_dataops.datasets.published_files import is_result
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location
-from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.opening import is_compressed, open_readable
 from dagster_dataops.foundation.places.range_source import (
     Readable,
     close_readable,
@@ -101,6 +102,10 @@ def interval_of(source: Readable, location: Location) -> Interval:
     Raises:
         InputError: As `content_interval`.
     """
+    if is_compressed(location.name) and is_result(location.name):
+        from dagster_dataops.foundation.places.framed_file import check_frames  # few need it
+
+        check_frames(source, str(location))
     try:
         head = read_range(source, 0, len(_BOM))
     except OSError as error:
@@ -156,6 +161,20 @@ def next_line_start(source: Readable, position: int, end: int) -> int:
     return end
 
 
+def block_end(source: Readable, start: int, size: int, end: int) -> int:
+    """Return a line start about ``size`` bytes behind ``start``, at most ``end``.
+
+    In a compressed file it is the start of a frame, if there is one near. So no frame is
+    decompressed to find a line, none is read twice, and its text is not copied.
+    """
+    if start + size >= end:
+        return end
+    near = None if isinstance(source, int) else source.line_near(start + size)
+    if near is not None and start + size // 2 < near <= start + 2 * size:
+        return min(near, end)
+    return next_line_start(source, start + size, end)
+
+
 def split_lines(block: bytes) -> list[bytes]:
     """Return the lines of ``block`` with their newlines; six times as fast as ``split``."""
     return list(io.BytesIO(block))
@@ -169,7 +188,7 @@ def iterate_lines(source: Readable, intervals: Iterable[Interval]) -> Iterator[L
         while start < interval.end:
             if size > _FIRST_BYTES:
                 expect(source, start, interval.end)
-            cut = next_line_start(source, min(start + size, interval.end), interval.end)
+            cut = block_end(source, start, size, interval.end)
             size = BLOCK_BYTES
             for line in split_lines(read_lines(source, Interval(start, cut))):
                 end = start + len(line)
@@ -183,7 +202,7 @@ def line_blocks(source: Readable, interval: Interval, size: int) -> Iterator[tup
     start = interval.start
     expect(source, start, interval.end)
     while start < interval.end:
-        cut = next_line_start(source, min(start + size, interval.end), interval.end)
+        cut = block_end(source, start, size, interval.end)
         yield start, read_lines(source, Interval(start, cut))
         start = cut
 

@@ -10,10 +10,12 @@ import orjson
 from dagster_dataops.configuration import config, input_object
 from dagster_dataops.datasets.durable_files import write_durably
 from dagster_dataops.datasets.fetched_file import fetch
+from dagster_dataops.datasets.published_files import is_result, node_of, result_name
 from dagster_dataops.errors import ConfigurationError, InputError, ResultMissingError
+from dagster_dataops.foundation.hashing.file_digests import content_digest
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.object_file import ObjectFile
-from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.opening import FORMS, is_compressed, state_at
 
 NOTE_ENDING: Final = ".version"  # of the file that names the version of a copy
 
@@ -32,8 +34,18 @@ def object_of(url: str) -> BucketFile:
 
 
 def input_location(facts: Mapping[str, Any]) -> Location:
-    """Return where an input is, from the facts about it in a manifest."""
-    return object_of(facts["url"]) if "url" in facts else Path(facts["path"])
+    """Return where an input is, from the facts about it in a manifest.
+
+    Of a result that has been published in another form since, it is the present file.
+    """
+    return object_of(facts["url"]) if "url" in facts else _present(Path(facts["path"]))
+
+
+def _present(path: Path) -> Path:
+    if not is_result(path.name) or path.exists():
+        return path
+    others = (path.with_name(result_name(node_of(path.name), form)) for form in FORMS)
+    return next((other for other in others if other.exists()), path)
 
 
 def fetched(file: BucketFile, fingerprint: str | None) -> tuple[Path, str]:
@@ -60,6 +72,8 @@ def fetched(file: BucketFile, fingerprint: str | None) -> tuple[Path, str]:
             digest = fetch(remote.store, remote.key, copy, remote.version)
         except ResultMissingError as error:
             raise InputError(str(file), error.reason) from None
+        if is_compressed(copy.name):
+            digest = content_digest(copy)  # of its text
     if is_digest and digest != fingerprint:
         raise InputError(str(file), "has other bytes than were published; make it again")
     write_durably(_note_of(copy), orjson.dumps([remote.fingerprint, list(state_at(copy)), digest]))

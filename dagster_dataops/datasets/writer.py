@@ -2,11 +2,11 @@
 
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
 import xxhash
 
@@ -22,7 +22,11 @@ from dagster_dataops.datasets.durable_files import (
 from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.errors import InputError, UnencodableError
 from dagster_dataops.foundation.hashing.file_digests import has_content
+from dagster_dataops.foundation.places.opening import is_compressed
 from dagster_dataops.records import encode
+
+if TYPE_CHECKING:
+    from dagster_dataops.foundation.frames.frame_writer import FrameWriter
 
 _BUFFER_BYTES = 1 << 20
 _SHORT_BYTES = 32 << 10  # lines are put together up to this size: each write has its price
@@ -32,8 +36,16 @@ class JsonlWriter:
     """Collects lines in a draft file; `publish` replaces ``path`` by it, whole or not at all.
 
     Args:
-        path: The file to write.
+        path: The file to write. It is compressed if its name ends in ``.jsonl.zst``.
         scratch: Whether the file is of no use after a power loss, so that it need not be synced.
+
+    Attributes:
+        rows: How many records were written.
+        size_bytes: The size of their lines.
+        stored_bytes: The size of what was stored, perhaps compressed; not of a link.
+
+    Raises:
+        MissingExtraError: It is to be compressed, and the package for that is not installed.
     """
 
     def __init__(self, path: Path, *, scratch: bool = False) -> None:
@@ -41,10 +53,12 @@ class JsonlWriter:
         self._scratch = scratch
         self.rows = 0
         self.size_bytes = 0
+        self.stored_bytes = 0
         self._draft = draft_of(path)
         self._linked = False
         self._digest = xxhash.xxh3_128()
         self._pending = bytearray()  # neither written nor digested
+        self._frames = _frame_writer(self._append) if is_compressed(path.name) else None
         make_folder(path.parent)
         with storage(self._draft, "create the file"):
             self._file: IO[bytes] = self._created()
@@ -56,11 +70,13 @@ class JsonlWriter:
         """Make the draft a hard link to ``source``, where the file system has such links.
 
         Then call `write` with the lines of ``source``, in order. They are counted and digested, and
-        written only if the draft is no link.
+        written only if the draft is no link. A compressed file is none.
 
         Args:
             source: A complete file.
         """
+        if self._frames is not None:
+            return
         with storage(self._draft, f"link it to {source}"):
             self._file.close()
             self._linked = linked(source, self._draft)
@@ -86,8 +102,22 @@ class JsonlWriter:
     def _put(self, lines: bytes | bytearray) -> None:
         if not self._linked:
             with storage(self._draft, "write"):
-                self._file.write(lines)
+                (self._append if self._frames is None else self._frames.write)(lines)
         self._digest.update(lines)
+
+    def _append(self, data: bytes | bytearray) -> None:
+        """Append bytes to the file as it is stored."""
+        self._file.write(data)
+        self.stored_bytes += len(data)
+
+    @property
+    def compressed_bytes(self) -> int:
+        """The size of the finished file if it is compressed, else 0."""
+        return self.stored_bytes if self._frames is not None else 0
+
+    def _end_frames(self) -> None:
+        if self._frames is not None:
+            self._frames.finish(self._digest.digest())
 
     @property
     def modified_ns(self) -> int:
@@ -98,6 +128,7 @@ class JsonlWriter:
         """Fsync the draft and return its handle after publication."""
         self._put_pending()
         with storage(self._draft, "write"):
+            self._end_frames()
             self._file.flush()
             if not self._scratch:
                 os.fsync(self._file.fileno())
@@ -128,11 +159,19 @@ class JsonlWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._frames is not None:
+            self._frames.close()
         if not self._file.closed:
             with suppress(OSError):  # a full disk fails again when the buffer is flushed
                 self._file.close()
             with suppress(OSError):
                 self._draft.unlink(missing_ok=True)
+
+
+def _frame_writer(put: Callable[[bytes], None]) -> "FrameWriter":
+    from dagster_dataops.foundation.frames.frame_writer import FrameWriter  # an extra
+
+    return FrameWriter(put)
 
 
 def linked(source: Path, target: Path) -> bool:

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.lines import Interval
@@ -49,13 +50,15 @@ class AgentOrder:
         operator: The pickled operator, from `ship`, with the settings of the agent.
         environment: The environment of the head.
         input: Path of the input, or the key of the object.
-        size: Its size in bytes.
+        size: The size of its file in bytes.
+        text_bytes: The size of its lines; another one than that of a compressed file.
         modified_ns: Its time of the last change.
         fingerprint: Its digest; ``None`` if it is not known.
-        folder: The folder of the segments.
+        folder: The folder of the segments on the machine of the run.
         segments: The numbers of segments that the agent may use, which no other agent may ever
             use. The last one is the number of an empty file, which the head has created.
         bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
+        outputs: Facts about where to put outputs; none if the agent writes them to the folder.
         keeper: Facts about the `FileKeeper` of the run, from `facts_of_keeper`; none without one.
         resources: Resources of its node that the agent reserves, by the cluster's names;
             ``num_cpus`` is the number of its worker processes by default.
@@ -65,11 +68,13 @@ class AgentOrder:
     environment: AgentEnvironment
     input: str
     size: int
+    text_bytes: int
     modified_ns: int
     fingerprint: str | None
     folder: Path
     segments: range
     bucket: tuple[Any, ...] = field(default=(), repr=False)
+    outputs: tuple[Any, ...] = field(default=(), repr=False)
     keeper: tuple[Any, ...] = field(default=(), repr=False)
     resources: Mapping[str, Any] = field(default_factory=dict)
 
@@ -137,17 +142,22 @@ class SpanBatch(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A report of an agent, also a sign of life. The segments of its spans are synced.
+    """A report of an agent, also a sign of life. The outputs of its spans survive a power loss.
 
     Attributes:
         batches: The settled spans.
         finished: Byte ranges of the input without unsettled records.
         returned: Stretches that no worker was given, after a recall.
+        sent: The objects with the outputs of the spans, if they are in a bucket.
     """
 
-    batches: list[SpanBatch]
-    finished: list[Interval]
-    returned: list[Interval]
+    batches: Sequence[SpanBatch] = ()
+    finished: Sequence[Interval] = ()
+    returned: Sequence[Interval] = ()
+    sent: Sequence[SentObject] = ()
+
+
+PLACED: Final = Said([], [], [])  # the first report of an agent, as soon as it is on a node
 
 
 class Ended(NamedTuple):
@@ -185,6 +195,20 @@ class AgentHandle(Protocol):
         ...
 
 
+class Room(Enum):
+    """Whether a cluster has room for one more agent.
+
+    Attributes:
+        FREE: A node has room, as far as the cluster can tell.
+        BUSY: A node is large enough, but others use it.
+        NONE: No node is large enough.
+    """
+
+    FREE = "free"
+    BUSY = "busy"
+    NONE = "none"
+
+
 class AgentPool(Protocol):
     """The agents of one run."""
 
@@ -200,6 +224,25 @@ class AgentPool(Protocol):
         """Wait up to ``seconds`` for messages, and return them; `Lost` comes last of an agent."""
         ...
 
+    def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
+        """Tell the other runs of the cluster whether this one waits for agents.
+
+        Args:
+            resources: Resources that each agent reserves.
+            agents: The number of agents that it has while it waits for more; ``None`` if it does
+                not wait.
+        """
+        ...
+
+    def asked(self, resources: Mapping[str, Any]) -> list[int]:
+        """Return the number of agents of each other run that waits for more.
+
+        Args:
+            resources: Resources that each agent of this run reserves. Runs whose agents would
+                not fit in their place are left out.
+        """
+        ...
+
     def close(self) -> None:
         """End every agent at once."""
         ...
@@ -210,7 +253,7 @@ class Cluster(Protocol):
 
     @property
     def start_seconds(self) -> float:
-        """How long to wait for the first agent."""
+        """How long to wait, while no agent works, for a node that can hold one."""
         ...
 
     def open(self) -> AgentPool:
@@ -223,7 +266,15 @@ class Cluster(Protocol):
         ...
 
     def describe(self) -> str:
-        """Return the resources of the cluster, in words, for the error that no agent starts."""
+        """Return the resources of the cluster, in words."""
+        ...
+
+    def room(self, resources: Mapping[str, Any]) -> Room:
+        """Return whether there is room for one more agent; called after `open`.
+
+        Args:
+            resources: Resources that each reserves; see `AgentOrder`.
+        """
         ...
 
     def count(self, resources: Mapping[str, Any]) -> int:
@@ -237,6 +288,10 @@ class Cluster(Protocol):
         """
         ...
 
-    def workers(self) -> int:
-        """Return the number of worker processes of an agent, unless the operator sets it."""
+    def workers(self, most: int | None) -> int:
+        """Return the number of worker processes of an agent; called after `open`.
+
+        Args:
+            most: The largest number, if the operator sets it.
+        """
         ...

@@ -75,7 +75,9 @@ class CheckpointSink(Sink):
         if self._reads.lines:
             with storage(self.folder, "write which files were read"):
                 self._reads.write()
-        digests = digests_in(self.work.dataset.location, spans) if self._keeps_outcomes else None
+        location, digests = self.work.dataset.location, None
+        if self._keeps_outcomes:
+            digests = digests_in(location, spans, notes)
         self.checkpoint.journal(SpansEntry.of(segment, offset, spans, digests, notes))
 
     def state(self) -> ProgressState:

@@ -1,7 +1,8 @@
 """OperatorExecutor: lock the folder, decide how to start, run, publish, export."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,7 @@ from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.datasets.file_values.result_roots import use_root, use_roots_above
 from dagster_dataops.errors import RunStoppedError
@@ -34,6 +36,7 @@ from dagster_dataops.execution.runners.concat_inputs import gathered, removed_af
 from dagster_dataops.execution.runners.runner import Runner, make_runner, takes_separately
 from dagster_dataops.execution.unchanged_result import note_if_unchanged
 from dagster_dataops.foundation.places.bucket import local_path
+from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.operators.definition.operator import (
     Operator,
     begun,
@@ -42,6 +45,7 @@ from dagster_dataops.operators.definition.operator import (
     with_present_files,
 )
 from dagster_dataops.operators.definition.shown_options import chosen_options, hidden_in
+from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.options.artefact_options import versions_in
 from dagster_dataops.operators.outcomes.record_context import RunFacts, RunLink
 from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
@@ -85,7 +89,9 @@ class OperatorExecutor:
             ResultMissingError: An option is the path of an artefact that is missing or was
                 changed.
         """
-        folder = folder.with_outputs(operator.__dataops__.spec.outputs)
+        spec = operator.__dataops__.spec
+        form = PLAIN if spec.kind.holds_files else self.context.result_format
+        folder = folder.in_form(form).with_outputs(spec.outputs)
         try:
             with held(versions_in(operator.__dataops__.options)):
                 return self._run_locked(operator, inputs, folder)
@@ -132,13 +138,15 @@ class OperatorExecutor:
             runner = make_runner(operator, attempt.inputs)
             attempt.start = decide_start(_start_request(attempt, runner, found, late))
             if attempt.start.published is not None:
-                return _report(attempt, _take_over(attempt, attempt.start.published))
+                manifest = _take_over(attempt, attempt.start.published)
+                return _report(attempt, _in_form(attempt, manifest))
             check_presence(attempt)
             content = attempt.start.content
             content.started = content.started or datetime.now().astimezone().isoformat()
             begun(operator, content.started)
+            parts = operator.__dataops__.identity_parts  # before an operator changes its constants
             drafts = runner.run(attempt)
-            manifest = _manifest(attempt, drafts, runner)
+            manifest = _manifest(attempt, drafts, runner, parts)
             note_if_unchanged(attempt, manifest)
             warn_of_missing(attempt, manifest)
             return _report(attempt, _publish(attempt, manifest))
@@ -232,6 +240,23 @@ def _take_over(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     return manifest
 
 
+def _in_form(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
+    """Return the manifest of a result after it was rewritten in the form of this run, if needed.
+
+    Other unfinished runs of the node would be lost by a publication; beside them it stays as it is.
+    """
+    folder, claim = attempt.folder, attempt.lock
+    if manifest.form == folder.form or manifest.parted or attempt.continues:
+        return manifest
+    from dagster_dataops.checkpoints.publish.other_form import draft_in_form  # rare
+
+    attempt.note(f"its file is rewritten as {folder.form}, with the same records")
+    drafts = draft_in_form(folder, Manifest.of(folder) or manifest, claim.writer)
+    claim.check()
+    made = commit(folder, drafts, claim.publishing, claim.draft)
+    return replace(made, run=manifest.run)
+
+
 def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     """Put the drafts in place.
 
@@ -248,10 +273,39 @@ def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     attempt.lock.check()
     claim, checkpoint = attempt.lock, attempt.checkpoint
     settled = attempt.continues or (checkpoint is not None and checkpoint.synced)
-    return commit(attempt.folder, manifest, claim.publishing, claim.draft, settled=settled)
+    with _keeping_versions(attempt, manifest):
+        return commit(attempt.folder, manifest, claim.publishing, claim.draft, settled=settled)
 
 
-def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:
+@contextmanager
+def _keeping_versions(attempt: NodeAttempt, manifest: Manifest) -> Iterator[None]:
+    """Keep the result that is replaced in the block; afterwards remove versions beyond the limit.
+
+    Raises:
+        StorageError: It cannot be kept. Nothing was replaced.
+    """
+    most = attempt.settings.keep_versions
+    if not most:
+        digests = attempt.folder.input_digests  # of a result that kept versions
+        with storage(digests, "delete the file"):
+            digests.unlink(missing_ok=True)
+        yield
+        return
+    from dagster_dataops.checkpoints.versions.input_digests import write_input_digests
+    from dagster_dataops.checkpoints.versions.keeping import keep_replaced, remove_beyond
+
+    if attempt.operator.__dataops__.spec.kind.trace is Tracing.RECORD:
+        (dataset,) = attempt.inputs
+        write_input_digests(attempt.folder, dataset, manifest)
+    attempt.kept_version, note = keep_replaced(attempt.folder, manifest)
+    attempt.note(note)
+    yield
+    remove_beyond(attempt.folder, most)
+
+
+def _manifest(
+    attempt: NodeAttempt, drafts: Drafts, runner: Runner, parts: dict[str, dict[str, str]]
+) -> Manifest:
     fingerprint, checkpoint = runner.fingerprint, attempt.checkpoint
     run, spec = attempt.context.run, attempt.operator.__dataops__.spec
     return Manifest(
@@ -273,15 +327,30 @@ def _manifest(attempt: NodeAttempt, drafts: Drafts, runner: Runner) -> Manifest:
         kind=spec.kind.name,
         new_records=spec.new_records,
         traced=attempt.settings.trace,
-        options=_options(attempt.operator),
+        **_options(attempt.operator),
+        identity_parts=parts,
     )
 
 
 def _options(operator: Operator) -> dict[str, Any]:
-    """Return the chosen options of an operator for display, without secrets."""
-    hide = operator.__dataops__.secrets.hide
-    chosen = chosen_options(operator.__dataops__)
-    return {name: hidden_in(one.value, hide) for name, one in chosen.items()}
+    """Return the chosen options of an operator and their defaults, without secrets.
+
+    An option of a part of a chain has the name of the part before its own.
+    """
+    use = operator.__dataops__
+    parts = [f"{name}." for name, _ in use.spec.parts] or [""]
+    chosen = {
+        f"{part}{name}": one
+        for part, inner in zip(parts, use.uses, strict=True)
+        for name, one in chosen_options(inner).items()
+    }
+    hide = use.secrets.hide
+    return {
+        "options": {name: hidden_in(one.value, hide) for name, one in chosen.items()},
+        "defaults": {
+            name: hidden_in(one.default, hide) for name, one in chosen.items() if not one.required
+        },
+    }
 
 
 def _without_secrets(facts: dict[str, Any], operator: Operator) -> dict[str, Any]:
@@ -317,4 +386,5 @@ def _report_of(
         notes=tuple(attempt.notes),
         seconds=time.monotonic() - attempt.began,
         kind=attempt.operator.__dataops__.spec.kind.name,
+        replaced=attempt.kept_version,
     )

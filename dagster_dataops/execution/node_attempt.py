@@ -40,6 +40,7 @@ class NodeAttempt(Attempt):
         start: How the attempt starts.
         checkpoint: The argument of `open_checkpoint`; ``None`` if nothing is settled.
         notes: Log lines for the user.
+        kept_version: The number of the version as which the result before was kept; 0 if it is not.
         began: Start of the attempt, in seconds of the monotonic clock.
     """
 
@@ -54,6 +55,7 @@ class NodeAttempt(Attempt):
     start: StartDecision = field(init=False)
     checkpoint: Checkpoint | None = None
     notes: list[str] = field(default_factory=list)
+    kept_version: int = 0
     began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:

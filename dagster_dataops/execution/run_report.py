@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.configuration import WHOLE_RESULT_MB
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
 from dagster_dataops.execution.records.calling import Interrupts
-from dagster_dataops.foundation.notebooks import NotebookHtml
+from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.bucket import published_file
+from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
 if TYPE_CHECKING:
@@ -35,12 +37,15 @@ class RunContext:
         flush_seconds: Seconds of finished work that a power failure may cost. A kill costs less: at
             most the last half second of process workers.
         lock_seconds: Seconds to wait for another run that may be ending.
+        whole_result_mb: The largest result in MB that is one object of a bucket in any case. The
+            outputs of a larger one stay in the parts in which they were sent.
         progress: Shows the state of the run.
         should_stop: Returns a reason to stop, or ``None``; called once a second.
         interrupts: Exceptions that signals raise in the main thread.
         root: Root folder of all results; ``None`` for the folder of the node.
         clients: Objects that operators get from their context, by name.
         cluster: Machines that operators in process mode run on; ``None`` for this machine.
+        result_format: The form of the files of results, one of `FORMS`.
     """
 
     run: str
@@ -50,12 +55,14 @@ class RunContext:
     unreported: Callable[[str], bool] = lambda _: False
     flush_seconds: float = 1.0
     lock_seconds: float = 3.0
+    whole_result_mb: float = WHOLE_RESULT_MB
     progress: Progress = field(default_factory=Quiet)
     should_stop: Callable[[], str | None] = lambda: None
     interrupts: Interrupts = (KeyboardInterrupt,)
     root: Path | None = None
     clients: Mapping[str, Any] = field(default_factory=dict)
     cluster: "Cluster | None" = None
+    result_format: str = PLAIN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +82,8 @@ class RunReport:
         export: The export of the result, if any.
         outputs: Of a node with several results a report of each, by the name of its output.
         kind: The kind of the operator, such as ``record``.
+        replaced: The number of the version as which the result before is kept; 0 if it is not, or
+            if this one is equal to it.
     """
 
     node: str
@@ -87,6 +96,7 @@ class RunReport:
     export: "Exported | None" = None
     outputs: "Mapping[str, RunReport]" = field(default_factory=dict)
     kind: str = RECORD.name
+    replaced: int = 0
 
     _repr_html_ = NotebookHtml()
 

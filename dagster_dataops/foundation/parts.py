@@ -5,18 +5,30 @@ What one of them adds is a line of the table.
 """
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
-Added: TypeAlias = Literal["bytes_of_files", "file_of_store", "html_of", "with_lazy_files"]
+Added: TypeAlias = Literal[
+    "bytes_of_files",
+    "drop_explainer",
+    "file_of_store",
+    "html_of",
+    "published_nodes",
+    "with_lazy_files",
+]
 
 ADDED: Final[dict[Added, str]] = {
     # Where files of crude datasets lie in their shards: the first byte, and the number of bytes.
     "bytes_of_files": "dagster_dataops.training.filestores.store_opening:bytes_of_files",
+    # What an operator of the library says about records that it dropped.
+    "drop_explainer": "dagster_dataops.library.explaining.drop_explanations:drop_explainer",
     # A file in a store, or where it is, by the path or URL of the store and the name of the file.
     "file_of_store": "dagster_dataops.training.filestores.lazy_files:file_of_store",
     # A dataset, pipeline, operator, report or trace as HTML for a notebook.
     "html_of": "dagster_dataops.pipelines.notebook_html:html_of",
+    # The nodes with results below some folders.
+    "published_nodes": "dagster_dataops.pipelines.reporting.published_nodes:published_nodes",
     # A record whose references to files of stores are read when they are used.
     "with_lazy_files": "dagster_dataops.training.filestores.lazy_files:with_lazy_files",
 }
@@ -34,3 +46,18 @@ def has_model_operators() -> bool:
     Otherwise no such operator exists.
     """
     return "dagster_dataops.models.model_operator" in sys.modules
+
+
+class NotebookHtml:
+    """The attribute ``_repr_html_`` of a class: a function that returns HTML.
+
+    It shows the object; read from the class, it shows the class. The HTML is that of
+    `dagster_dataops.pipelines.notebook_html.html_of`.
+    """
+
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: type) -> Callable[[], str]:
+        """Return the function."""
+        shown = owner if instance is None else instance
+        return lambda: function_of_part("html_of")(shown)

@@ -85,7 +85,7 @@ class FieldKey:
     def mapped(self, fn: Callable[[Any], Any], record: Record) -> Record:
         """Return ``record`` with ``fn`` applied to each selected element; missing is ``None``."""
         if self._selector is None:
-            return {**record, self.name: fn(record.get(self.name))}
+            return record | {self.name: fn(record.get(self.name))}
         changed: Record = self._selector.map(fn, record)
         return changed
 
@@ -101,7 +101,7 @@ class FieldKey:
     def replaced(self, value: Any, record: Record, output_key: str | None = None) -> Record:
         """Return ``record`` with a value in ``output_key``, by default in each selected element."""
         if output_key is not None:
-            return {**record, output_key: value}
+            return record | {output_key: value}
         return self.mapped(lambda _: value, record)
 
     def present(self, record: Record) -> list[Any]:

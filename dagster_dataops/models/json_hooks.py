@@ -66,7 +66,7 @@ class LLMDataJson(LLMOperator):
 
     def postprocess(self, output: Any, data: Record) -> Any:
         """Return the result for a record."""
-        return {**data, self.output_key: output}
+        return data | {self.output_key: output}
 
     @override
     def messages(self, record: Record) -> str:

@@ -245,7 +245,7 @@ class LLMOperator(ModelOperator):
 
     def values(self, record: Record) -> Mapping[str, Any]:
         """Return the values that the templates see by name: by default the columns."""
-        return {**record, "record": record}
+        return record | {"record": record}
 
     def parse(self, record: Record, reply: Reply) -> Any:
         """Return the result for a record, as ``forward`` of a record operator returns it.
@@ -256,7 +256,7 @@ class LLMOperator(ModelOperator):
         value = reply.text if reply.parsed is None else plain(reply.parsed)
         if reply.tool_calls:
             value = reply.message
-        return {**record, self.output_key: value}
+        return record | {self.output_key: value}
 
     async def ask(
         self, messages: Messages, *, response_format: Any = None, sample: int = 0, **fields: Any

@@ -1,6 +1,7 @@
 """Render prompts: Jinja templates over the columns of a record, in a sandbox."""
 
 import functools
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,7 +42,25 @@ def _environment() -> Any:
 
 
 def _as_json(value: object) -> str:
-    return orjson.dumps(value).decode()
+    """Return a value as JSON; of a record that notes its use, all columns count as read."""
+    options = orjson.OPT_PASSTHROUGH_SUBCLASS
+    return orjson.dumps(value, default=_of_usual_class, option=options).decode()
+
+
+def _of_usual_class(value: Any) -> object:
+    kind = next((kind for kind in (dict, str, list, int) if isinstance(value, kind)), None)
+    if kind is None:
+        msg = f"a {type(value).__name__} is no value of JSON"
+        raise TypeError(msg)
+    return kind(value)
+
+
+@functools.cache
+def _free_names(text: str) -> tuple[str, ...]:
+    """Return the names that a template takes from outside, also those that it may do without."""
+    from jinja2 import meta
+
+    return tuple(sorted(meta.find_undeclared_variables(_environment().parse(text))))
 
 
 def rendered(text: str, values: Mapping[str, Any]) -> str:
@@ -55,13 +74,19 @@ def rendered(text: str, values: Mapping[str, Any]) -> str:
     if "{" not in text:
         return text
     try:
-        return str(compiled(text).render(values))
+        seen = {name: values[name] for name in _free_names(text) if name in values}
+        return str(compiled(text).render(seen))
     except TemplateError as error:
         known = ", ".join(values) or "none"
         near = next(filter(None, (nearest(name, values) for name in _absent(text, values))), None)
         hint = f"; did you mean {near!r}?" if near else ""
         reason = f"the prompt cannot be made: {error.message}; known: {known}{hint}"
         raise UnfitRecordError(reason) from None
+
+
+def with_values(values: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return values for templates with more, which replace those of the same name; none is read."""
+    return ChainMap(dict(more), values)  # type: ignore[arg-type]  # templates change none
 
 
 def _absent(text: str, values: Mapping[str, Any]) -> list[str]:

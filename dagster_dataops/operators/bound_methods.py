@@ -16,6 +16,7 @@ from dagster_dataops.records import Record
 
 if TYPE_CHECKING:
     from dagster_dataops.operators.chains.chain_calls import PartTimes
+    from dagster_dataops.operators.outcomes.change_watch import ChangeWatch
 
 SKETCH: Final = SELECTION.recorded_as
 CHANGE: Final = "change"
@@ -91,6 +92,23 @@ def column_watch(operator: Operator, patience: Patience | None = None) -> Column
     ]
     chained = bool(invocation.spec.parts)
     return ColumnWatch(parts, chained=chained, strict=rule == FAILING, patience=patience)
+
+
+def change_watch(operator: Operator) -> "ChangeWatch | None":
+    """Return what notes the columns that count for outcomes, for the calls of one thread or task.
+
+    It is ``None`` if no outcomes are kept, or the whole record counts.
+    """
+    if not operator.__dataops__.resolved.reuse_outcomes:
+        return None
+    from dagster_dataops.operators.outcomes.change_watch import ChangeWatch  # only if kept
+    from dagster_dataops.operators.read_terms import terms_of
+
+    use = operator.__dataops__
+    terms = terms_of(use)
+    if terms is None:
+        return None
+    return ChangeWatch(terms, batch=bool(use.spec.batch), refusals=use.refusals)
 
 
 def _without_secrets(hide: Callable[[str], str], returned: Any, _: object) -> Any:

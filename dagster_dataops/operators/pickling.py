@@ -20,7 +20,7 @@ from dagster_dataops.foundation.hashing.code_origins import searched_spec
 from dagster_dataops.operators.definition.decorated_function import named_as
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation
-from dagster_dataops.operators.options.declared_columns import ColumnDeclarations
+from dagster_dataops.operators.options.declared_columns import sent_declarations
 from dagster_dataops.operators.options.settings import ExecutionSettings
 from dagster_dataops.operators.outcomes.record_context import RunLink
 
@@ -77,7 +77,7 @@ class _PickledOperator:
             invocation.spec,
             target=_importable_target(invocation.spec.target),
             options=tuple(option._replace(annotation=Any) for option in invocation.spec.options),
-            declared=ColumnDeclarations(reads=invocation.names_read or None),
+            declared=sent_declarations(invocation.spec.declared, invocation.names_read),
         )
         state = {name: v for name, v in vars(self.operator).items() if name != "__dataops__"}
         cls = type(self.operator) if isinstance(spec.target, type) else None

@@ -133,7 +133,9 @@ class OperatorRegistry:
                 stream. A function annotated to return a stream is also a reader. Classes define the
                 method of that name instead.
             reads: The columns that the operator needs, such as ``{"values": list[float]}``; names
-                alone for any type; or a function of the options that returns either form.
+                alone for any type; or a function of the options that returns either form. With
+                ``_reuse_outcomes`` these columns count, and those that are read by name besides;
+                with ``"observed"`` the columns that each call reads.
             writes: The columns that the operator adds to the existing ones.
             columns: All columns of the result, for example of a reader or a decoder.
             outputs: The names of several results, such as ``("train", "test")``, or a function of

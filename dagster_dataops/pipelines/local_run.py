@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -98,6 +99,8 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         results |= {name: output.dataset for name, output in report.results.items()}
         reports[node.name] = report
     deleting.finish()  # the caller may delete the folders next
+    if any(map(_saves, graph.nodes.values())):
+        _LOG.info("see the records: python -m dagster_dataops view %s", shlex.quote(str(saved)))
     return reports
 
 
@@ -119,7 +122,7 @@ def _take_versions(graph: OperatorGraph) -> None:
     """Compute the versions of all operators before one runs and fills a shared cache."""
     for node in graph.nodes.values():
         invocation = node.operator.__dataops__
-        _ = invocation.spec.code_version, invocation.options_digest
+        _ = invocation.spec.code_version, invocation.identity_parts
 
 
 def _without_streams(context: RunContext, data: object, saved: Root) -> object:
@@ -180,7 +183,7 @@ def _check_ours(report: RunReport) -> None:
     if local_path(report.dataset.location) is None:  # each publication has a key of its own
         return
     now = report.dataset.stamp()
-    if (now.size, now.modified_ns) != (report.manifest.size_bytes, report.manifest.modified_ns):
+    if (now.size, now.modified_ns) != (report.manifest.file_bytes, report.manifest.modified_ns):
         reason = "another run replaced it before it was read; give each its own data_process_path"
         raise InputError(str(report.dataset.path), reason)
 
@@ -218,8 +221,10 @@ def plain_context() -> RunContext:
         reuse_finished=bool(resume),
         progress=ConsoleProgress(bar=config.data_process_progress),
         root=config.data_process_path,
+        whole_result_mb=config.whole_result_mb,
         clients=config.clients,
         cluster=config.cluster,
+        result_format=config.result_format,
     )
 
 

@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import PipelineDefinitionError
-from dagster_dataops.foundation.notebooks import NotebookHtml
+from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, with_artefacts
 from dagster_dataops.operators.definition.reader_base import Readable

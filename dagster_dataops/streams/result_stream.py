@@ -8,10 +8,12 @@ from typing_extensions import override
 
 from dagster_dataops.errors import InputError, StreamSourceError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
-from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.opening import is_compressed, state_at
+from dagster_dataops.foundation.places.range_source import close_readable, size_of
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES
-from dagster_dataops.streams.files.descriptors import naming_path
+from dagster_dataops.streams.files.contents import FRAMES
+from dagster_dataops.streams.files.descriptors import naming_path, open_text
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.file_stages import NOWHERE
 from dagster_dataops.streams.files.jsonl import JsonLines
@@ -44,9 +46,10 @@ class ResultRecords(JsonLines):
         path = self.files.paths[0]
         with naming_path(path):
             state = state_at(Path(path))
-        if state.size != self.size_bytes:
+        size = _size_of(path)
+        if size != self.size_bytes:
             reason = (
-                f"has {state.size:,} bytes, not the {self.size_bytes:,} of the dataset; create "
+                f"has {size:,} bytes, not the {self.size_bytes:,} of the dataset; create "
                 "the dataset again to read the present content"
             )
             raise StreamSourceError(self.where, reason)
@@ -59,9 +62,18 @@ def read_result(
 ) -> DataPipelineBuilder:
     """Return a stream of the records of a result; see `ResultRecords`."""
     present = path.resolve() if path.is_dir() else path  # of parts the version, never changed
-    files = FileSet((str(present),), compression=None)
+    compressed = is_compressed(path.name)
+    files = FileSet((str(present),), compression=FRAMES if compressed else None)
     stage = ResultRecords(files, BLOCK_BYTES, NOWHERE, str(path), size_bytes, content, state)
     return DataPipelineBuilder(stage)
+
+
+def _size_of(path: str) -> int:
+    source = open_text(path)
+    try:
+        return size_of(source)
+    finally:
+        close_readable(source)
 
 
 def _digest(path: str, state: tuple[int, ...]) -> str:

@@ -179,8 +179,8 @@ def test_wrong_roots_and_definitions_are_refused(
     bare.write_text("import dagster as dg\ndefs = dg.Definitions()\n")
     for place, files, said in (
         (str(empty), [file], "no asset is there"),
-        (str(tmp_path / "missing"), [file], "a folder of this machine that exists"),
-        ("s3://bucket/root", [file], "a folder of this machine that exists"),
+        (str(tmp_path / "missing"), [file], "a folder that exists"),
+        ("https://host/root", [file], "a path on this machine"),
         (root, [], "with assets"),
         (root, [str(bare)], "with assets"),
         (root, [str(nothing)], "a module with dg.Definitions"),

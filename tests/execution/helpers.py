@@ -271,7 +271,8 @@ def sink_for(
     fingerprint = RunFingerprint.of(operator.__dataops__, dataset.identity)
     checkpoint = Checkpoint(fresh(folder.checkpoints), fingerprint, "test", 1.0)
     how = RunContext(run="test", progress=Listener(), **context)
-    unlocked = cast("Claim", SimpleNamespace(check=lambda: None))  # later runs take the folder
+    here = {"check": lambda: None, "sent_place": lambda: None, "shared_input": lambda one: one}
+    unlocked = cast("Claim", SimpleNamespace(**here))  # later runs take the folder
     attempt = NodeAttempt(operator=operator, context=how, folder=folder, lock=unlocked)
     attempt.read([dataset])
     work = WorkList(operator, dataset)

@@ -4,7 +4,7 @@ python tests/faults/campaign.py --kills 100 --seed 1
 
 Every round runs one input in one mode. Up to five attempts in a row are killed: the parent, a
 worker or two, or all, after a random time or at a chosen step of the engine. The next attempt
-resumes, until one is not killed.
+resumes, until one is not killed. Results are plain, compressed, or in another form in each attempt.
 """
 
 import random
@@ -26,7 +26,7 @@ from tests.faults.rounds import Kill, Round, play_rounds
 from tests.faults.tally import Campaign, command
 from tests.faults.workloads import WORKLOADS, Row, expected, expected_unique, torn
 from tests.journals import SpansEntry, read_journal
-from tests.nodes import CheckpointContent, draft_of, existing, published
+from tests.nodes import CheckpointContent, draft_of, existing, published, text_of
 
 _SECOND: Final = 1.0
 _LATE: Final = 0.3  # between the end of a call and its being written down, on a busy machine
@@ -39,11 +39,22 @@ MODES: Final = {
     "single": ("quick", "slow", "flaky"),
     "selection": ("quick", "slow"),
 }
+FORMS: Final = {  # of results: those of the attempts of a round
+    "plain": ("jsonl",),
+    "compressed": ("jsonl.zst",),
+    "both": ("jsonl", "jsonl.zst"),
+}
 _WITH_WORKERS: Final = {"process", "spawned", "selection"}
 
 
 def run_campaign(
-    kills: int, seed: int, folder: Path, *, modes: Sequence[str] = tuple(MODES), scale: float = 1
+    kills: int,
+    seed: int,
+    folder: Path,
+    *,
+    modes: Sequence[str] = tuple(MODES),
+    forms: Sequence[str] = tuple(FORMS),
+    scale: float = 1,
 ) -> Campaign:
     """Kill runs until ``kills`` have been killed.
 
@@ -52,13 +63,16 @@ def run_campaign(
         seed: The seed for inputs, victims and moments.
         folder: The folder of the runs; failed rounds leave their files there.
         modes: The modes, used in turn.
+        forms: The forms of results, from `FORMS`; each round draws one.
         scale: The factor by which inputs are smaller.
     """
     chance = random.Random(seed)
     campaign = Campaign()
 
     def round_of(name: str, mode: str) -> Round:
-        return _Round(folder / name, mode, random.Random(chance.random()), campaign, scale)
+        drawn = FORMS[chance.choice(forms)]
+        round_chance = random.Random(chance.random())
+        return _Round(folder / name, mode, round_chance, campaign, scale, drawn)
 
     return play_rounds(campaign, kills, chance, modes, round_of)
 
@@ -71,9 +85,16 @@ class _Round(Round):
     begun = 0.8
 
     def __init__(
-        self, home: Path, mode: str, chance: random.Random, campaign: Campaign, scale: float
+        self,
+        home: Path,
+        mode: str,
+        chance: random.Random,
+        campaign: Campaign,
+        scale: float,
+        forms: Sequence[str],
     ) -> None:
         super().__init__(home, mode, chance, campaign)
+        self._forms, self._form = forms, ""
         workload = chance.choice(MODES[mode])
         self.arguments = [mode, workload]
         self.victims = VICTIMS if mode in _WITH_WORKERS else VICTIMS[:2]
@@ -93,6 +114,11 @@ class _Round(Round):
             return ""
         in_worker = self.kind in _WITH_WORKERS and self.chance.random() < 0.5
         return self.drawn(IN_WORKER if in_worker else IN_PARENT, VICTIMS)
+
+    @override
+    def environment(self) -> dict[str, str]:
+        self._form = self.chance.choice(self._forms)
+        return {"DATAOPS_RESULT_FORMAT": self._form}
 
     @override
     def check_attempt(self, kills: list[Kill], status: int, *, committed: bool) -> None:
@@ -166,7 +192,9 @@ class _Round(Round):
 
     @override
     def check_result(self) -> None:
-        result = self.node.result.read_bytes()
+        node = self.node.as_published()
+        assert node.form == self._form, f"the result is {node.form}, not {self._form}"
+        result = text_of(node.result)
         if self._workload.differing and self.kind != "selection":
             wrong = next(torn(result, self._rows), None)
             assert wrong is None, wrong
@@ -184,7 +212,7 @@ class _Round(Round):
         manifest = orjson.loads(self.node.manifest.read_bytes())
         counts = (manifest["rows_in"], manifest["rows_out"], manifest["failed"])
         assert counts == (len(self._rows), result.count(b"\n"), len(bad)), f"wrong counts {counts}"
-        ours = {self.node.result, self.node.manifest, self.node.path / ".lock"}
+        ours = {node.result, self.node.manifest, self.node.path / ".lock"}
         of_failures = {self.node.errors} if bad else set()
         map_of_records = {self.node.kept} if manifest["mapped"] else set()
         stray = set(self.node.path.iterdir()) - ours - of_failures - map_of_records

@@ -100,6 +100,10 @@ class Round(ABC):
             AssertionError: The result is wrong.
         """
 
+    def environment(self) -> Mapping[str, str]:
+        """Return variables of the environment of the next attempt, beside those of each."""
+        return {}
+
     def play(self, kills: int) -> None:
         try:
             for _ in range(kills):
@@ -165,7 +169,7 @@ class Round(ABC):
                 ["-m", self.victim, str(self.home), *self.arguments, *runs],
                 output.fileno(),
                 folder=_ROOT,
-                environment=os.environ | added,
+                environment=os.environ | added | dict(self.environment()),
             )
 
     @property

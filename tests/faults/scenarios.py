@@ -23,6 +23,8 @@ from dagster_dataops import (
     To,
     load_artefact,
     read_jsonl,
+    restore,
+    versions,
 )
 from dagster_dataops.data import data_register
 from dagster_dataops.execution import ticker
@@ -217,6 +219,9 @@ class Scenario:
         policy: The resume policy of all attempts.
         inputs: Names of its input files.
         flush_seconds: How much finished work may be lost; 0 syncs at every chance.
+        form: The form of the result of each attempt.
+        old_form: That of the result before, see `_run_over_old`.
+        reuse: Whether a finished result of the same operator and input is used.
     """
 
     options: ClassVar[dict[str, Any]] = {}
@@ -225,6 +230,9 @@ class Scenario:
     policy: ClassVar[ResumePolicy] = ResumePolicy.AUTO
     inputs: ClassVar[Sequence[str]] = ("input.jsonl",)
     flush_seconds: ClassVar[float] = 0.0
+    form: ClassVar[str] = "jsonl"
+    old_form: ClassVar[str] = "jsonl"
+    reuse: ClassVar[bool] = False
 
     def __init__(self, home: Path, mode: str) -> None:
         self.home, self.mode = home, mode
@@ -285,6 +293,8 @@ class Scenario:
             earlier_runs=_RUNS if run in _RUNS else frozenset(),
             lock_seconds=20,
             flush_seconds=self.flush_seconds,
+            reuse_finished=self.reuse and run in _RUNS,
+            result_format=self.form if run in _RUNS else self.old_form,
             should_stop=self._reason_to_stop if self.stops and run == "disturbed" else _never,
         )
         OperatorExecutor(context).run(self.operator(mode), datasets, self.folder)
@@ -294,12 +304,12 @@ class Scenario:
     def state(self) -> dict[str, Any]:
         """Return the files that a reader finds: bytes, counts, and the names in the folder."""
         deleting.finish()
-        folder = self.folder
+        folder = self.folder.as_published()
         manifest = Manifest.load(folder.manifest)
         counts = ("rows_in", "rows_out", "dropped", "failed", "size_bytes", "fingerprint")
         names = {path.name for path in folder.path.iterdir()} if folder.path.exists() else set()
         return {
-            "result": folder.result.read_bytes() if folder.result.is_file() else None,
+            "result": bytes_of(folder.result) if folder.result.is_file() else None,
             "errors": folder.errors.read_bytes() if folder.errors.exists() else b"",
             "manifest": manifest and {name: getattr(manifest, name) for name in counts},
             "published": self.is_published(),
@@ -358,6 +368,44 @@ class PlainOver(Plain):
     def prepare(self) -> None:
         super().prepare()
         self._run_over_old()
+
+
+class Kept(Scenario):
+    """In place of an older result, which is kept; the one before it is removed."""
+
+    options: ClassVar[dict[str, Any]] = {"_keep_versions": 1}
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        self._write("older.jsonl", range(200, 220))
+        self._run("older", ["older.jsonl"], "single")
+        self._run_over_old()
+
+    @override
+    def state(self) -> dict[str, Any]:
+        """Return the files that a reader finds; among their names those of the newest version."""
+        found = super().state()
+        names = [f"{one.name}: {_digest_of(one)}" for one in versions(self.folder.path)[-2:-1]]
+        return found | {"names": [*found["names"], *names]}
+
+
+class Restored(Kept):
+    """An older result is published again."""
+
+    @override
+    def attempt(self, run: str) -> None:
+        restore(self.folder.path, 1)
+
+
+def _digest_of(version: Any) -> str:
+    """Return the digest of the files of a version, which must be whole."""
+    (dataset,) = version.results.values()
+    assert content_digest(dataset.path) == dataset.fingerprint
+    errors = version.folder.errors.read_bytes() if version.manifest.failed else b""
+    assert errors.count(b"\n") == version.manifest.failed
+    files = (version.folder.kept, version.folder.input_digests)
+    return sha256(errors + b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 class Short(Plain):
@@ -502,7 +550,8 @@ class Split(Over):
     @override
     def state(self) -> dict[str, Any]:
         found = super().state()
-        places = [place for place in self.folder.outputs.values() if place.path.exists()]
+        outputs = self.folder.as_published().outputs.values()
+        places = [place for place in outputs if place.path.exists()]
         names = [f"{place.name}/{path.name}" for place in places for path in place.path.iterdir()]
         results = [bytes_of(place.result) for place in places if place.result.exists()]
         return {**found, "result": results, "names": sorted([*found["names"], *names])}
@@ -522,6 +571,53 @@ def bytes_of(result: Path) -> bytes:
     """Return the bytes of a result, with its parts joined."""
     with opened(result) as source:
         return b"".join(read_blocks(source, 100))
+
+
+class Compressed(Over):
+    """A compressed result in place of a compressed one."""
+
+    form = old_form = "jsonl.zst"
+
+
+class CompressedOverPlain(Over):
+    """A compressed result in place of a plain one."""
+
+    form = "jsonl.zst"
+
+
+class PlainOverCompressed(Over):
+    """A plain result in place of a compressed one."""
+
+    old_form = "jsonl.zst"
+
+
+class Rewritten(Scenario):
+    """The result of the same run, which is there already, in another form."""
+
+    form = "jsonl.zst"
+    reuse = True
+
+    @override
+    def prepare(self) -> None:
+        super().prepare()
+        self._run("old", self.inputs, "single")
+
+    @override
+    def paid(self) -> set[int]:
+        return set(range(COUNT))
+
+
+class RetryCompressed(Retry):
+    """Failed records of a published result are retried, which is then compressed."""
+
+    form = "jsonl.zst"
+
+
+class SplitCompressed(Split):
+    """Compressed outputs in place of plain ones."""
+
+    modes = ("single",)
+    form = "jsonl.zst"
 
 
 class Parts(Over):
@@ -670,6 +766,12 @@ class StreamOver(Stream):
         self._write("input.jsonl", range(COUNT))
 
 
+class StreamCompressed(StreamOver):
+    """A compressed result of a stream in place of a plain one."""
+
+    form = "jsonl.zst"
+
+
 class StreamStopped(StreamOver):
     """The attempt is stopped."""
 
@@ -701,6 +803,8 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "again": Again,
     "plain": Plain,
     "plain-over": PlainOver,
+    "kept": Kept,
+    "restored": Restored,
     "short": Short,
     "short-over": ShortOver,
     "resume": Resume,
@@ -712,6 +816,13 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "files": Files,
     "split": Split,
     "retry-split": RetrySplit,
+    "compressed": Compressed,
+    "compressed-over-plain": CompressedOverPlain,
+    "plain-over-compressed": PlainOverCompressed,
+    "rewritten": Rewritten,
+    "retry-compressed": RetryCompressed,
+    "split-compressed": SplitCompressed,
+    "stream-compressed": StreamCompressed,
     "parts": Parts,
     "retry-parts": RetryParts,
     "join": Join,

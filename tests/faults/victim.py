@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dagster_dataops import JsonlDataset
+from dagster_dataops import JsonlDataset, config
 from dagster_dataops.data import data_register
 from dagster_dataops.library.dedup.exact import Exact
 from tests.faults import calls, moments
@@ -92,6 +92,7 @@ def main(folder: str, mode: str, workload: str, attempt: str, *earlier: str) -> 
         resume=ResumePolicy.AUTO,
         lock_seconds=10,
         earlier_runs=frozenset(earlier),
+        result_format=config.result_format,
     )
     dataset = JsonlDataset.of_file(home / "input.jsonl")
     operator = operator_of(mode, randomly=workload == "flaky")

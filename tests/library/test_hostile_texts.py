@@ -65,7 +65,13 @@ IN_RUNS = {"llm"}  # a group whose operators need the clients of a run
 # Groups whose operators refuse values that are no text, and those that do not read texts.
 OF_TEXTS = {"filters", "language", "markdown", "pii", "text"}
 OF_ANY_VALUE = {"filters.Field", "filters.Lambda"}
-MORE_OF_TEXTS = {"verify.BoxedAnswer", "verify.Calculations", "verify.Json", "verify.Python", "verify.Regex"}
+MORE_OF_TEXTS = {
+    "verify.BoxedAnswer",
+    "verify.Calculations",
+    "verify.Json",
+    "verify.Python",
+    "verify.Regex",
+}
 # Operators for which no text is an error, with the options to try.
 WITHOUT_ERRORS: list[tuple[str, dict[str, Any]]] = [
     ("chunk.Sentences", {"overlap_sentences": 2}),

@@ -226,6 +226,7 @@ VALUES: Final[Mapping[str, Any]] = {
 REFUSED: Final = {
     ("documents.Join", "file_key"): DatasetOperatorError,
     ("documents.Join", "page_key"): DatasetOperatorError,
+    ("documents.Join", "pages_key"): DatasetOperatorError,
     ("export.Megatron", "label_key"): ExportError,  # each id needs a label
     ("export.Megatron", "lengths_key"): ExportError,
     ("export.WebDataset", "members"): ExportError,  # a record without a member is no sample

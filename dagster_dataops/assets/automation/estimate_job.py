@@ -87,7 +87,10 @@ def _records(
 ) -> object:
     """Return all records of the source; of its last materialization if there is one."""
     written = dataops.folder(first.origin.key.path, partition)
-    if isinstance(first.origin.definition, dg.AssetsDefinition) and written.result.exists():
+    if (
+        isinstance(first.origin.definition, dg.AssetsDefinition)
+        and written.as_published().result.exists()
+    ):
         return load_result(written)
     return first.records(context, dataops, sys.maxsize, partition)
 

@@ -138,7 +138,7 @@ class _Current:
             file = source_file(path, self.partition, self.dataops)
             return file if isinstance(file, Path) else JsonlDataset.at(file)
         folder = self.dataops.folder(key.path, self.partition)
-        return load_result(folder) if folder.result.exists() else self._loaded(key)
+        return load_result(folder) if folder.as_published().result.exists() else self._loaded(key)
 
     def _loaded(self, key: dg.AssetKey) -> object:
         try:

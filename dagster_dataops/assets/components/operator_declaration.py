@@ -432,8 +432,8 @@ def _constructed(nodes: Sequence[OperatorDeclaration]) -> list[Operator]:
             errors.append(error)
     if len(errors) > 1:
         raise DefsYamlFaultsError(len(errors), "\n\n".join(map(str, errors)))
-    for error in errors:
-        raise error
+    if errors:
+        raise errors[0]
     return operators
 
 

@@ -183,7 +183,9 @@ class RayClusterModel(dg.Model):
         default=None, description="The environment of the agents, as `ray.init` takes it."
     )
     start_seconds: float | str = Field(
-        default=300.0, description="How long to wait for the first agent."
+        default=300.0,
+        description="How long to wait, while no agent works, for a node that can hold one. Time in "
+        "which other jobs use the nodes does not count.",
     )
 
 

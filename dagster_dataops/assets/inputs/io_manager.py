@@ -83,7 +83,7 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
         folder = self.dataops.folder(context.asset_key.path, partition)
         if isinstance(value, JsonlDataset):
             file = published_file(value.location)
-            if file is not None and Path(file) == folder.result.absolute():
+            if file is not None and _is_result(Path(file), folder):
                 return  # the step adds the metadata
         dataset = write_result(folder, records_of(value), context.run_id)
         if partition is None or context.has_partition_key:
@@ -222,6 +222,11 @@ def _listed_form(wanted: Any) -> Any:
     (inner,) = typing.get_args(wanted)
     kind = typing.get_origin(inner) or inner
     return inner if kind is JsonlDataset or loading_form(kind) is not None else None
+
+
+def _is_result(file: Path, folder: NodeFolder) -> bool:
+    """Return whether a file is the result in a folder, in any form."""
+    return file in {folder.result.absolute(), *(one.absolute() for one in folder.other_forms)}
 
 
 def records_of(value: Any) -> Iterable[object]:

@@ -36,7 +36,7 @@ from dagster_dataops.assets.metadata.metadata_keys import (
     URI,
 )
 from dagster_dataops.assets.metadata.record_counts import count_metadata, drop_metadata
-from dagster_dataops.assets.metadata.trace_command import trace_metadata
+from dagster_dataops.assets.metadata.result_commands import difference_metadata, trace_metadata
 from dagster_dataops.checkpoints.folder.manifest import Manifest, published_uri
 from dagster_dataops.datasets.artefact import Artefact
 from dagster_dataops.datasets.dataset import JsonlDataset
@@ -99,6 +99,7 @@ def report_metadata(report: "RunReport", partition: str | None = None) -> dict[s
         **outcome_metadata(report),
         **({NOTES: "; ".join(report.notes)} if report.notes else {}),
         **_result_metadata(report, partition),
+        **difference_metadata(report),
         **trace_metadata(report),
         **leaf_metadata(report.manifest),
         **count_metadata(report.manifest),

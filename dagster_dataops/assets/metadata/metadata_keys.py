@@ -32,10 +32,17 @@ FUNNEL: Final = "dagster_dataops/funnel"
 ERRORS: Final = "dagster_dataops/errors"
 LEAVES: Final = "dagster_dataops/leaves"
 
+# Results: what differs from the one before.
+ROWS_NEW: Final = "dagster_dataops/rows_new"
+ROWS_GONE: Final = "dagster_dataops/rows_gone"
+ROWS_CHANGED: Final = "dagster_dataops/rows_changed"
+DIFFERENCE: Final = "dagster_dataops/difference"
+
 # Results: what is in them, and where they are.
 PREVIEW: Final = "dagster_dataops/preview"
 THUMBNAILS: Final = "dagster_dataops/thumbnails"
 TRACE: Final = "dagster_dataops/trace"
+VIEW: Final = "dagster_dataops/view"
 COLUMNS: Final = "dagster_dataops/columns"
 PROMPT: Final = "dagster_dataops/prompt"
 TRAINED: Final = "dagster_dataops/trained"

@@ -16,7 +16,7 @@ from dagster_dataops.operators.kinds.kind_table import RECORD
 _SAFE: Final = " @+=,"
 PARTITIONS: Final = "partitions"
 _OURS: Final = frozenset({"checkpoints", PARTITIONS})  # names of folders beside an asset's files
-_FILES: Final = (".jsonl", ".jsonl.json")  # suffixes of an asset's own files
+_FILES: Final = (".jsonl", ".jsonl.json", ".jsonl.zst")  # suffixes of an asset's own files
 _LONGEST: Final = 150  # of 255 bytes: file names begin with the name of their folder
 
 

@@ -56,7 +56,11 @@ def attempt_context(
         should_stop=RunMonitor(context, messenger),
         interrupts=(KeyboardInterrupt, dg.DagsterExecutionInterruptedError),
         root=root.path,
+        whole_result_mb=(
+            config.whole_result_mb if dataops.whole_result_mb is None else dataops.whole_result_mb
+        ),
         clients=dataops.clients,
+        result_format=dataops.result_form,
         cluster=config.cluster if dataops.cluster is None else _cluster_of(dataops.cluster),
     )
 

@@ -1,9 +1,11 @@
 """DataOpsResource: the root folder of results, and defaults for running operators."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -28,7 +30,7 @@ from dagster_dataops.assets.runtime.step_context import (
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
-from dagster_dataops.configuration import config, input_object, root_setting
+from dagster_dataops.configuration import config, format_setting, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import Location
@@ -86,6 +88,14 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             "environment DATAOPS_DATA_PROCESS_PATH, else ./data_pipeline_res."
         ),
     )
+    result_format: str | None = Field(
+        default=None,
+        description=(
+            "Form of the files of results: jsonl, or jsonl.zst, which is compressed and needs the "
+            "extra zstd. Both are the same result. Left empty: environment DATAOPS_RESULT_FORMAT, "
+            "else jsonl."
+        ),
+    )
     # They may hold secrets: a dependency is in no launchpad, and in no stored config of a run.
     storage_options: dg.ResourceDependency[Any] = Field(
         default={},  # type: ignore[arg-type]
@@ -115,6 +125,33 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         default=15.0,
         ge=0.0,
         description="Seconds to wait for an earlier attempt that is still ending.",
+    )
+    keep_versions: int | None = Field(
+        default=None,
+        ge=0,
+        description=(
+            "Number of earlier results that are kept beside the published one, to compare and "
+            "restore them, by operators that do not set it. Left empty: none."
+        ),
+    )
+
+    whole_result_mb: float | None = Field(
+        default=None,
+        ge=0.0,
+        description=(
+            "The largest result of a record operator on an object store, in MB, that is written as "
+            "one object, which other programs read. The lines of a larger one stay in the objects "
+            "in which they were sent. Left empty: environment DATAOPS_WHOLE_RESULT_MB, else 16."
+        ),
+    )
+
+    view_url: str | None = Field(
+        default=None,
+        description=(
+            "Address at which a browser reaches the page of `python -m dagster_dataops view ROOT`, "
+            "such as http://localhost:8765. Then the metadata of each result have a link to its "
+            "records. Left empty: no link."
+        ),
     )
 
     cluster: dg.ResourceDependency[Any] = None  # type: ignore[assignment]
@@ -197,7 +234,19 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     def folder(self, key: Sequence[str], partition: str | None = None) -> NodeFolder:
         """Return the folder of an asset, a partition or an op node."""
-        return folder_of(self.results_root, key, partition)
+        return folder_of(self.results_root, key, partition).in_form(self.result_form)
+
+    @property
+    def result_form(self) -> str:
+        """The form of the files of results that steps write.
+
+        Raises:
+            ConfigurationError: `result_format` is none.
+            MissingExtraError: The package for it is not installed.
+        """
+        if self.result_format:
+            return format_setting("result_format", self.result_format)
+        return config.result_format
 
     def run(
         self, context: StepContext, work: Work | None = None
@@ -277,12 +326,24 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         attempt = attempt_context(self, context, resume, folder)
         with ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
+        _tell_of_view(context, str(self.results_root))
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {folder.located(report.error_path)}"
             text = f"{folder.name}: {failed:,} of {counted(rows_in, 'records')} failed; {where}"
             context.log.warning(text)
         return report
+
+    def view_of(self, result: Path) -> str | None:
+        """Return the address of the page with the records of a result, from ``view_url``.
+
+        Args:
+            result: The folder of the result, or of one of the outputs of a node.
+        """
+        if not self.view_url or not result.is_relative_to(self.root_path):
+            return None
+        key = quote(result.relative_to(self.root_path).as_posix())
+        return f"{self.view_url.rstrip('/')}/records/{key}"
 
     @contextmanager
     def _settings_of(
@@ -293,12 +354,25 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         from dagster_dataops.execution.workplaces.workplace import cluster_for
 
         invocation = operator.__dataops__
+        settings = invocation.settings.over(ExecutionSettings(keep_versions=self.keep_versions))
         if cluster_for(invocation.resolved, attempt.cluster):
-            yield invocation.settings
+            yield settings
             return
         defaults = ExecutionSettings(max_workers=self.max_workers or None)
-        with fair_settings(operator, invocation.settings.over(defaults)) as fair:
+        with fair_settings(operator, settings.over(defaults)) as fair:
             yield fair
+
+
+_TOLD: Final[set[tuple[str, str]]] = set()  # runs in this process that know of the view
+
+
+def _tell_of_view(context: StepContext, root: str) -> None:
+    """Log the command that shows the records, once in a run and process."""
+    told = context.run.run_id, root
+    if told not in _TOLD:
+        _TOLD.add(told)
+        text = f"see the records: python -m dagster_dataops view {shlex.quote(root)}"
+        context.log.info(text)
 
 
 def resource_of(context: Any, resource_key: str) -> DataOpsResource:

@@ -1,24 +1,25 @@
-"""report_step: an asset after all others of a pipeline, with its report as one HTML file."""
+"""report_step: an asset after the last ones of a pipeline, with its report as one HTML file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import table
 from dagster_dataops.assets.metadata.metadata_keys import PATH, REPORT, SIZE_BYTES
+from dagster_dataops.assets.metadata.result_commands import view_metadata
 from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.pipelines.reporting.html_report import FILE_NAME, WrittenReport, write_report
+from dagster_dataops.pipelines.view.static_report import FILE_NAME, WrittenReport, write_report
 
 _NAME: Final = "report"
 _MOST_ROWS: Final = 50  # of the summary
 
 
 def report_step(planned: PlannedPipeline) -> dg.AssetsDefinition:
-    """Return the asset ``report``, which depends on every asset of a pipeline.
+    """Return the asset ``report``, which depends on the assets that no other one depends on.
 
     It has no partitions: its report shows all partitions that are materialized.
 
@@ -35,7 +36,7 @@ def report_step(planned: PlannedPipeline) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=key,
-        deps=[spec.key for spec in planned.specs],
+        deps=_last_keys(planned.specs),
         group_name=first.spec.group_name,
         description=f"A report of pipeline {planned.title} as one HTML file.",
         kinds={"html"},
@@ -47,7 +48,7 @@ def report_step(planned: PlannedPipeline) -> dg.AssetsDefinition:
         folder = dataops.folder(key.path).path
         places = _places(planned, dataops)
         report = write_report(planned.title, folder.parent, places, folder / FILE_NAME)
-        return dg.MaterializeResult(metadata=_metadata(report))
+        return dg.MaterializeResult(metadata=_metadata(report, dataops.view_url))
 
     return report
 
@@ -60,8 +61,16 @@ def _places(planned: PlannedPipeline, dataops: DataOpsResource) -> list[Root]:
     return folders
 
 
-def _metadata(report: WrittenReport) -> dict[str, Any]:
+def _last_keys(specs: Iterable[dg.AssetSpec]) -> list[dg.AssetKey]:
+    """Return the keys of the assets that no other one depends on."""
+    known = list(specs)
+    read = {dep.asset_key for spec in known for dep in spec.deps}
+    return [spec.key for spec in known if spec.key not in read]
+
+
+def _metadata(report: WrittenReport, view_url: str | None) -> dict[str, Any]:
     return {
+        **view_metadata(view_url),
         PATH: dg.MetadataValue.path(report.path),
         REPORT: dg.MetadataValue.md(_summary(report)),
         SIZE_BYTES: report.path.stat().st_size,

@@ -24,6 +24,7 @@ from dagster_dataops.assets.launchpad.operator_config import (
 from dagster_dataops.assets.metadata.columns.column_metadata import column_metadata
 from dagster_dataops.assets.metadata.materialization import report_metadata
 from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
+from dagster_dataops.assets.metadata.result_commands import view_metadata
 from dagster_dataops.assets.metadata.training_metadata import training_metadata
 from dagster_dataops.assets.planning.asset_plan import PARTITION, AssetPlan
 from dagster_dataops.assets.runtime.observations import observe_waiting
@@ -195,7 +196,8 @@ class _OperatorRun:
         warn_of_unknown(self.context, self.dataops, plan, name, dataset, partition)
         prompt = prompt_metadata(self._operator, upstream.datasets)
         trained = training_metadata(self._operator, dataset, report.manifest.counts)
-        return {**report_metadata(report, partition), **columns, **prompt, **trained}
+        shown = view_metadata(self.dataops.view_of(report.folder))
+        return {**report_metadata(report, partition), **shown, **columns, **prompt, **trained}
 
 
 def _export_of(operator: Operator, output: Path, folder: NodeFolder) -> Path:

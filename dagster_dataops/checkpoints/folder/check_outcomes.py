@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from dagster_dataops.datasets.durable_files import storage, write_durably
-from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.datasets.published_files import checks_of
 from dagster_dataops.foundation.concurrency.file_lock import locked_file
 
 
@@ -38,7 +38,7 @@ def note_outcomes(result: Path, fingerprint: str, outcomes: Mapping[str, CheckOu
     """
     if not fingerprint:
         return
-    path = _path(result)
+    path = checks_of(result)
     lock = path.with_suffix(".lock")
     with storage(lock, "lock the file"), locked_file(lock):
         known = outcomes_of(result, fingerprint)
@@ -56,7 +56,7 @@ def outcomes_of(result: Path, fingerprint: str) -> dict[str, CheckOutcome]:
         fingerprint: The digest of its bytes. Outcomes for other bytes are left out.
     """
     try:
-        content: dict[str, Any] = orjson.loads(_path(result).read_bytes())
+        content: dict[str, Any] = orjson.loads(checks_of(result).read_bytes())
         if content["fingerprint"] != fingerprint:
             return {}
         return {
@@ -65,10 +65,3 @@ def outcomes_of(result: Path, fingerprint: str) -> dict[str, CheckOutcome]:
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # missing, or malformed
         return {}
-
-
-_SUFFIX: Final = "_checks.json"
-
-
-def _path(result: Path) -> Path:
-    return result.with_name(f".{result.name.removesuffix(RESULT)}{_SUFFIX}")

@@ -32,7 +32,12 @@ from dagster_dataops.datasets.published_files import (
     MANIFEST,
     OTHER_VERSIONS,
     RESULT,
+    form_of,
+    is_result,
+    manifest_of,
+    node_of,
     parts_of,
+    result_name,
 )
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import InputError, NewerVersionError, ResultMissingError
@@ -44,7 +49,7 @@ from dagster_dataops.foundation.places.bucket import (
     published_file,
 )
 from dagster_dataops.foundation.places.confined_names import is_plain
-from dagster_dataops.foundation.places.opening import state_at
+from dagster_dataops.foundation.places.opening import COMPRESSED, FORMS, PLAIN, state_at
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 
@@ -61,12 +66,15 @@ class NodeFolder:
         outputs: The folders of the results of a node with named outputs, by name; else empty. The
             node's own folder then has checkpoints, error file and manifest.
         bucket: The bucket that stores the files, if the folder is a working copy; else ``None``.
+        form: The form of the result that is meant: of a run the one that it writes, of a manifest
+            the one that it tells of. See `in_form` and `as_published`.
     """
 
     path: Path
     name: str
     outputs: Mapping[str, "NodeFolder"] = field(default_factory=dict, hash=False)
     bucket: StoreBucket | None = None
+    form: str = PLAIN
 
     @classmethod
     def of(cls, folder: Root, name: str = "") -> "NodeFolder":
@@ -88,16 +96,17 @@ class NodeFolder:
         """
         root = path if isinstance(path, Root) else folder_at(path)
         refresh_below(root)
-        place = root.path
-        results = [place] if place.name.endswith(RESULT) else sorted(place.glob(f"*{RESULT}"))
+        given = root.path
+        results = [given] if is_result(given.name) else _results_in(given)
         if not results:
             reason = (
                 f"no *{RESULT} is there; for a partitioned node, give a partition's folder, for a "
                 "node with several results the folder of one of them"
             )
-            raise ResultMissingError(str(place), reason)
+            raise ResultMissingError(str(given), reason)
         folder = Root(results[0].parent, root.bucket)
-        return cls.of(folder, results[0].name.removesuffix(RESULT))
+        place = cls.of(folder, node_of(results[0].name)).in_form(form_of(results[0].name))
+        return place.as_published() if len(results) > 1 else place
 
     @classmethod
     def of_result(cls, dataset: JsonlDataset) -> "NodeFolder":
@@ -109,14 +118,31 @@ class NodeFolder:
         location = dataset.location
         if isinstance(location, BucketFile) and (copy := location.published) is not None:
             root = Root(copy.path.parent, location.bucket)
-            return cls.of(root, copy.name.removesuffix(RESULT))
+            return cls.of(root, node_of(copy.name)).in_form(form_of(copy.name))
         return cls.at(Root(dataset.path, None if isinstance(location, Path) else location.bucket))
 
     def with_outputs(self, names: Iterable[str]) -> "NodeFolder":
         """Return the folder with a folder in it for each named output, unless it has them."""
         if tuple(self.outputs) == tuple(names):
             return self
-        return replace(self, outputs={name: NodeFolder.of(self.root / name) for name in names})
+        outputs = {name: NodeFolder.of(self.root / name).in_form(self.form) for name in names}
+        return replace(self, outputs=outputs)
+
+    def in_form(self, form: str) -> "NodeFolder":
+        """Return the folder with the result, and those of its outputs, in a form.
+
+        Args:
+            form: One of `FORMS`.
+        """
+        if form == self.form:
+            return self
+        outputs = {name: place.in_form(form) for name, place in self.outputs.items()}
+        return replace(self, outputs=outputs, form=form)
+
+    def as_published(self) -> "NodeFolder":
+        """Return the folder with the result in the form in which it was published."""
+        manifest = Manifest.of(self)
+        return self if manifest is None else self.in_form(manifest.form)
 
     def located(self, path: Path) -> LocalFile:
         """Return the location of a file or folder of the node; its text is for messages."""
@@ -135,7 +161,12 @@ class NodeFolder:
     @property
     def result(self) -> Path:
         """The published result."""
-        return self.path / f"{self.name}{RESULT}"
+        return self.path / result_name(self.name, self.form)
+
+    @property
+    def other_forms(self) -> list[Path]:
+        """The files of results of other forms, which a publication removes."""
+        return [self.in_form(form).result for form in FORMS if form != self.form]
 
     @property
     def manifest(self) -> Path:
@@ -170,6 +201,14 @@ class NodeFolder:
         are reused for other inputs.
         """
         return self.path / f".{self.name}_results.kept"
+
+    @property
+    def input_digests(self) -> Path:
+        """The digests of the input records, to compare versions of the result.
+
+        Only nodes that keep versions have it.
+        """
+        return self.path / f".{self.name}_results.inputs"
 
     @property
     def input(self) -> Path:
@@ -246,6 +285,13 @@ class Manifest:
             number of ``samples`` that were read.
         options: The options of the operator whose value is not the default, by name, for display:
             without secrets, cut. A source function has none.
+        defaults: The default of each of these options that has one, for display.
+        identity_parts: Digests of the parts of ``made_from``, to name what differs between two
+            results: under ``options`` those of the options by name, under ``code`` those of
+            functions, classes, constants, modules and packages. Hidden values have one that is
+            expensive to guess from. Earlier versions wrote none.
+        compressed_bytes: Of a compressed result the size of its file; else 0. Size and digest of
+            the result are those of its text in any case.
     """
 
     done: bool = True
@@ -282,6 +328,20 @@ class Manifest:
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    identity_parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    compressed_bytes: int = 0
+
+    @property
+    def form(self) -> str:
+        """The form of the result, one of `FORMS`; that of all outputs."""
+        sizes = [facts.get("compressed_bytes", 0) for facts in self.outputs.values()]
+        return COMPRESSED if self.compressed_bytes or any(sizes) else PLAIN
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of the file of the result."""
+        return self.compressed_bytes or self.size_bytes
 
     @property
     def made_text(self) -> str:
@@ -289,8 +349,15 @@ class Manifest:
         return f"{counted(self.rows_out, 'records')} from {self.rows_in:,}"
 
     def to_bytes(self) -> bytes:
-        """Return the manifest as readable JSON."""
-        return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        """Return the manifest as readable JSON.
+
+        The format of one with compressed results is newer for versions that cannot read them.
+        """
+        noted = self
+        if self.form != PLAIN:
+            format_ = f"{self.made_from.get('format', FORMAT)}{_WITH_COMPRESSED}"
+            noted = replace(self, made_from={**self.made_from, "format": format_})
+        return orjson.dumps(noted, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     @classmethod
     def of(cls, folder: NodeFolder) -> "Manifest | None":
@@ -322,7 +389,7 @@ class Manifest:
             NewerVersionError: It has the format of a newer version.
         """
         try:
-            content: dict[str, Any] = orjson.loads(data)
+            content = _read_format(orjson.loads(data))
             _check_not_newer(_format_in(content), path)
             known = {name: value for name, value in content.items() if name in _TYPES}
             loaded = cls(**{**known, "outputs": _outputs_in(content)})
@@ -345,11 +412,11 @@ class Manifest:
             one result.
         """
         if not self.outputs:
-            return {"": (folder, self)}
+            return {"": (folder.in_form(self.form), self)}
         parts = {}
         for name, facts in self.outputs.items():
             path = Path(os.path.normpath(folder.path / facts["folder"]))
-            place = NodeFolder.of(folder.root.at(path), facts["name"])
+            place = NodeFolder.of(folder.root.at(path), facts["name"]).in_form(self.form)
             common = {key: facts[key] for key in _OWN_FACTS}
             part_of = os.path.relpath(folder.manifest, place.path)
             parts[name] = (
@@ -377,12 +444,13 @@ class Manifest:
         its modification time set back. The handle of such a changed file has no state, so that its
         digest is checked before it is used.
         """
+        folder = folder.in_form(self.form)
         path = folder.result.absolute()
         location = folder.located(path)
         dataset = JsonlDataset(location, self.size_bytes, self.rows_out, self.fingerprint)
         try:
             state = state_at(path)
-            published_ns = path.with_name(f"{path.name}.json").stat().st_ctime_ns
+            published_ns = manifest_of(path).stat().st_ctime_ns
         except OSError:  # a missing file is reported when it is read
             return self._in_place(folder) or dataset
         return replace(dataset, state=state) if state.changed_ns <= published_ns else dataset
@@ -393,7 +461,7 @@ class Manifest:
         if file is None:
             return None
         state = state_at(file.location)
-        return JsonlDataset(file.location, file.size, self.rows_out, self.fingerprint, state)
+        return JsonlDataset(file.location, self.size_bytes, self.rows_out, self.fingerprint, state)
 
     def tells_of(self, result: Path) -> bool:
         """Return whether ``result`` is the published file: neither replaced nor edited since."""
@@ -401,7 +469,7 @@ class Manifest:
             state = state_at(result)
         except OSError:
             return False
-        return (state.size, state.modified_ns) == (self.size_bytes, self.modified_ns)
+        return (state.size, state.modified_ns) == (self.file_bytes, self.modified_ns)
 
     def made_by(self, fingerprint: RunFingerprint) -> bool:
         """Return whether the whole result was made by this operator, options, code and input."""
@@ -411,6 +479,10 @@ class Manifest:
         """Return whether such a run published the result, perhaps with kept records."""
         made_from = RunFingerprint.from_json(self.made_from)
         return made_from is not None and not made_from.differences(fingerprint)
+
+
+def _results_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*_results.*") if is_result(path.name))
 
 
 def _fits(value: object, kind: Any) -> bool:
@@ -428,18 +500,33 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 _TYPES: Final[dict[str, Any]] = {entry.name: entry.type for entry in fields(Manifest)}
-_OWN_FACTS: Final = ("rows_out", "size_bytes", "modified_ns", "fingerprint", "parted")
+_OWN_FACTS: Final = (
+    *("rows_out", "size_bytes", "modified_ns", "fingerprint", "parted"),
+    "compressed_bytes",
+)
 _OUTPUT_KINDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("folder", "name"), str),
     **{fact: _TYPES[fact] for fact in _OWN_FACTS},
 }
-_LATER_FACTS: Final = {"parted": ""}  # which version 0.2.0 did not write
+_LATER_FACTS: Final = {"parted": "", "compressed_bytes": 0}  # which version 0.2.0 did not write
+_WITH_COMPRESSED: Final = f" with {COMPRESSED}"  # ends the format in the file of a manifest
 
 
 def _format_in(content: Mapping[str, Any]) -> str:
     """Return the format that a manifest notes in its fingerprint; that of a source has none."""
     made_from = content.get("made_from")
     return str(made_from.get("format", "")) if isinstance(made_from, dict) else ""
+
+
+def _read_format(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a manifest without the mark that its results are compressed."""
+    format_ = _format_in(content)
+    if not format_.endswith(_WITH_COMPRESSED):
+        return content
+    made_from = dict(content["made_from"], format=format_.removesuffix(_WITH_COMPRESSED))
+    if "operator" not in made_from:  # of a source, which has no format
+        del made_from["format"]
+    return {**content, "made_from": made_from}
 
 
 def _outputs_in(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -462,7 +549,7 @@ def other_format(path: LocalFile) -> str:
         NewerVersionError: It has the format of a newer version.
     """
     try:
-        written_format = _format_in(orjson.loads(Path(path).read_bytes()))
+        written_format = _format_in(_read_format(orjson.loads(Path(path).read_bytes())))
     except (OSError, AttributeError, orjson.JSONDecodeError):
         return ""
     _check_not_newer(written_format, path)
@@ -518,20 +605,21 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     if outputs != places:
         return None
     parts = manifest.parts(folder).values()
-    return manifest if all(_is_intact(place, part) for place, part in parts) else None
+    return manifest if all(is_intact(place, part) for place, part in parts) else None
 
 
-def _is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
+def is_intact(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether a result, its parts and the files of an artefact are unchanged."""
-    from dagster_dataops.datasets.parted_result import is_intact  # of versions before
+    from dagster_dataops.datasets.parted_result import is_intact as has_intact_parts  # of before
 
-    file = folder.place.find(folder.result)
-    facts = None if file is None else (file.size, file.modified_ns)
-    if facts != (manifest.size_bytes, manifest.modified_ns):
+    folder = folder.in_form(manifest.form)
+    published = folder.place.find(folder.result)
+    facts = None if published is None else (published.size, published.modified_ns)
+    if facts != (manifest.file_bytes, manifest.modified_ns):
         return False
-    if file and isinstance(file.location, BucketFile):  # one file, which nobody can edit
+    if published and isinstance(published.location, BucketFile):  # one file, which nobody can edit
         return True
-    if not is_intact(folder.result, manifest.parted):
+    if not has_intact_parts(folder.result, manifest.parted):
         return False
     return not (manifest.artefact and damage(folder.artefact / manifest.artefact))
 
@@ -550,7 +638,7 @@ def published(folder: NodeFolder, *, whole: bool = True) -> tuple[JsonlDataset, 
 def published_here(folder: NodeFolder) -> tuple[JsonlDataset, Manifest] | None:
     """Return a node's local result and manifest; a working copy is not refreshed first."""
     manifest = Manifest.of(folder)
-    if manifest is None or not _is_intact(folder, manifest):
+    if manifest is None or not is_intact(folder, manifest):
         return None
     return manifest.dataset(folder), manifest
 
@@ -581,6 +669,7 @@ def load_result(folder: NodeFolder | str | os.PathLike[str]) -> JsonlDataset:
     result = published(folder)
     if result:
         return result[0]
+    folder = folder.as_published()
     if not folder.result.exists():
         place = folder.located(folder.result)
         raise ResultMissingError(str(place), "nothing was published there yet")
@@ -613,11 +702,12 @@ def _remote_result(folder: NodeFolder) -> JsonlDataset | None:
     manifest = None if remote is None else Manifest.parse(remote.manifest, place)
     if remote is None or manifest is None or manifest.parted or manifest.artefact:
         return None
-    file = remote.files.get(folder.result.name)
+    file = remote.files.get(folder.in_form(manifest.form).result.name)
     if file is None:  # of named outputs
         return None
     state = state_at(file.location)
-    return JsonlDataset(file.location, file.size, manifest.rows_out, manifest.fingerprint, state)
+    facts = manifest.size_bytes, manifest.rows_out, manifest.fingerprint
+    return JsonlDataset(file.location, *facts, state)
 
 
 def load_artefact(folder: NodeFolder | str | os.PathLike[str]) -> Artefact:
@@ -675,7 +765,7 @@ def write_result(
     """
     began = time.monotonic()
     dataset = write_records(folder.result, records, str(folder.path))
-    rows = dataset.rows or 0
+    rows, status = dataset.rows or 0, dataset.path.stat()
     manifest = Manifest(
         operator="",
         rows_in=rows,
@@ -684,8 +774,9 @@ def write_result(
         failed=0,
         resumed=0,
         size_bytes=dataset.size_bytes,
-        modified_ns=dataset.path.stat().st_mtime_ns,
+        modified_ns=status.st_mtime_ns,
         fingerprint=dataset.fingerprint or "",
+        compressed_bytes=status.st_size if folder.form == COMPRESSED else 0,
         run=run,
         attempts=[run],
         seconds=round(time.monotonic() - began, 3),
@@ -694,7 +785,9 @@ def write_result(
     write_durably(folder.manifest, manifest.to_bytes())
     from dagster_dataops.datasets.parted_result import remove_parts
 
-    with storage(folder.path, "remove the parts of an earlier result"):
+    with storage(folder.path, "remove files of an earlier result"):
         remove_parts(folder.parts)
+        for path in folder.other_forms:
+            path.unlink(missing_ok=True)
     folder.place.publish({folder.result: folder.result}, manifest.to_bytes())
     return replace(dataset, location=folder.located(dataset.path))

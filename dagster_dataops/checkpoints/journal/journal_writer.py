@@ -14,6 +14,7 @@ from dagster_dataops.checkpoints.journal.frames import (
 )
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, pack_position
 from dagster_dataops.checkpoints.journal.segments import Segments
+from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.datasets.durable_files import storage, sync_data, write_all
 
@@ -65,6 +66,9 @@ class JournalWriter:
     def position(self, position: Position) -> None:
         """Append a position of a stream."""
         self.append(frame(FrameKind.POSITION, pack_position(position)))
+
+    def sent(self, objects: Iterable[SentObject]) -> None:
+        """Note that agents have put outputs in a bucket; call it before `spans` with them."""
 
     def begin_at(self, size: int, quarantined: int) -> None:
         """Note where a stream continues: sizes of its segment and its file of failed items."""

@@ -90,6 +90,13 @@ class SpanNotes(NamedTuple):
         unusual = [(place, emitting(number)) for place, number in enumerate(emitted) if number != 1]
         return cls.of(len(emitted), unusual, {})
 
+    def shared(self) -> "SpanNotes":
+        """Return equal notes; of a single record one object for all records with equal notes."""
+        if self.records != 1:
+            return self
+        counts = tuple((name, type(number), number) for name, number in self.counts.items())
+        return _of_one_record(self.table, self.codes.tobytes(), counts)
+
     def unusual(self) -> Iterator[tuple[int, Disposition]]:
         """Yield position and disposition of every unusual record, in order."""
         return (
@@ -169,6 +176,16 @@ def _content(text: bytes) -> tuple[Mapping[str, Number], tuple[Disposition, ...]
         orjson.dumps(disposition, option=orjson.OPT_SORT_KEYS) for disposition in content["table"]
     ]
     return content["counts"], tuple(map(_interned, table))
+
+
+@lru_cache(4096)
+def _of_one_record(
+    table: tuple[Disposition, ...], codes: bytes, counts: tuple[tuple[str, type, Number], ...]
+) -> SpanNotes:
+    places = _usual_codes(0, len(table))
+    places.frombytes(codes)
+    numbers = {name: number for name, _, number in counts}
+    return SpanNotes(1, numbers, table, places)
 
 
 @lru_cache(4096)

@@ -75,7 +75,7 @@ class SpanTable:
         """Set the notes of spans; a span without notes may replace a damaged one with notes."""
         for start, note in zip(starts, notes, strict=True):
             if note is not None:
-                self.notes[start] = note
+                self.notes[start] = note.shared()
                 add_counts(self.counts, note.counts)
             else:
                 self.notes.pop(start, None)

@@ -11,17 +11,31 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_read
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
-from dagster_dataops.checkpoints.places.node_place import Claim
+from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
+from dagster_dataops.checkpoints.places.node_place import Claim, Outputs
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.published_objects import NodeHead, PublishedObjects
 from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal, restore
-from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft
-from dagster_dataops.datasets.durable_files import draft_file, draft_of
-from dagster_dataops.datasets.published_files import CHECKPOINTS, MANIFEST, OTHER_VERSIONS
+from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft, size_of_parts
+from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_file, draft_of, storage
+from dagster_dataops.datasets.published_files import (
+    CHECKPOINTS,
+    MANIFEST,
+    OTHER_VERSIONS,
+    node_of,
+)
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.errors import StorageError
-from dagster_dataops.foundation.places.bucket import BucketFile, Location
+from dagster_dataops.foundation.places.bucket import (
+    BucketFile,
+    CopiedFile,
+    Location,
+    local_path,
+)
+from dagster_dataops.foundation.places.joined_object import PartList
+from dagster_dataops.foundation.places.opening import is_compressed, opened
+from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
 
 class BucketClaim(FolderLock, Claim):
@@ -43,6 +57,7 @@ class BucketClaim(FolderLock, Claim):
             self._checkpoints = place.folder / CHECKPOINTS
             self._segments: dict[Path, SentSegments] = {}
             self._drafts: dict[Path, UploadedDraft] = {}
+            self._inputs: set[str] = set()  # the keys of those that were sent
             self._objects = ObjectJournal(place.store, place.key, run)
             self._seen = place.fetch(whole=False)
             while not self._restore():
@@ -98,13 +113,65 @@ class BucketClaim(FolderLock, Claim):
         return ShippedJournal(path, self._objects, self._place.store, segments, known=known)
 
     @override
-    def writer(self, path: Path) -> JsonlWriter:
-        expected = sum(segments.sent_bytes() for segments in self._segments.values())
+    def sent_place(self) -> SentPlace | None:
+        if not self._place.bucket.reached_by_others:
+            return None
+        objects = self._objects
+        folder, claim = objects.data_key("").rstrip("/"), objects.entry_key(objects.first)
+        return SentPlace(self._place.bucket, folder, self._version, claim)
+
+    @override
+    def shared_input(self, location: Location) -> Location:
+        """Return the object that a file in a working copy is a copy of; another file is sent."""
+        place, path = self.sent_place(), local_path(location)
+        bucket = location.bucket if isinstance(location, CopiedFile) else self._place.bucket
+        if place is None or path is None or not path.is_relative_to(bucket.folder):
+            return location
+        result = PublishedObjects(bucket, path.parent, node_of(path.name))
+        return result.object_of(path) or self._send_input(place, path)
+
+    def _send_input(self, place: SentPlace, path: Path) -> BucketFile:
+        key = f"{place.folder}/{place.mark}-input"
+        if key not in self._inputs:
+            with opened(path) as source, storage(path, "send it to the bucket"):
+                upload = self._place.store.begin_upload(key, size_of_parts(size_of(source)))
+                try:
+                    for block in read_blocks(source, COPY_BYTES):
+                        upload.write(block)
+                    upload.finish()
+                except BaseException:
+                    upload.abort()
+                    raise
+            self._inputs.add(key)
+        return BucketFile(place.bucket, key)
+
+    @override
+    def writer(
+        self, path: Path, outputs: Outputs | None = None, whole_bytes: float = 0
+    ) -> JsonlWriter:
         key = self._place.version_key(self._version, path)
-        if not self._place.store.shared:
+        store = self._place.store
+        if not store.shared:
             return JsonlWriter(path)
-        draft = self._drafts[path] = UploadedDraft(path, self._place.store, key, expected)
+        stays = not is_compressed(path.name)
+        parts = self._parts(outputs, whole_bytes) if outputs and stays else None
+        expected = sum(segments.sent_bytes() for segments in self._segments.values())
+        draft = self._drafts[path] = UploadedDraft(path, store, key, expected, parts)
         return draft
+
+    def _parts(self, outputs: Outputs, whole_bytes: float) -> PartList | None:
+        """Return where the outputs of a checkpoint are; ``None`` to write them as one object.
+
+        Raises:
+            StorageError: The outputs that were not sent yet cannot be.
+        """
+        table = outputs.table
+        if sum(table.column("output_bytes")) <= whole_bytes:
+            return None
+        outputs.check_synced()
+        outputs.sync()
+        places = ((segment, offset, length) for _, _, length, _, segment, offset in table.places())
+        return self.segments(outputs.folder).parts(places)
 
     @property
     def _version(self) -> str:
@@ -121,18 +188,30 @@ class BucketClaim(FolderLock, Claim):
     def _stored(self, files: Mapping[Path, Location]) -> dict[str, dict[str, Any]]:
         """Store files that are not in the bucket; return `NodeHead.files`."""
         place = self._place
+        drafts = {
+            path: self._drafts[path]
+            for path, file in files.items()
+            if file != path and path in self._drafts
+        }
+        here = [path for path, draft in drafts.items() if not (draft.uploaded or draft.parts)]
         paths = {path: file for path, file in files.items() if isinstance(file, Path)}
-        stored = place.upload(paths, self._version)
-        for path in files.keys() - paths.keys():
-            draft = self._drafts[path]
-            facts = {"key": draft.key, "size": draft.size_bytes, "modified_ns": draft.modified_ns}
+        drafts = {path: draft for path, draft in drafts.items() if path not in here}
+        stored = place.upload(
+            {path: file for path, file in paths.items() if path not in drafts}, self._version
+        )
+        for path, draft in drafts.items():
+            if draft.parts is not None and not draft.uploaded:
+                place.store.put(draft.key, draft.parts.to_bytes())
+            size = draft.stored_bytes if draft.parts is None else draft.size_bytes
+            facts = {"key": draft.key, "size": size, "modified_ns": draft.modified_ns}
             stored[path.relative_to(place.folder).as_posix()] = facts
         return stored
 
     def _unused(self, head: NodeHead) -> list[str]:
         """Return the keys of drafts that were not published: the result has these bytes already."""
         keys = {file["key"] for file in head.files.values()}
-        return [one.key for one in self._drafts.values() if one.uploaded and one.key not in keys]
+        drafts = [draft for draft in self._drafts.values() if draft.uploaded]
+        return [draft.key for draft in drafts if draft.key not in keys]
 
     @override
     @contextmanager
@@ -150,4 +229,4 @@ class BucketClaim(FolderLock, Claim):
         with suppress(StorageError):  # the next publication deletes what is left
             place.store.remove(self._unused(head))
             place.remove_replaced(seen, head, objects.first)
-            objects.remove_before(commit)
+            objects.remove_before(commit, place.parts_of(head))

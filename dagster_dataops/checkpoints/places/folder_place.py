@@ -12,13 +12,15 @@ from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.places.node_place import (
     Claim,
     NodePlace,
+    Outputs,
     PublishedFile,
     PublishedFiles,
 )
 from dagster_dataops.datasets.durable_files import draft_file
-from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.datasets.published_files import result_name
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import FORMS
 
 
 class FolderClaim(FolderLock, Claim):
@@ -33,7 +35,9 @@ class FolderClaim(FolderLock, Claim):
         return Segments(folder)
 
     @override
-    def writer(self, path: Path) -> JsonlWriter:
+    def writer(
+        self, path: Path, outputs: Outputs | None = None, whole_bytes: float = 0
+    ) -> JsonlWriter:
         return JsonlWriter(path)
 
     @override
@@ -65,7 +69,8 @@ class FolderPlace(NodePlace):
 
     @override
     def is_published(self) -> bool:
-        return (self.folder / f"{self.name}{RESULT}").exists()
+        names = (result_name(self.name, form) for form in FORMS)
+        return any((self.folder / name).exists() for name in names)
 
     @override
     def find(self, path: Path) -> PublishedFile | None:

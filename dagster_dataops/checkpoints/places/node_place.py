@@ -4,13 +4,41 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments
+from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
+from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import state_at
+
+
+class Outputs(Protocol):
+    """The outputs of a checkpoint.
+
+    Attributes:
+        folder: The folder of the checkpoint.
+        table: The settled spans.
+    """
+
+    folder: Path
+    table: SpanTable
+
+    def check_synced(self) -> None:
+        """Wait for background syncs, and check that none has failed.
+
+        Raises:
+            StorageError: One has.
+        """
+
+    def sync(self) -> None:
+        """Make every settled span survive a power loss; in a bucket, send their outputs.
+
+        Raises:
+            StorageError: Disk or store refuse.
+        """
 
 
 class Claim(ABC):
@@ -45,12 +73,29 @@ class Claim(ABC):
     def segments(self, folder: Path) -> Segments:
         """Return the segments of the checkpoint in a folder, to be read."""
 
+    def sent_place(self) -> SentPlace | None:
+        """Return where agents put outputs; ``None`` if they write to the folder."""
+        return None
+
+    def shared_input(self, location: Location) -> Location:
+        """Return where agents read an input: at the same location, or an object with its content.
+
+        Raises:
+            StorageError: It cannot be sent to the bucket.
+        """
+        return location
+
     @abstractmethod
-    def writer(self, path: Path) -> JsonlWriter:
+    def writer(
+        self, path: Path, outputs: Outputs | None = None, whole_bytes: float = 0
+    ) -> JsonlWriter:
         """Return the writer of the draft of a result.
 
         Args:
             path: Of the result in the folder.
+            outputs: The checkpoint whose outputs in input order are the result, if it is that of
+                one. In a bucket they may stay where they were sent.
+            whole_bytes: A result of at most this size is one object of a bucket in any case.
         """
 
     @abstractmethod

@@ -10,13 +10,14 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from dagster_dataops.errors import LostError, StorageError
+from dagster_dataops.foundation.places.joined_object import DATA
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore
 
 _NUMBER: Final = re.compile("[0-9]{8,}")
@@ -78,7 +79,7 @@ class ObjectJournal:
             if self._next > _MOST:
                 reason = "no run has given this number; delete the object"
                 raise StorageError(
-                    f"{self._store.url}/{self._key(self._next - 1)}", "go on", reason
+                    f"{self._store.url}/{self.entry_key(self._next - 1)}", "go on", reason
                 )
             try:
                 self.first = self._append(claim)
@@ -108,7 +109,7 @@ class ObjectJournal:
 
     def _append(self, head: dict[str, Any], frames: bytes = b"") -> int:
         entry = {**head, "token": self.token, "run": self._run}
-        self._store.create(self._key(self._next), orjson.dumps(entry) + b"\n" + frames)
+        self._store.create(self.entry_key(self._next), orjson.dumps(entry) + b"\n" + frames)
         self._next += 1
         return self._next - 1
 
@@ -119,11 +120,11 @@ class ObjectJournal:
 
     def data_key(self, name: str) -> str:
         """Return the key of an object with outputs."""
-        return f"{self.key}/.journal/data/{name}"
+        return f"{self.key}/{DATA}/{name}"
 
     def url(self, number: int) -> str:
         """Return the URL of an entry."""
-        return f"{self._store.url}/{self._key(number)}"
+        return f"{self._store.url}/{self.entry_key(number)}"
 
     def numbers(self) -> list[int]:
         """Return the numbers of all entries, in order."""
@@ -144,13 +145,18 @@ class ObjectJournal:
             for number, entry in zip(numbers, pool.map(self._read, numbers), strict=True):
                 yield ObjectEntry(number, *entry) if entry else ObjectEntry(number, {}, b"")
 
-    def remove_before(self, number: int) -> None:
-        """Delete the entries before a publication with this number, and all outputs up to it."""
+    def remove_before(self, number: int, kept: Container[str] = ()) -> None:
+        """Delete the entries before a publication with this number, and all outputs up to it.
+
+        Args:
+            number: The number.
+            kept: The keys of outputs that are parts of the published result.
+        """
         names = self._store.names(f"{self.key}/.journal")
-        self._store.remove(name for name in names if _is_void(name, number))
+        self._store.remove(key for key in names if _is_void(key, number) and key not in kept)
 
     def _read(self, number: int) -> tuple[dict[str, Any], bytes] | None:
-        found = self._store.read(self._key(number))
+        found = self._store.read(self.entry_key(number))
         if found is None:
             return None
         head, _, frames = found[0].partition(b"\n")
@@ -160,7 +166,8 @@ class ObjectJournal:
             return None
         return (content, frames) if isinstance(content, dict) else None
 
-    def _key(self, number: int) -> str:
+    def entry_key(self, number: int) -> str:
+        """Return the key of an entry."""
         return f"{self.key}/.journal/{number:08d}"
 
     def _holder(self) -> str:

@@ -17,23 +17,34 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
+import xxhash
 
+from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
-from dagster_dataops.checkpoints.places.uploaded_draft import is_large
+from dagster_dataops.checkpoints.places.kept_heads import KeptHeads
+from dagster_dataops.checkpoints.places.uploaded_draft import is_large, size_of_parts
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
-from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of
+from dagster_dataops.datasets.published_files import MANIFEST, RESULT, parts_of, result_name
 from dagster_dataops.errors import LostError, ResultMissingError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file
-from dagster_dataops.foundation.places.bucket import Location, StoreBucket, local_path
+from dagster_dataops.foundation.places.bucket import (
+    BucketFile,
+    Location,
+    StoreBucket,
+    local_path,
+)
+from dagster_dataops.foundation.places.joined_object import is_list, parts_of_list, readable
 from dagster_dataops.foundation.places.open_stores import writing
+from dagster_dataops.foundation.places.opening import FORMS
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore, Version
 
 HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"
 _HOME: Final = "home"  # in the head: what is not part of the manifest
 _TRIES: Final = 5
+_WITH_PARTS: Final = " with parts"  # ends the format in a head
 
 
 class NodeHead(NamedTuple):
@@ -59,8 +70,8 @@ class NodeHead(NamedTuple):
 
     def manifest(self) -> bytes:
         """Return the manifest."""
-        own = {name: value for name, value in self.content.items() if name != _HOME}
-        return _dumped(own)
+        content = {name: value for name, value in self.content.items() if name != _HOME}
+        return _dumped(content)
 
 
 class PublishedObjects:
@@ -106,6 +117,11 @@ class PublishedObjects:
         known = self._known() if path.is_relative_to(self.folder) else None
         return known.files.get(path.relative_to(self.folder).as_posix()) if known else None
 
+    def object_of(self, path: Path) -> BucketFile | None:
+        """Return the object that a file of the working copy has the content of, if it is one."""
+        file = self.known_file(path)
+        return BucketFile(self.bucket, file["key"]) if file and _is_there(path, file) else None
+
     def head(self) -> NodeHead | None:
         """Return the head; ``None`` if nothing was published.
 
@@ -113,15 +129,15 @@ class PublishedObjects:
             PathEscapeError: It names files outside the folder of the node.
             ResultMissingError: It is damaged.
         """
-        found = self.store.read(self._head_key)
-        if found is None:
+        entry = self.store.read(self._head_key)
+        if entry is None:
             return None
         try:
-            content = orjson.loads(found[0])
+            content = orjson.loads(entry[0])
         except orjson.JSONDecodeError:
             content = {}
         place = f"{self.store.url}/{self._head_key}"
-        return NodeHead(checked_head(content, self.key, place), found[1])
+        return NodeHead(_without_mark(checked_head(content, self.key, place)), entry[1])
 
     def is_published(self) -> bool:
         """Return whether the node has a head."""
@@ -189,7 +205,8 @@ class PublishedObjects:
 
     def _left_in_bucket(self, head: NodeHead) -> str | None:
         """Return the name of a result that runs need no copy of; ``None`` if they do."""
-        name = f"{self.name}{RESULT}"
+        names = (result_name(self.name, form) for form in FORMS)
+        name = next((one for one in names if one in head.files), "")
         is_one_file = not any(map(head.content.get, ("outputs", "artefact", "parted")))
         large = is_large(head.files.get(name, {}).get("size", 0))
         return name if is_one_file and large else None
@@ -207,7 +224,7 @@ class PublishedObjects:
                 if name == left:
                     _removed(path)
                     continue
-                fetch(self.store, file["key"], path)
+                fetch(readable(self.store, file["key"]), file["key"], path)
                 with storage(path, "set the modification time"):
                     os.utime(path, ns=(file["modified_ns"], file["modified_ns"]))
         for name in before.keys() - head.files.keys():
@@ -257,21 +274,21 @@ class PublishedObjects:
         """
         known = self._known()
         before = known.files if known else {}
-        made = {}
+        entries = {}
         for target, source in files.items():
             name = target.relative_to(self.folder).as_posix()
             if target == source and name in before and _is_same(target, before[name]):
-                made[name] = before[name]
+                entries[name] = before[name]
                 continue
             status = source.stat()
             key = self.version_key(place, target)
             if source.is_dir():
-                made[name] = {"key": "", "size": 0, "modified_ns": 0}
+                entries[name] = {"key": "", "size": 0, "modified_ns": 0}
                 continue
             self.store.upload(key, source)
             size, modified_ns = status.st_size, status.st_mtime_ns
-            made[name] = {"key": key, "size": size, "modified_ns": modified_ns}
-        return made
+            entries[name] = {"key": key, "size": size, "modified_ns": modified_ns}
+        return entries
 
     def version_key(self, place: str, path: Path) -> str:
         """Return the key of a published file.
@@ -297,8 +314,8 @@ class PublishedObjects:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 key = f"{self.key}/{path.relative_to(self.folder).as_posix()}"
-                found = self.store.status(key)
-                if found is None or found.size != path.stat().st_size:
+                status = self.store.status(key)
+                if status is None or status.size != path.stat().st_size:
                     self.store.upload(key, path)
 
     def replace_head(
@@ -318,7 +335,7 @@ class PublishedObjects:
         content = {**orjson.loads(manifest), _HOME: {"commit": commit, "files": dict(files)}}
         before = None if seen is None else seen.version
         try:
-            version = self.store.replace(self._head_key, _dumped(content), before)
+            version = self.store.replace(self._head_key, _dumped(_with_mark(content)), before)
         except ConflictError:
             raise self._lost("publish the result") from None
         head = NodeHead(content, version)
@@ -365,6 +382,71 @@ class PublishedObjects:
                 self.remove_replaced(seen, head, 0)
                 return
 
+    def make_whole(self) -> int:
+        """Write published results that are in parts as one object each, and publish these.
+
+        A run that works on the node meanwhile ends with a `LostError`, and can be resumed.
+
+        Returns:
+            Their size in bytes; 0 if none is in parts.
+
+        Raises:
+            LostError: A run has published meanwhile.
+            ResultMissingError: There is no result, or it is not what its manifest says.
+            StorageError: The store cannot be reached.
+        """
+        with self.locked():
+            seen, known = self.head(), self._known()
+            if seen is None:
+                raise ResultMissingError(f"{self.store.url}/{self._head_key}", "nothing is there")
+            place = f"w-{uuid.uuid4().hex[:12]}"
+            lists = {name: file for name, file in seen.files.items() if is_list(file["key"])}
+            whole = {
+                name: {**file, "key": self.version_key(place, self.folder / name)}
+                for name, file in lists.items()
+            }
+            for name, file in lists.items():
+                self._join(file["key"], whole[name]["key"], seen.content.get("fingerprint"))
+            if lists:
+                files = {**seen.files, **whole}
+                head = self.replace_head(seen.manifest(), files, seen.commit, seen)
+                if known is not None and known.version == seen.version:
+                    self.remember(head)
+                old = self.parts_of(seen) | {file["key"] for file in lists.values()}
+                self.store.remove(sorted(old))
+            return sum(file["size"] for file in lists.values())
+
+    def _join(self, key: str, target: str, fingerprint: object) -> None:
+        """Write the text of a list of parts to an object."""
+        joined = readable(self.store, key)
+        status = joined.status(key)
+        if status is None:
+            raise ResultMissingError(f"{self.store.url}/{key}", "the store has no such object")
+        digest = xxhash.xxh3_128()
+        upload, finished = self.store.begin_upload(target, size_of_parts(status.size)), False
+        try:
+            for block in joined.read_on(key, 0, status.size, status.version):
+                digest.update(block)
+                upload.write(block)
+            if f"xxh3:{digest.hexdigest()}" == fingerprint:
+                upload.finish()
+                finished = True
+        finally:
+            if not finished:
+                upload.abort()
+        if not finished:
+            reason = "its parts have other bytes than were published; make it again"
+            raise ResultMissingError(f"{self.store.url}/{key}", reason)
+
+    def parts_of(self, head: NodeHead) -> set[str]:
+        """Return the keys of the objects with the parts of published files.
+
+        Raises:
+            StorageError: A list of parts cannot be read.
+        """
+        lists = [file["key"] for file in head.files.values() if is_list(file["key"])]
+        return {part for key in lists for part in parts_of_list(self.store, key)}
+
     def nodes(self) -> list[str]:
         """Return the names of the nodes with a result in the folder."""
         names = (key.rpartition("/")[2] for key in self.store.names_in(self.key))
@@ -384,6 +466,8 @@ class PublishedObjects:
             number = name.removeprefix(f"{self.key}/.versions/").split("-")[0]
             if number.isdecimal() and int(number) < first:
                 old.add(name)
+        if old - kept:
+            kept |= KeptHeads(self.store, self.key).keys()
         self.store.remove(sorted(old - kept))
 
 
@@ -413,6 +497,27 @@ def _removed(path: Path) -> None:
 
 def _dumped(content: Mapping[str, Any]) -> bytes:
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _with_mark(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a head; if it names lists of parts, with a format newer than ours.
+
+    Versions that would read the list in place of the result refuse that format.
+    """
+    if not any(is_list(file["key"]) for file in content[_HOME]["files"].values()):
+        return content
+    made_from = content.get("made_from") or {}
+    format_ = f"{made_from.get('format') or FORMAT}{_WITH_PARTS}"
+    return {**content, "made_from": {**made_from, "format": format_}}
+
+
+def _without_mark(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a head that `_with_mark` returned, as it was before."""
+    made_from = content.get("made_from")
+    format_ = str(made_from.get("format", "")) if isinstance(made_from, dict) else ""
+    if not (isinstance(made_from, dict) and format_.endswith(_WITH_PARTS)):
+        return content
+    return {**content, "made_from": {**made_from, "format": format_.removesuffix(_WITH_PARTS)}}
 
 
 def _parted(content: Mapping[str, Any], folder: Path, name: str) -> Iterator[tuple[Path, str]]:

@@ -5,39 +5,34 @@ that. What another machine has sent, or was freed here, is read from the objects
 run needs no room for all its outputs, and a resume fetches only what it reads.
 """
 
-import ctypes
 import os
 import re
 import threading
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.segments import Segments, segment_path
+from dagster_dataops.checkpoints.journal.sent_pieces import Piece, freed
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
 from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.foundation.places.joined_object import PartList
 from dagster_dataops.foundation.places.range_source import RangeSource, Readable, read_range
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore
 
 KEPT_BYTES: Final = 256 << 20  # of segments on this machine that are in the bucket, too
 FILE: Final = re.compile(r"segment-[0-9]{5,}\.jsonl|quarantine\.jsonl")  # of a checkpoint
+LEAST_PART_BYTES: Final = 2 << 10  # on average, of a result that stays in parts
+LEAST_OBJECT_BYTES: Final = 256 << 10
+_MOST_PARTS: Final = 1 << 20  # they are in the memory of each reader
 _CHUNK_BYTES: Final = 2 << 20  # of an object, read at once
 _CHUNKS: Final = 16
-_KEEP_SIZE_AND_FREE: Final = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
-
-
-class Piece(NamedTuple):
-    """Bytes of a file of a checkpoint."""
-
-    name: str
-    start: int
-    end: int
 
 
 class _SentFile:
@@ -133,6 +128,34 @@ class SentSegments(Segments):
                 place += end - start
         self._free_if_many()
 
+    def parts(self, places: Iterable[tuple[int, int, int]]) -> PartList | None:
+        """Return where the outputs of spans are in the bucket.
+
+        Args:
+            places: Segment, offset and length of each output, in order.
+
+        Returns:
+            The parts; ``None`` if some were not sent, or if they are so small that they would be
+            read slowly.
+        """
+        parts, numbers = PartList.empty(), dict[str, int]()
+        size = 0
+        for segment, start, length in places:
+            file = self._files.get(segment_path(self.folder, segment).name) if length else None
+            at, end = start, start + length
+            while at < end:
+                piece = file.find(at) if file else None
+                if piece is None:
+                    return None
+                key, place, rest = piece
+                rest = min(rest, end - at)
+                _add_part(parts, numbers.setdefault(key, len(numbers)), place, rest)
+                at += rest
+            size += length
+        parts.names.extend(key.rpartition("/")[2] for key in numbers)
+        few = len(parts.objects) * LEAST_PART_BYTES <= size and len(parts.objects) <= _MOST_PARTS
+        return parts if few and len(numbers) * LEAST_OBJECT_BYTES <= size else None
+
     def sent_bytes(self) -> int:
         """Return how many bytes of files were sent."""
         return sum(file.end for file in self._files.values())
@@ -146,7 +169,7 @@ class SentSegments(Segments):
         with self._changing:
             many = sum(max(0, one.sent - one.freed) for one in self._files.values()) > KEPT_BYTES
             for name, file in self._files.items() if self._may_free and many else ():
-                if file.sent > file.freed and _freed(self.folder / name, file.freed, file.sent):
+                if file.sent > file.freed and freed(self.folder / name, file.freed, file.sent):
                     file.freed = file.sent
 
     @override
@@ -259,6 +282,17 @@ class SentSegments(Segments):
         return chunk
 
 
+def _add_part(parts: PartList, number: int, at: int, length: int) -> None:
+    """Add a part; one that follows the last one in its object makes that longer."""
+    last = parts.objects[-1] if parts.objects else None
+    if last == number and parts.offsets[-1] + parts.lengths[-1] == at:
+        parts.lengths[-1] += length
+        return
+    parts.objects.append(number)
+    parts.offsets.append(at)
+    parts.lengths.append(length)
+
+
 class _SentSegment(RangeSource):
     """An open segment."""
 
@@ -274,23 +308,3 @@ class _SentSegment(RangeSource):
     @override
     def state(self) -> FileState:
         return FileState(0, self.size, 0, 0)
-
-
-def _freed(path: Path, start: int, end: int) -> bool:
-    """Free the space of bytes of a file; return ``False`` if that cannot or must not be done.
-
-    A segment may be linked to a published result, which must stay whole.
-    """
-    try:
-        system = ctypes.CDLL(None)
-        allocate: Any = getattr(system, "fallocate64", None) or system.fallocate
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    except (AttributeError, OSError):
-        return False
-    try:
-        if os.fstat(descriptor).st_nlink > 1:
-            return False
-        offset, length = ctypes.c_int64(start), ctypes.c_int64(end - start)
-        return bool(allocate(descriptor, _KEEP_SIZE_AND_FREE, offset, length) == 0)
-    finally:
-        os.close(descriptor)

@@ -2,11 +2,12 @@
 
 Entries are collected, and sent by `sync`: first the outputs that they refer to as one object, then
 an entry of the `ObjectJournal` with the frames. So a flush takes two requests, however many
-workers there are. More outputs than fit in memory at once are sent in several steps.
+workers there are. More outputs than fit in memory at once are sent in several steps. Outputs of
+agents are in the bucket already: the entry names their objects.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,16 +16,15 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.journal.sent_pieces import Piece, SentObject, in_steps, read_back
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
-from dagster_dataops.checkpoints.places.sent_segments import FILE, Piece, SentSegments
+from dagster_dataops.checkpoints.places.sent_segments import FILE, SentSegments
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import PathEscapeError, StorageError
 from dagster_dataops.foundation.places.confined_names import is_plain
-from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.foundation.places.result_store import ResultStore
 
-_STEP_BYTES: Final = 32 << 20  # outputs in one object
 _STREAM_SEGMENT: Final = 1
 _QUARANTINE: Final = "quarantine.jsonl"
 
@@ -58,6 +58,8 @@ class ShippedJournal(JournalWriter):
         self._pending = threading.Lock()
         self._frames = bytearray()
         self._pieces: list[Piece] = []
+        self._others: list[SentObject] = []  # of agents
+        self._elsewhere: set[str] = set()  # files that agents have
         self._sent = {segment_path(path.parent, _STREAM_SEGMENT).name: 0, _QUARANTINE: 0}
         if not known and path.exists():
             self._frames += path.read_bytes()
@@ -109,8 +111,16 @@ class ShippedJournal(JournalWriter):
         name = segment_path(self.path.parent, entry.segment).name
         self._add(Piece(name, entry.offset, entry.offset + entry.output_bytes))
 
+    @override
+    def sent(self, objects: Iterable[SentObject]) -> None:
+        for sent in objects:
+            with self._pending:
+                self._others.append(sent)
+                self._elsewhere.update(piece.name for piece in sent.pieces)
+            self._segments.add(sent.pieces, self._objects.data_key(sent.name), here=False)
+
     def _add(self, piece: Piece) -> None:
-        if piece.end <= piece.start:
+        if piece.end <= piece.start or piece.name in self._elsewhere:
             return
         with self._pending:
             if self._pieces and self._pieces[-1][::2] == (piece.name, piece.start):
@@ -128,54 +138,34 @@ class ShippedJournal(JournalWriter):
         with self._pending:
             frames, self._frames = self._frames, bytearray()
             pieces, self._pieces = self._pieces, []
-        steps = _steps(pieces)
+            others, self._others = self._others, []
+        steps = in_steps(pieces)
         try:
             while len(steps) > 1:
                 self._send(steps[0], b"")
                 del steps[0]
-            if steps[0] or frames:
-                self._send(steps[0], bytes(frames))
+            if steps[0] or frames or others:
+                self._send(steps[0], bytes(frames), others)
         except StorageError:
             with self._pending:
                 self._frames[:0] = frames
                 self._pieces[:0] = [piece for step in steps for piece in step]
+                self._others[:0] = others
             raise
 
-    def _send(self, pieces: list[Piece], frames: bytes) -> None:
+    def _send(self, pieces: list[Piece], frames: bytes, others: Sequence[SentObject] = ()) -> None:
         head: dict[str, object] = {"kind": "work", "checkpoint": self._number}
         key = self._objects.next_data
+        name = key.rpartition("/")[2]
         if pieces:
-            self._store.put(key, b"".join(_outputs(self.path.parent, pieces)))
-            head |= {"data": key.rpartition("/")[2], "pieces": [list(piece) for piece in pieces]}
+            self._store.put(key, b"".join(read_back(self.path.parent, pieces)))
+            head |= {"data": name, "pieces": [list(piece) for piece in pieces]}
+        if others:  # versions that do not know the last value of a piece refuse the entry
+            objects = [*([SentObject(name, pieces)] if pieces else ()), *others]
+            named = [[*piece, sent.name] for sent in objects for piece in sent.pieces]
+            head |= {"data": objects[0].name, "pieces": named}
         self._objects.append(head, frames)
         self._segments.add(pieces, key, here=True)
-
-
-def _steps(pieces: list[Piece]) -> list[list[Piece]]:
-    """Return pieces in groups that fit in memory; at least one, perhaps empty, group."""
-    steps: list[list[Piece]] = [[]]
-    size = 0
-    for name, start, end in pieces:
-        at = start
-        while at < end:
-            cut = min(end, at + _STEP_BYTES - size)
-            steps[-1].append(Piece(name, at, cut))
-            size += cut - at
-            at = cut
-            if size == _STEP_BYTES:
-                steps.append([])
-                size = 0
-    return steps
-
-
-def _outputs(folder: Path, pieces: list[Piece]) -> Iterator[bytes]:
-    for name, start, end in pieces:
-        path = folder / name
-        with storage(path, "read back"), path.open("rb") as file:
-            data = read_range(file.fileno(), start, end - start)
-        if len(data) < end - start:
-            raise StorageError(str(path), "read back", "it is shorter than what was written to it")
-        yield data
 
 
 def restore(
@@ -210,34 +200,48 @@ def restore(
             continue
         place = folder / str(number)
         make_folder(place)
-        if "data" in entry.head:
-            name, pieces = _named(entry.head, objects.url(entry.number))
-            key = objects.data_key(name)
+        for sent in _objects_in(entry.head, objects.url(entry.number)):
+            key = objects.data_key(sent.name)
             whole = whole and key in objects.listed
-            segments_of(place).add(pieces, key, here=False)
+            segments_of(place).add(sent.pieces, key, here=False)
         with storage(place, "write the journal"), (place / "journal").open("ab") as file:
             file.write(entry.frames)
     return whole
 
 
-def _named(head: Mapping[str, Any], url: str) -> tuple[str, list[Piece]]:
-    """Return the name of the object with the outputs of an entry, and its pieces.
+def _objects_in(head: Mapping[str, Any], url: str) -> list[SentObject]:
+    """Return the objects with the outputs of an entry.
 
     Raises:
         PathEscapeError: It names another file than those of a checkpoint.
         StorageError: It is damaged.
     """
-    name = head["data"]
-    if not is_plain(name):
-        raise PathEscapeError(url, name)
+    if "data" not in head:
+        return []
+    objects = {head["data"]: SentObject(head["data"], [])} if is_plain(head["data"]) else {}
+    if not objects:
+        raise PathEscapeError(url, head["data"])
     try:
-        pieces = [Piece(*piece) for piece in head.get("pieces") or ()]
-        are_bytes = all(0 <= one.start <= one.end for one in pieces)
-    except TypeError:
-        pieces, are_bytes = [], False
-    if not are_bytes:
-        raise StorageError(url, "restore the checkpoint", "the entry of the journal is damaged")
-    for piece in pieces:
-        if FILE.fullmatch(str(piece.name)) is None:
-            raise PathEscapeError(url, piece.name)
-    return name, pieces
+        for name, start, end, *rest in head.get("pieces") or ():
+            (key,) = rest or (head["data"],)
+            _check_piece(name, start, end, key, url)
+            objects.setdefault(key, SentObject(key, [])).pieces.append(Piece(name, start, end))
+    except PathEscapeError:
+        raise
+    except (TypeError, ValueError):
+        reason = "the entry of the journal is damaged"
+        raise StorageError(url, "restore the checkpoint", reason) from None
+    return list(objects.values())
+
+
+def _check_piece(name: object, start: object, end: object, key: object, url: str) -> None:
+    """Check the values of a piece.
+
+    Raises:
+        PathEscapeError: It is of another file than those of a checkpoint, or in another folder.
+        ValueError: It is damaged.
+    """
+    if not (type(start) is type(end) is int and 0 <= start <= end):
+        raise ValueError(start, end)
+    if FILE.fullmatch(str(name)) is None or not is_plain(key):
+        raise PathEscapeError(url, key if FILE.fullmatch(str(name)) else name)

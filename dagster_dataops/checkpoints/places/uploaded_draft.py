@@ -1,4 +1,8 @@
-"""`UploadedDraft`: the draft of a result, in the bucket once it is large."""
+"""`UploadedDraft`: the draft of a result, in the bucket once it is large.
+
+The lines of a result that stays in parts are in the bucket already: they are digested, and put in a
+file as long as they are few.
+"""
 
 import time
 from contextlib import suppress
@@ -10,6 +14,7 @@ from typing_extensions import override
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import COPY_BYTES, storage
 from dagster_dataops.datasets.writer import JsonlWriter
+from dagster_dataops.foundation.places.joined_object import PARTS, PartList
 from dagster_dataops.foundation.places.result_store import ResultStore, Upload
 
 LARGE_BYTES: Final = 256 << 20
@@ -19,6 +24,32 @@ _LEAST_PART_BYTES: Final = 64 << 20
 def is_large(size: int) -> bool:
     """Return whether runs leave a result of ``size`` bytes in the bucket, without a copy."""
     return size > LARGE_BYTES
+
+
+class _ListedParts(Upload):
+    """The upload of lines that are in the bucket already: only the list of their parts is sent."""
+
+    def __init__(self, store: ResultStore, key: str, parts: PartList) -> None:
+        self._store, self._key, self._parts = store, key, parts
+
+    @override
+    def write(self, data: bytes) -> None:
+        pass
+
+    @override
+    def finish(self) -> None:
+        self._store.put(self._key, self._parts.to_bytes())
+
+    @override
+    def abort(self) -> None:
+        pass
+
+
+def size_of_parts(size: int) -> int:
+    """Return the size of the parts of an upload of about ``size`` bytes."""
+    from dagster_dataops.foundation.places.object_store import part_bytes
+
+    return part_bytes(size, _LEAST_PART_BYTES)
 
 
 class UploadedDraft(JsonlWriter):
@@ -32,15 +63,25 @@ class UploadedDraft(JsonlWriter):
         store: The store.
         key: The key of the object.
         expected: The size of the result, as far as it is known.
+        parts: Where its lines are in the bucket; ``None`` if it becomes an object of its own.
 
     Attributes:
-        key: The key of the object.
+        key: The key of the object, or of the list of its parts.
+        parts: Where its lines are in the bucket, if they stay there.
         uploaded: Whether the finished draft is the object, and no file.
     """
 
-    def __init__(self, path: Path, store: ResultStore, key: str, expected: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        store: ResultStore,
+        key: str,
+        expected: int,
+        parts: PartList | None = None,
+    ) -> None:
         super().__init__(path)
-        self.key, self.uploaded = key, False
+        self.key, self.uploaded = key if parts is None else f"{key}{PARTS}", False
+        self.parts = parts
         self._store, self._expected = store, expected
         self._upload: Upload | None = None
         self._finished_ns = 0
@@ -53,23 +94,27 @@ class UploadedDraft(JsonlWriter):
     @override
     def write(self, lines: bytes, rows: int = 1) -> None:
         super().write(lines, rows)
-        if self._upload is None and is_large(self.size_bytes) and not self._linked:
+        size = self.size_bytes if self._frames is None else self.stored_bytes
+        if self._upload is None and is_large(size) and not self._linked:
             self._send_file()
 
     @override
-    def _put(self, lines: bytes | bytearray) -> None:
+    def _append(self, data: bytes | bytearray) -> None:
         if self._upload is None:
-            super()._put(lines)
+            super()._append(data)
             return
-        self._upload.write(bytes(lines))
-        self._digest.update(lines)
+        self._upload.write(bytes(data))
+        self.stored_bytes += len(data)
 
     def _send_file(self) -> None:
         """Send what the file holds, and go on in the bucket."""
-        from dagster_dataops.foundation.places.object_store import part_bytes
-
         self._put_pending()
-        size = part_bytes(self._expected, _LEAST_PART_BYTES)
+        if self.parts is not None:
+            self._upload = _ListedParts(self._store, self.key, self.parts)
+            self._file.close()
+            self._draft.unlink()
+            return
+        size = size_of_parts(self._expected)
         self._upload = upload = self._store.begin_upload(self.key, size)
         with storage(self._draft, "upload it"):
             self._file.close()
@@ -88,6 +133,7 @@ class UploadedDraft(JsonlWriter):
         if self._upload is None:
             return super().finish()
         self._put_pending()
+        self._end_frames()
         self._upload.finish()
         self.uploaded, self._finished_ns = True, time.time_ns()
         return self._dataset()

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.versions.folder_versions import kept_manifests
 from dagster_dataops.datasets.artefact import is_version, list_files
 from dagster_dataops.datasets.durable_files import (
     make_folder_durably,
@@ -55,7 +56,7 @@ class ArtefactVersions:
     def publish(self, draft: Path) -> tuple[str, list[Record]]:
         """Make a draft durable and a version; return the name of the version and its listing.
 
-        Other versions are removed, unless they are current or in use.
+        Other versions are removed, unless they are current, in use or that of a kept result.
 
         Raises:
             ValueError: The draft holds a link or a special file.
@@ -72,8 +73,9 @@ class ArtefactVersions:
         data = read_if_there(self._folder.manifest, "read the current version")
         manifest = Manifest.parse(data, self._folder.manifest)
         current = self._path / (manifest.artefact if manifest is not None else "")
+        kept = {self._path / one.artefact for one in kept_manifests(self._folder)}
         for version in filter(is_version, list(self._path.iterdir())):
-            if version not in {latest, current}:
+            if version not in {latest, current, *kept}:
                 with unused(version) as free:
                     if free:
                         discard(version)

@@ -70,6 +70,7 @@ def commit(
         The published manifest. If the file in place has the same bytes, it is kept, and the
         manifest has its modification time.
     """
+    folder = folder.in_form(manifest.form)
     keep_other_versions(folder)
     with storage(folder.path, "publish the result"):
         manifest, kept = _without_equal_drafts(folder, manifest)
@@ -96,18 +97,20 @@ def published_files(
     """
     paths: list[Path] = []
     versions: list[Path] = []
-    for place, own in manifest.parts(folder).values():
-        if own.parted:
-            version = place.parts / own.parted
+    for place, part in manifest.parts(folder).values():
+        if part.parted:
+            version = place.parts / part.parted
             versions += (*sorted(version.iterdir()), listing_of(version))
         else:
             paths.append(place.result)
         if manifest.outputs and folder.place.at_once:
-            write_draft(place.manifest, own.to_bytes())
+            write_draft(place.manifest, part.to_bytes())
             paths.append(place.manifest)
-        if own.artefact:
-            versions += _files_of(place.artefact / own.artefact)
+        if part.artefact:
+            versions += _files_of(place.artefact / part.artefact)
     paths += [folder.errors] * bool(manifest.failed) + [folder.kept] * manifest.mapped
+    digests = folder.input_digests
+    paths += [digests] * (find_draft(digests) is not None or digests.exists())
     files: dict[Path, Location] = {path: path for path in versions}
     for path in paths:
         draft = find_draft(path)
@@ -142,15 +145,17 @@ def _without_equal_drafts(
         if cmp(draft, errors, shallow=False):
             draft.unlink()
     outputs = dict(manifest.outputs)
-    for name, (place, own) in manifest.parts(folder).items():
-        found = published_here(place)
-        if found is None or found[1].parted or not _has_content(*found, own):
+    for name, (place, part) in manifest.parts(folder).items():
+        published = published_here(place)
+        if published is None or published[1].parted or published[1].form != part.form:
+            continue
+        if not _has_content(*published, part):
             continue
         kept[place.result] = None
         draft_of(place.result).unlink(missing_ok=True)
         if not name:
-            return replace(manifest, modified_ns=found[1].modified_ns), kept
-        outputs[name] = {**outputs[name], "modified_ns": found[1].modified_ns}
+            return replace(manifest, modified_ns=published[1].modified_ns), kept
+        outputs[name] = {**outputs[name], "modified_ns": published[1].modified_ns}
     return replace(manifest, outputs=outputs), kept
 
 
@@ -166,6 +171,7 @@ def _has_content(dataset: JsonlDataset, published: Manifest, manifest: Manifest)
 def _is_only_draft(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether the result is the only draft beside that of the manifest."""
     others = (
+        draft_of(folder.input_digests).exists(),
         manifest.failed,
         manifest.mapped,
         manifest.outputs,
@@ -193,8 +199,8 @@ def write_manifest(folder: NodeFolder, manifest: Manifest) -> None:
 
 
 def _write_parts(folder: NodeFolder, manifest: Manifest) -> None:
-    for place, own in manifest.parts(folder).values():
-        write_durably(place.manifest, own.to_bytes())
+    for place, part in manifest.parts(folder).values():
+        write_durably(place.manifest, part.to_bytes())
 
 
 def _finish(folder: NodeFolder, manifest: Manifest) -> None:
@@ -205,8 +211,9 @@ def _finish(folder: NodeFolder, manifest: Manifest) -> None:
 
 
 def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
+    folder = folder.in_form(manifest.form)
     results = [place.result for place, _ in manifest.parts(folder).values()]
-    for path in (*results, folder.errors, folder.kept):
+    for path in (*results, folder.errors, folder.kept, folder.input_digests):
         _replace(path)
     if manifest.outputs:
         folder.result.unlink(missing_ok=True)  # of an operator with one result
@@ -221,6 +228,25 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
     _remove_parts(folder, manifest)
     _replace(folder.manifest)  # the last step: after an earlier crash, all steps are done again
     sync_folder(folder.path)
+    _remove_other_forms(folder, manifest)
+
+
+def _remove_other_forms(folder: NodeFolder, manifest: Manifest) -> None:
+    """Remove results of another form: the manifest in place does not tell of them."""
+    folder = folder.in_form(manifest.form)
+    for place in (folder, *(place for place, _ in manifest.parts(folder).values())):
+        for path in place.other_forms:
+            path.unlink(missing_ok=True)
+            draft_of(path).unlink(missing_ok=True)  # of a run that was cut short
+
+
+def _remove_left_over(folder: NodeFolder) -> None:
+    """Remove a result of another form than the published one, which a crash has left beside it."""
+    places = (folder, *folder.outputs.values())
+    if any(all(one.exists() for one in (place.result, *place.other_forms)) for place in places):
+        manifest = Manifest.of(folder)
+        if manifest is not None and _is_there(folder, manifest):
+            _remove_other_forms(folder, manifest)
 
 
 def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
@@ -234,8 +260,8 @@ def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
     if before is None:
         return
     for one in (manifest, before):
-        for place, own in one.parts(folder).values():
-            if own.parted:
+        for place, part in one.parts(folder).values():
+            if part.parted:
                 parts.discard(place.parts)
     for path in parts:
         remove_parts(path)
@@ -260,7 +286,9 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
     if manifest is None or not _is_there(folder, manifest):
         with storage(folder.path, "delete drafts of a run that was cut short"):
             draft.unlink(missing_ok=True)
-            draft_of(folder.kept).unlink(missing_ok=True)  # only some operators replace this file
+            for path in (folder.kept, folder.input_digests):  # only some operators replace them
+                draft_of(path).unlink(missing_ok=True)
+            _remove_left_over(folder)
         delete_removed(folder)
         return None
     _finish(folder, manifest)
@@ -269,8 +297,8 @@ def finish_interrupted(folder: NodeFolder) -> Manifest | None:
 
 def _is_there(folder: NodeFolder, manifest: Manifest) -> bool:
     """Return whether each result of a manifest is in place, or its draft is."""
-    for place, own in manifest.parts(folder).values():
+    for place, part in manifest.parts(folder).values():
         draft = draft_of(place.result)
-        if not own.tells_of(draft if draft.exists() else place.result):
+        if not part.tells_of(draft if draft.exists() else place.result):
             return False
     return True

@@ -99,13 +99,14 @@ def compose_stream(
         hide: Hides secrets in the texts of exceptions.
     """
     checkpoint.check_quarantine()
-    dataset, modified_ns = checkpoint.draft(folder.result)
+    dataset, modified_ns, compressed_bytes = checkpoint.draft(folder.result)
     draft_quarantined(checkpoint.quarantine, folder.errors, hide)
     return Drafts(
         dataset=dataset,
         modified_ns=modified_ns,
         records=(dataset.rows or 0) + failed,
         failed=failed,
+        compressed_bytes=compressed_bytes,
     )
 
 

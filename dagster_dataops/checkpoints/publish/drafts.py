@@ -36,6 +36,7 @@ class Drafts:
         artefact: The version of an artefact that the result lists; empty for other results.
         combined: How a stream combines its inputs, as in `Manifest.combined`.
         leaves: The datasets that a stream mixes, as in `Manifest.leaves`.
+        compressed_bytes: As in `Manifest.compressed_bytes`.
     """
 
     dataset: JsonlDataset
@@ -51,6 +52,7 @@ class Drafts:
     artefact: str = ""
     combined: dict[str, Any] = field(default_factory=dict)
     leaves: list[dict[str, Any]] = field(default_factory=list)
+    compressed_bytes: int = 0
 
     def facts(self) -> dict[str, Any]:
         """Return the facts that a manifest holds under the same names."""
@@ -123,6 +125,7 @@ class DraftWriter:
         dataset = self._results.finish()
         outputs = dict(self._results.outputs) if isinstance(self._results, RoutedWriter) else {}
         modified_ns = 0 if outputs else self.results.modified_ns
+        compressed_bytes = 0 if outputs else self.results.compressed_bytes
         if self.errors.rows:
             self.errors.finish()
         missing = max(0, records - failed - self._results.rows)
@@ -134,6 +137,7 @@ class DraftWriter:
             failed=failed,
             outcomes=outcomes,
             outputs=outputs,
+            compressed_bytes=compressed_bytes,
         )
 
 

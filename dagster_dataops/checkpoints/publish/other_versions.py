@@ -18,6 +18,7 @@ from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_newer, is_read
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import NewerVersionError
+from dagster_dataops.foundation.places.opening import PLAIN
 
 
 def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator[str]:
@@ -70,6 +71,7 @@ def keep_other_versions(folder: NodeFolder) -> None:
 
 def _link_result(folder: NodeFolder, place: Path) -> None:
     """Give the files of a result a second name; those of an earlier result are replaced."""
+    folder = folder.in_form(PLAIN)  # only later versions write others
     files = {
         "result.jsonl": folder.result,
         "error.jsonl": folder.errors,

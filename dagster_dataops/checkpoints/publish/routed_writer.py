@@ -67,6 +67,7 @@ class RoutedWriter:
                 "modified_ns": draft_of(writer.path).stat().st_mtime_ns,
                 "fingerprint": made.fingerprint or "",
                 "parted": "",
+                "compressed_bytes": writer.compressed_bytes,
             }
             digest.update(f"{name}={made.fingerprint}\n".encode())
             size += made.size_bytes

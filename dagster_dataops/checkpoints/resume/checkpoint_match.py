@@ -50,7 +50,7 @@ def _input_unchanged(content: CheckpointContent, dataset: JsonlDataset) -> bool:
     The spans have checksums of their input if the file had no digest when the run began.
     """
     before = content.fingerprint.input if content.fingerprint else ""
-    if not before.startswith(f"stat:{dataset.size_bytes}:"):
+    if not before.startswith(f"stat:{dataset.stamp().size}:"):
         return False
     return holds_settled(dataset, content.table)
 

@@ -18,17 +18,18 @@ from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
 
 def put_result(folder: NodeFolder, target: Path) -> None:
-    """Put the published result of a node at ``target``, as a link if it is one file.
+    """Put the published result of a node at ``target``, as a link if it is one plain file.
 
     Args:
         folder: Of the node; its results are intact.
         target: The file to make.
     """
     manifest = Manifest.of(folder)
-    if manifest is None or not (manifest.outputs or manifest.parted):
+    folder = folder if manifest is None else folder.in_form(manifest.form)
+    if manifest is None or not (manifest.outputs or manifest.parted or manifest.compressed_bytes):
         link_or_copy(folder.result.resolve(), target)
         return
-    if manifest.parted:
+    if not manifest.outputs:
         _join(folder.result, target)
         return
     with JsonlWriter(target) as writer:
@@ -39,7 +40,7 @@ def put_result(folder: NodeFolder, target: Path) -> None:
 
 def _join(result: Path, target: Path) -> None:
     with JsonlWriter(target) as writer:
-        with storage(result, "join its parts"), opened(result) as source:
+        with storage(result, "read it back"), opened(result) as source:
             for block in read_blocks(source, COPY_BYTES):
                 writer.write(block, 0)
         writer.publish()

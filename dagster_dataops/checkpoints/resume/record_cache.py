@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import published_manifest
@@ -21,6 +21,7 @@ from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import (
     StoredOutcome,
+    change_in,
     line_digest,
     outcomes_in,
 )
@@ -31,6 +32,10 @@ from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Line, iterate_lines, opened_content
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.records import decode
+
+if TYPE_CHECKING:
+    from dagster_dataops.operators.outcomes.record_change import ReadRule
 
 _BATCH_BYTES: Final = 256 << 10  # of the input; its known records are settled together
 _SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # not read after a crash
@@ -48,6 +53,7 @@ class RecordCache:
     def __init__(self, path: Path, sources: Sequence[OutcomeSource]) -> None:
         self._path = path
         self._readers = [SegmentReader(source.segments) for source in sources]
+        self._rules: dict[ReadRule, None] = {}
         with self._storage("create the index of outcomes"):
             path.unlink(missing_ok=True)
             self._database = sqlite3.connect(path, isolation_level=None)
@@ -64,23 +70,51 @@ class RecordCache:
             execute(f"PRAGMA {name} = {value}")
         execute(f"CREATE TABLE outcome (digest BLOB PRIMARY KEY, {_COLUMNS}) WITHOUT ROWID")
         for source, journal in enumerate(journals):
-            rows = ((outcome.digest, source, *outcome[1:]) for outcome in outcomes_in(journal))
+            rows = ((one.digest, source, *one[1:-1]) for one in self._ruled(journal))
             execute("BEGIN")
             insert = "INSERT OR IGNORE INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             self._database.executemany(insert, rows)
             execute("COMMIT")
 
+    def _ruled(self, journal: Path) -> Iterator[StoredOutcome]:
+        """Yield the outcomes in a journal; note the rules of their digests."""
+        for outcome in outcomes_in(journal):
+            if outcome.change is not None:
+                self._rules[outcome.change.rule] = None
+            yield outcome
+
     def find(self, line: bytes) -> tuple[int, StoredOutcome, bytes] | None:
         """Find an input line.
 
         Returns:
-            The index of a source, the outcome there and its result lines; ``None`` if the outcome
-            is unknown or damaged on disk.
+            The index of a source, the outcome as it is for this line, and its result lines;
+            ``None`` if the outcome is unknown or damaged on disk.
 
         Raises:
             StorageError: The disk refuses.
         """
-        digest = line_digest(line)
+        return self._at(line_digest(line)) or self._by_columns(line)
+
+    def _by_columns(self, line: bytes) -> tuple[int, StoredOutcome, bytes] | None:
+        """Find the outcome of another record whose columns that count are the same."""
+        try:
+            record = decode(line) if self._rules else {}
+        except ValueError:
+            return None
+        for rule in self._rules:
+            known = self._at(rule.digest(record))
+            if known is None:
+                continue
+            source, outcome, stored = known
+            change = change_in(SpanNotes.unpack(outcome.notes)[0] if outcome.notes else None)
+            if change is None or change.rule != rule or len(change.lines) != outcome.emitted:
+                continue  # another outcome with this digest, or damaged notes
+            output = change.apply(record, stored)
+            return source, outcome._replace(size=len(output), check=checksum(output)), output
+        return None
+
+    def _at(self, digest: bytes) -> tuple[int, StoredOutcome, bytes] | None:
+        """Return what is stored with a digest."""
         select = f"SELECT {_COLUMNS} FROM outcome WHERE digest = ?"  # noqa: S608 - of constants
         with self._storage("read the index of outcomes"):
             row = self._database.execute(select, (digest,)).fetchone()
@@ -133,6 +167,7 @@ def outcome_sources(request: StartRequest, continued: CheckpointContent) -> Iter
     content = CheckpointContent.read(folder.path, folder.kept.name)
     if not usable(content):
         return
+    folder = folder.in_form(manifest.form)
     file = folder.place.find(folder.result)
     result = OnlySegment(folder.result.resolve() if file is None else file.location)
     if manifest.outputs or manifest.parted:

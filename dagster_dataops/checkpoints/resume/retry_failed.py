@@ -45,6 +45,7 @@ def refuse_whole(folder: NodeFolder, kind: OperatorKind) -> None:
     Raises:
         RetryRefusedError: The operator needs all records at once, and there is a result.
     """
+    folder = folder.as_published()
     if kind.as_a_whole and folder.place.find(folder.result):
         raise RetryRefusedError(str(folder.result), kind.as_a_whole)
 
@@ -103,7 +104,7 @@ def _published(
     request: StartRequest, dataset: JsonlDataset
 ) -> tuple[CheckpointContent, Manifest] | None:
     """Return the records of the published result that did not fail; ``None`` without a result."""
-    folder, fingerprint = request.folder, request.fingerprint
+    folder, fingerprint = request.folder.as_published(), request.fingerprint
     place = str(folder.path if folder.outputs else folder.result)
     if not any(node.place.find(node.result) for node in (folder, *folder.outputs.values())):
         return None

@@ -28,7 +28,7 @@ from dagster_dataops.datasets.durable_files import (
 )
 from dagster_dataops.datasets.exporters.exporter import Exporter, ExportRecords, UnfitValueError
 from dagster_dataops.datasets.exporters.folder_swap import replace_folder
-from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.datasets.published_files import is_result, manifest_of
 from dagster_dataops.errors import ExportError, StorageError
 from dagster_dataops.foundation.concurrency.file_lock import lock_at_once, unused
 from dagster_dataops.foundation.hashing.file_digests import has_content
@@ -227,12 +227,11 @@ class Delivery:
             StorageError: It is.
         """
         target = self._target
-        manifest = target.with_name(f"{target.name}.json")
         reason = ""
         path = local_path(source)
         if path is not None and target.exists() and target.samefile(path):
             reason = "it is the file that is to be exported; name another"
-        elif target.name.endswith(RESULT) and manifest.exists():
+        elif is_result(target.name) and manifest_of(target).exists():
             reason = "it is the result of a node; name another file"
         if reason:
             raise StorageError(str(target), "export to the file", reason)

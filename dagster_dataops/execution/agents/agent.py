@@ -6,9 +6,12 @@ import sys
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
+from dagster_dataops.checkpoints.journal.sent_pieces import place_of_facts
 from dagster_dataops.datasets.file_values.result_roots import keeper_in_run
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution.agent_pool import (
@@ -19,6 +22,7 @@ from dagster_dataops.execution.agent_pool import (
     Instruction,
     Message,
     Ready,
+    Said,
 )
 from dagster_dataops.execution.agents.leased_work import (
     FailedRecordError,
@@ -26,12 +30,14 @@ from dagster_dataops.execution.agents.leased_work import (
     LeaseSink,
     StopAgentError,
 )
+from dagster_dataops.execution.agents.outbox import outputs_folder
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.workplaces import processes
 from dagster_dataops.operators.definition.operator import Operator, keeping_files
 from dagster_dataops.operators.pickling import receive
 
 _REPORT_SECONDS: Final = 0.5
+_SEND_SECONDS: Final = 1.0  # to a bucket, where each report with outputs takes a request
 _ALIVE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.1
 
@@ -72,18 +78,22 @@ class Agent:
     def run(self) -> None:
         """Work until the end; errors become messages."""
         try:
-            operator = self._loaded()
-            ended = Ended() if operator is None else self._run(operator)  # then the head ends it
+            with outputs_folder(self._order.folder, place_of_facts(self._order.outputs)) as folder:
+                operator = self._loaded(folder)
+                ended = Ended() if operator is None else self._run(operator)  # the head ends it
         except BaseException as error:  # noqa: BLE001 - reported to the head
             ended = Ended(error=_sent(error, self._order))
         self.messages.put(ended)
 
-    def _loaded(self) -> Operator | None:
+    def _loaded(self, folder: Path) -> Operator | None:
         """Say that the agent is ready; return its operator, if the environments agree.
+
+        Args:
+            folder: For its segments.
 
         Raises:
             InputError: This machine has no such input, or another one.
-            StorageError: This machine does not see the folder of the checkpoint.
+            StorageError: This machine does not see the folder of the checkpoint, or the bucket.
             WorkerError: The operator cannot be loaded here.
         """
         operator: Operator | None = None
@@ -92,7 +102,7 @@ class Agent:
             operator = receive(self._order.operator)
             here = here._replace(code=_code_version(operator, expected.code))
             self._work = LeasedWork(self._order, operator)
-            self._sink = LeaseSink(self._order, self._work)
+            self._sink = LeaseSink(self._order, self._work, folder)
             self._sink.check_shared()
             if self._stopped:  # meanwhile
                 self._work.follow(Command.STOP)
@@ -115,23 +125,38 @@ class Agent:
         finally:
             self._ended.set()
             reporter.join()
-            self.messages.put(sink.report())
+            self.messages.put(self._next_report())
         return ended
 
     def _report(self) -> None:
-        """Report news twice a second, and otherwise now and then that the agent is alive."""
+        """Report news once or twice a second, and otherwise that the agent is alive."""
         sink, reported_at = self._sink, time.monotonic()
+        seconds = _SEND_SECONDS if self._order.outputs else _REPORT_SECONDS
         while not self._ended.wait(_LOOK_SECONDS):
             since = time.monotonic() - reported_at
-            due = since >= _REPORT_SECONDS or sink.work.idle
+            due = since >= seconds or sink.work.idle
             if since >= _ALIVE_SECONDS or (due and sink.has_news()):
                 try:
-                    self.messages.put(sink.report())
+                    self.messages.put(self._next_report())
                 except Exception as error:  # noqa: BLE001 - reported to the head
                     self.messages.put(Ended(error=error))
                     sink.work.follow(Command.STOP)
                     return
                 reported_at = time.monotonic()
+
+    def _next_report(self) -> Said:
+        """Return the next report; say that the agent is alive while a store is slow.
+
+        Raises:
+            StorageError: A sync or an upload failed.
+        """
+        if not self._order.outputs:
+            return self._sink.report()
+        with ThreadPoolExecutor(1) as pool:
+            report = pool.submit(self._sink.report)
+            while not wait([report], _ALIVE_SECONDS).done:
+                self.messages.put(Said())
+            return report.result()
 
 
 def _sent(error: BaseException, order: AgentOrder) -> BaseException:

@@ -3,10 +3,12 @@
 import socket
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.segments import segment_path
+from dagster_dataops.checkpoints.journal.sent_pieces import place_of_facts
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.batches import BatchStarts
@@ -22,6 +24,7 @@ from dagster_dataops.execution.agent_pool import (
     Said,
     SpanBatch,
 )
+from dagster_dataops.execution.agents.outbox import Outbox
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import Orders, WorkList
@@ -51,8 +54,8 @@ class LeasedWork(WorkList):
     """
 
     def __init__(self, order: AgentOrder, operator: Operator) -> None:
-        dataset = JsonlDataset(order.location, order.size, fingerprint=order.fingerprint)
-        super().__init__(operator, dataset, Interval(0, order.size))
+        dataset = JsonlDataset(order.location, order.text_bytes, fingerprint=order.fingerprint)
+        super().__init__(operator, dataset, Interval(0, order.text_bytes))
         self._batch_starts = BatchStarts() if self.batch_size else None
         self._lock = threading.Lock()
         self._more: list[Interval] = []
@@ -66,7 +69,8 @@ class LeasedWork(WorkList):
     @property
     @override
     def growing(self) -> bool:
-        return not self.stopped and (not self._closed or bool(self._more))
+        unread = bool(self._more) or self._recalled
+        return not self.stopped and (not self._closed or unread)
 
     def follow(self, instruction: Instruction) -> None:
         """Follow an instruction of the head."""
@@ -125,15 +129,18 @@ class LeaseSink(Sink):
     Args:
         order: The run.
         work: The parts of the input that are leased.
+        folder: The folder of the segments on this machine; by default that of the run.
 
     Attributes:
         work: The parts of the input that are leased.
     """
 
-    def __init__(self, order: AgentOrder, work: LeasedWork) -> None:
-        super().__init__(order.folder)
+    def __init__(self, order: AgentOrder, work: LeasedWork, folder: Path | None = None) -> None:
+        super().__init__(folder or order.folder)
         self._order = order
         self.work = work
+        place = place_of_facts(order.outputs)
+        self._outbox = place and Outbox(place, self.folder, order.segments.start)
         self._numbers = iter(order.segments)
         self._lock = threading.Lock()
         self._batches: dict[int, SpanBatch] = {}
@@ -161,14 +168,16 @@ class LeaseSink(Sink):
         return bool(self._batches) or self.work.has_news()
 
     def report(self) -> Said:
-        """Return the news since the last report, after a sync of their segments.
+        """Return the news since the last report, after a sync of their segments, or an upload.
 
         Raises:
-            StorageError: A sync failed.
+            StorageError: A sync or an upload failed.
         """
         finished, returned = self.work.take_news()  # first: their spans are in the batches
         with self._lock:
             batches, self._batches = list(self._batches.values()), {}
+        if self._outbox is not None:
+            return Said(batches, finished, returned, self._outbox.send(batches))
         used = [batch.segment for batch in batches]
         for number in used:
             sync_data(segment_path(self.folder, number))
@@ -184,19 +193,22 @@ class LeaseSink(Sink):
             raise StopAgentError("the head stops it")
 
     def check_shared(self) -> None:
-        """Check that this machine sees the files of the head.
+        """Check that this machine sees the files of the head, or reaches its bucket.
 
         Raises:
             InputError: It has no such input, or another one.
-            StorageError: It does not see the folder of the checkpoint.
+            StorageError: It does not see the folder of the checkpoint, or the bucket.
         """
         self.check_input_unchanged()
+        if self._outbox is not None:
+            self._outbox.check()
+            return
         marker = segment_path(self.folder, self._order.segments.stop)
         if not marker.exists():
             reason = (
                 f"machine {socket.gethostname()} sees no file {marker.name} there, which the run "
-                "has made; the root of the results must be a folder that all machines share. If "
-                "the root is an object store, data_process_scratch must be such a folder"
+                "has made; the root of the results must be a folder that all machines share, or "
+                "a bucket"
             )
             raise StorageError(str(self.folder), "find the checkpoint", reason)
 

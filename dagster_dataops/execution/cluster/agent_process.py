@@ -8,7 +8,7 @@ import socket
 import threading
 from typing import Any, Final, NoReturn
 
-from dagster_dataops.execution.agent_pool import Ended
+from dagster_dataops.execution.agent_pool import PLACED, Ended
 from dagster_dataops.execution.agents.agent import Agent
 from dagster_dataops.execution.cluster.channel import Channel
 
@@ -25,6 +25,7 @@ def main(descriptor: int) -> NoReturn:
     channel = Channel(socket.socket(fileno=descriptor))
     order = _next_of(channel)
     agent = Agent(order)
+    agent.messages.put(PLACED)
     threading.Thread(target=agent.run, daemon=True).start()
     while not _sent_last(channel, agent):
         _follow_orders(channel, agent, _WAIT_MS)

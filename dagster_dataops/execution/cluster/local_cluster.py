@@ -19,6 +19,7 @@ from dagster_dataops.execution.agent_pool import (
     Instruction,
     Lost,
     Message,
+    Room,
 )
 from dagster_dataops.execution.cluster.channel import Channel
 from dagster_dataops.execution.workers.process_environment import start_interpreter
@@ -40,7 +41,7 @@ class LocalCluster(Cluster):
         agents: Number of agents.
         cpus_per_agent: Worker processes of each agent, unless the operator sets ``_max_workers``;
             ``None`` divides the cores of this machine.
-        start_seconds: How long to wait for the first agent.
+        start_seconds: How long to wait, while no agent works, for one that does.
     """
 
     agents: int = 2
@@ -64,8 +65,12 @@ class LocalCluster(Cluster):
         return self.agents
 
     @override
-    def workers(self) -> int:
-        return self.cpus_per_agent or max(1, usable_cores() // self.agents)
+    def room(self, resources: Mapping[str, Any]) -> Room:
+        return Room.FREE
+
+    @override
+    def workers(self, most: int | None) -> int:
+        return most or self.cpus_per_agent or max(1, usable_cores() // self.agents)
 
 
 class SubprocessAgents(AgentPool):
@@ -109,6 +114,14 @@ class SubprocessAgents(AgentPool):
                 received.append((agent, Lost(agent.end(_GRACE_SECONDS))))
                 del self._agents[number]
         return received
+
+    @override
+    def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
+        """Tell no one: agents on this machine take nothing from other runs."""
+
+    @override
+    def asked(self, resources: Mapping[str, Any]) -> list[int]:
+        return []
 
     @override
     def close(self) -> None:

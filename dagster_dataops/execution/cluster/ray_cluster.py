@@ -1,7 +1,9 @@
 """RayCluster: agents as actors of a Ray cluster."""
 
+import json
 import socket
 import threading
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +13,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtraError
 from dagster_dataops.execution.agent_pool import (
+    PLACED,
     AgentHandle,
     AgentOrder,
     AgentPool,
@@ -19,9 +22,13 @@ from dagster_dataops.execution.agent_pool import (
     Instruction,
     Lost,
     Message,
+    Room,
 )
 
+_NAMESPACE: Final = "dagster-dataops"  # of the actors that tell that a run waits for agents
 _RECEIVE_SECONDS: Final = 1.0
+_REQUEST_SECONDS: Final = 5.0
+_GET_SECONDS: Final = 30.0  # messages of 100 KB or more may be on a node that has died
 _CONNECT_SECONDS: Final = 10.0
 _CALLS: Final = 4  # an agent sends messages while it gets orders
 _SHARES: Final = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
@@ -40,9 +47,10 @@ class RayCluster(Cluster):
         agents: Number of agents, or ``"all"``: one on each node; with ``_agents={"num_gpus": 1}``
             one for each GPU.
         cpus_per_agent: Worker processes of each agent, unless the operator sets ``_max_workers``;
-            ``None`` for the cores of the smallest node.
+            ``None`` for the cores of the smallest node. Never more than a node has.
         runtime_env: The environment of the agents, as `ray.init` takes it.
-        start_seconds: How long to wait for the first agent.
+        start_seconds: How long to wait, while no agent works, for a node that can hold one. Time
+            in which other jobs use the nodes does not count.
     """
 
     address: Any = "auto"
@@ -75,17 +83,21 @@ class RayCluster(Cluster):
 
     @override
     def open(self) -> "RayAgents":
-        ray = _ray()
-        connected = ray.is_initialized()
-        if not connected:
-            given = {} if self.runtime_env is None else {"runtime_env": dict(self.runtime_env)}
-            try:
-                _check_port(self._address)
-                ray.init(address=self._address, log_to_driver=False, **given)
-            except (OSError, RuntimeError, ValueError) as error:
-                reason = f"does not answer: {error}. Start it, or set another address"
-                raise ClusterError(str(self), reason) from error
-        return RayAgents(str(self), disconnect=not connected)
+        with _connection.lock:
+            if not _ray().is_initialized():
+                self._connect()
+                _connection.own = True
+            _connection.users += 1
+        return RayAgents(str(self))
+
+    def _connect(self) -> None:
+        given = {} if self.runtime_env is None else {"runtime_env": dict(self.runtime_env)}
+        try:
+            _check_port(self._address)
+            _ray().init(address=self._address, log_to_driver=False, **given)
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = f"does not answer: {error}. Start it, or set another address"
+            raise ClusterError(str(self), reason) from error
 
     @override
     def describe(self) -> str:
@@ -98,7 +110,7 @@ class RayCluster(Cluster):
     def count(self, resources: Mapping[str, Any]) -> int:
         if self.agents != "all":
             return self.agents
-        wanted = {name: resources[key] for key, name in _SHARES.items() if resources.get(key)}
+        wanted = _shares(resources)
         fits = [
             min(node.get(name, 0) // need for name, need in wanted.items()) for node in _nodes()
         ]
@@ -110,8 +122,29 @@ class RayCluster(Cluster):
         return found
 
     @override
-    def workers(self) -> int:
-        return self.cpus_per_agent or int(min((node["CPU"] for node in _nodes()), default=1))
+    def room(self, resources: Mapping[str, Any]) -> Room:
+        """Return whether a node has room.
+
+        A cluster is busy if any is used of what an agent needs: what is free may be spread over
+        several nodes.
+        """
+        wanted = _shares(resources)
+        if not any(
+            all(node.get(name, 0) >= need for name, need in wanted.items()) for node in _nodes()
+        ):
+            return Room.NONE
+        total, free = _ray().cluster_resources(), _ray().available_resources()
+        used = any(free.get(name, 0) < total.get(name, 0) for name in wanted)
+        return Room.BUSY if used else Room.FREE
+
+    @override
+    def workers(self, most: int | None) -> int:
+        """Return the number that uses the most cores: an agent fits on nodes with as many."""
+        cores = [int(node["CPU"]) for node in _nodes()]
+        if most is None:
+            return min([*cores, self.cpus_per_agent or min(cores, default=1)])
+        sizes = {min(most, size) for size in cores}
+        return max(sizes, key=lambda size: size * sum(has >= size for has in cores), default=most)
 
 
 class RayAgents(AgentPool):
@@ -121,13 +154,12 @@ class RayAgents(AgentPool):
 
     Args:
         cluster: The name of the cluster, for errors.
-        disconnect: Whether `close` disconnects from the cluster.
     """
 
-    def __init__(self, cluster: str, *, disconnect: bool) -> None:
+    def __init__(self, cluster: str) -> None:
         self._cluster = cluster
-        self._disconnect = disconnect
         self._receiving: dict[Any, RayAgent] = {}
+        self._requests: _Requests | None = None
 
     @override
     def start(self, order: AgentOrder) -> "RayAgent":
@@ -153,7 +185,7 @@ class RayAgents(AgentPool):
         for reference in ready:
             agent = self._receiving.pop(reference)
             try:
-                messages = ray.get(reference)
+                messages = ray.get(reference, timeout=_GET_SECONDS)
             except ray.exceptions.RayError as error:
                 agent.kill()
                 found.append((agent, Lost(_first_lines(error))))
@@ -164,12 +196,33 @@ class RayAgents(AgentPool):
         return found
 
     @override
+    def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
+        if self._requests is None:
+            self._requests = _Requests()
+        self._requests.wanted = None if agents is None else (agents, _shares(resources))
+
+    @override
+    def asked(self, resources: Mapping[str, Any]) -> list[int]:
+        mine = _shares(resources)
+        others = self._requests.others if self._requests is not None else []
+        return [
+            agents
+            for agents, wanted in others
+            if all(need <= mine.get(name, 0) for name, need in wanted.items())
+        ]
+
+    @override
     def close(self) -> None:
         for agent in self._receiving.values():
             agent.kill()
         self._receiving.clear()
-        if self._disconnect:
-            _ray().shutdown()
+        if self._requests is not None:
+            self._requests.close()
+        with _connection.lock:
+            _connection.users -= 1
+            if _connection.own and not _connection.users:
+                _connection.own = False
+                _ray().shutdown()
 
 
 class RayAgent(AgentHandle):
@@ -192,8 +245,7 @@ class RayAgent(AgentHandle):
 
     def kill(self) -> None:
         """End its process."""
-        with suppress(Exception):  # it may have ended
-            _ray().kill(self._actor)
+        _kill(self._actor)
 
 
 class _Actor:
@@ -203,6 +255,7 @@ class _Actor:
         from dagster_dataops.execution.agents.agent import Agent  # only on nodes
 
         self._agent = Agent(order)
+        self._agent.messages.put(PLACED)
         threading.Thread(target=self._agent.run, daemon=True).start()
 
     def receive(self, seconds: float) -> list[Message]:
@@ -211,6 +264,92 @@ class _Actor:
 
     def follow(self, instruction: Instruction) -> None:
         self._agent.follow(instruction)
+
+
+class _Request:
+    """An actor whose name tells other runs how many agents a run has that waits for more."""
+
+
+class _Requests:
+    """The requests of this run and of others for agents, in a thread: the cluster may not answer.
+
+    Attributes:
+        wanted: The number of agents of this run, which waits for more, and what each reserves;
+            ``None`` if it does not wait.
+        others: The same of other runs.
+    """
+
+    def __init__(self) -> None:
+        self.wanted: tuple[int, dict[str, float]] | None = None
+        self.others: list[tuple[int, dict[str, float]]] = []
+        self._run = uuid.uuid4().hex
+        self._shown: tuple[Any, Any] = None, None  # what is wanted, and the actor that tells it
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread.start()
+
+    def _keep(self) -> None:
+        while not self._closed.is_set():
+            with suppress(Exception):  # the cluster does not answer: later
+                self._show(self.wanted)
+                self.others = self._others()
+            self._closed.wait(_REQUEST_SECONDS)
+        with suppress(Exception):
+            self._show(None)
+
+    def _show(self, wanted: tuple[int, dict[str, float]] | None) -> None:
+        shown, actor = self._shown
+        if wanted == shown:
+            return
+        if actor is not None:
+            _kill(actor)
+        self._shown = None, None
+        if wanted is not None:
+            name = json.dumps([*wanted, self._run])
+            options = {"name": name, "namespace": _NAMESPACE, "num_cpus": 0, "max_restarts": 0}
+            self._shown = wanted, _ray().remote(_Request).options(**options).remote()
+
+    def _others(self) -> list[tuple[int, dict[str, float]]]:
+        requests = [
+            json.loads(actor["name"])
+            for actor in _ray().util.list_named_actors(all_namespaces=True)
+            if actor["namespace"] == _NAMESPACE
+        ]
+        return [(agents, wanted) for agents, wanted, run in requests if run != self._run]
+
+    def close(self) -> None:
+        """Take the request back, if the cluster answers."""
+        self._closed.set()
+        self._thread.join(_REQUEST_SECONDS)
+
+
+class _Connection:
+    """The connection of this process to a cluster, which all runs in it share.
+
+    Attributes:
+        lock: Held while it is made or closed.
+        own: Whether a run has made it; then the last run closes it.
+        users: Number of runs that use it.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.own = False
+        self.users = 0
+
+
+_connection: Final = _Connection()
+
+
+def _kill(actor: Any) -> None:
+    with suppress(Exception):  # it may have ended
+        _ray().kill(actor)
+
+
+def _shares(resources: Mapping[str, Any]) -> dict[str, float]:
+    """Return what an agent reserves of what nodes have, by the names of nodes."""
+    named = {name: resources[key] for key, name in _SHARES.items() if resources.get(key)}
+    return {**named, **(resources.get("resources") or {})}
 
 
 def _ray() -> Any:

@@ -25,7 +25,9 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.execution.leases.agent_state import AgentState
+from dagster_dataops.execution.leases.fair_share import Change, FairShare
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
+from dagster_dataops.execution.leases.node_wait import NodeWait
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import close_readable
 
@@ -33,9 +35,7 @@ if TYPE_CHECKING:
     from dagster_dataops.execution.records.record_failures import Failure
 
 _WAIT_SECONDS: Final = 0.1
-_LEASE_SECONDS: Final = 3.0
-_FIRST_BYTES: Final = 1 << 20
-_LEAST_SECONDS: Final = 0.25
+_LEASE_BYTES: Final = 64 << 20
 _SILENT_SECONDS: Final = 15.0
 _MOST_LOST: Final = 5
 _LAST_MESSAGES_SECONDS: Final = 5.0  # agents sync their segments before they report them
@@ -62,11 +62,9 @@ class Head:
         self._agents: dict[AgentHandle, AgentState] = {}
         self._count = 0
         self._lost_in_a_row = 0
-        self._ever_ready = False
         self._failure: Failure | None = None
         self._last_failed: list[int] = []
         self._error: BaseException | None = None
-        self._began = time.monotonic()
 
     def run(self) -> None:
         """Run the open records.
@@ -95,7 +93,9 @@ class Head:
 
     def _work(self) -> None:
         self._count = self._orders.count
-        self._began = time.monotonic()
+        resources = self._orders.resources
+        self._wait = NodeWait(self._cluster, resources, self._sink.attempt.log)
+        self._share = FairShare(self._pool, resources)
         for _ in range(self._count):
             self._start_agent()
         while self._schedule and self._failure is None:
@@ -105,6 +105,7 @@ class Head:
             if self._error is not None:
                 raise self._error
             self._replace_silent(time.monotonic())
+            self._wait_and_share()
             self._supply()
             self._sink.tick()
 
@@ -114,7 +115,7 @@ class Head:
 
     def _handle(self, handle: AgentHandle, message: Message) -> None:
         agent = self._agents[handle]
-        agent.last_message_at = time.monotonic()
+        agent.last_message_at, agent.placed = time.monotonic(), True
         match message:
             case Said():
                 self._journal(agent, message)
@@ -132,41 +133,36 @@ class Head:
         ):
             if there != expected:
                 name = _PARTS[part]
-                found = there[:12], expected[:12]
-                raise EnvironmentDiffersError(str(self._cluster), name, ready.node, *found)
-        agent.mark_ready(ready.node)
-        self._ever_ready = True
+                versions = there[:12], expected[:12]
+                raise EnvironmentDiffersError(str(self._cluster), name, ready.node, *versions)
+        agent.ready, agent.node = True, ready.node
 
     def _journal(self, agent: AgentState, said: Said) -> None:
         """Journal the spans that count."""
-        size, held = 0, self._schedule.leased(agent)
-        for batch in said.batches:
-            size += self._journal_batch(agent, batch)
+        self._sink.checkpoint.note_sent(said.sent)
+        settled = [self._journal_batch(agent, batch) for batch in said.batches]
         for start, end in said.finished:
             self._schedule.finish(agent, start, end)
         for start, end in said.returned:
             self._schedule.give_back(agent, start, end)
-        if size or held:  # the time without a lease says nothing about its speed
-            agent.measure(size)
-        if size:
+        if any(settled):
             self._lost_in_a_row = 0
 
-    def _journal_batch(self, agent: AgentState, batch: SpanBatch) -> int:
-        """Journal the spans of a batch that count; return their size in the input."""
+    def _journal_batch(self, agent: AgentState, batch: SpanBatch) -> bool:
+        """Journal the spans of a batch that count; return whether any does."""
         counting = [
             self._schedule.accept(agent, span.start, span.start + span.length)
             for span in batch.spans
         ]
         if all(counting):
             self._sink.journal(batch.segment, batch.offset, batch.spans, batch.notes)
-            return sum(span.length for span in batch.spans)
-        size, offset = 0, batch.offset
+            return bool(counting)
+        offset = batch.offset
         for span, notes, counts in zip(batch.spans, batch.notes, counting, strict=True):
             if counts:
                 self._sink.journal(batch.segment, offset, [span], [notes])
-                size += span.length
             offset += span.output_bytes + span.error_bytes
-        return size
+        return any(counting)
 
     def _hear_end(self, handle: AgentHandle, ended: Ended) -> None:
         """Note why an agent ended by itself; an agent without a reason is replaced if needed."""
@@ -186,10 +182,10 @@ class Head:
     def _lose(self, handle: AgentHandle, reason: str) -> None:
         """Replace an agent that has died, and lease its parts again."""
         agent = self._forget(handle)
-        if agent.silent:  # it was replaced before
+        if agent.silent or agent.leaving:  # it was replaced before, or is not replaced
             return
         self._lost_in_a_row += 1
-        if self._lost_in_a_row > _MOST_LOST:
+        if self._lost_in_a_row > max(_MOST_LOST, 2 * self._count):  # all nodes may go at once
             text = f"{self._lost_in_a_row} agents in a row died, the last with: {reason}"
             raise ClusterError(str(self._cluster), text)
         where = f" on {agent.node}" if agent.node else ""
@@ -200,7 +196,7 @@ class Head:
             self._start_agent()
 
     def _replace_silent(self, now: float) -> None:
-        """Replace agents that are silent for too long, and check that any agent starts.
+        """Replace agents that are silent for too long.
 
         A silent agent may work again later, for example after its machine was suspended. Its spans
         then count if they are the first, and it ends after its work.
@@ -216,50 +212,52 @@ class Head:
                 "unsettled records are done elsewhere as well"
             )
             self._start_agent()
-        seconds = self._cluster.start_seconds
-        if not self._ever_ready and now - self._began > seconds:
-            wanted = dict(self._orders.resources)
-            text = (
-                f"no agent was ready within {seconds:g} s. Each takes {wanted}; "
-                f"{self._cluster.describe()}"
-            )
-            raise ClusterError(str(self._cluster), text)
+
+    def _wait_and_share(self) -> None:
+        """Wait for a node if no agent works, and share the nodes with other runs."""
+        agents = [agent for agent in self._agents.values() if not agent.silent]
+        ready = [agent for agent in agents if agent.works]
+        pending = sum(not agent.placed for agent in agents)
+        if ready:
+            self._wait.reset()
+        else:
+            self._wait.check(placed=any(agent.placed for agent in agents))
+        leaving = any(agent.leaving for agent in agents)
+        match self._share.check(len(ready), pending, leaving=leaving):
+            case Change.LESS:
+                ready[-1].leave()
+                self._sink.attempt.log(
+                    f"the agent on {ready[-1].node} makes room for another run that waits"
+                )
+            case Change.MORE:
+                self._start_agent()
 
     def _supply(self) -> None:
         """Lease free bytes to agents with little work; if none is free, recall some."""
         some_idle = False
-        for agent in self._agents.values():
-            if not agent.ready or agent.silent:
+        for handle, agent in self._agents.items():
+            if not agent.works:
                 continue
-            size = self._lease_size(agent)
-            while self._schedule.leased(agent) <= size and self._lease(agent, size):
+            size = self._lease_size()
+            while self._schedule.leased(agent) <= size and self._lease(handle, size):
                 pass
             some_idle = some_idle or not self._schedule.leased(agent)
         if some_idle and not self._schedule.free:
-            self._recall()
+            max(self._agents.values(), key=self._schedule.leased).recall()
 
-    def _lease(self, agent: AgentState, size: int) -> bool:
-        held = self._schedule.leased(agent)
-        lease = self._schedule.take(agent, size)
+    def _lease(self, handle: AgentHandle, size: int) -> bool:
+        lease = self._schedule.take(self._agents[handle], size)
         if lease is not None:
-            agent.lease(lease, held)
+            handle.send(lease)
         return lease is not None
 
-    def _lease_size(self, agent: AgentState) -> int:
-        """Return the size of a lease: some seconds of work, at most a fair share of the rest."""
-        wanted = int(agent.rate * _LEASE_SECONDS) or _FIRST_BYTES
-        share = self._schedule.free // (2 * self._count)
-        return max(1, int(agent.rate * _LEAST_SECONDS), min(wanted, share))
+    def _lease_size(self) -> int:
+        """Return the size of a lease: at most a fair share of half of the rest.
 
-    def _recall(self) -> None:
-        """Recall the lines that are not begun from the agent with the most seconds of work."""
-        found = [(self._seconds_left(agent), agent) for agent in self._agents.values()]
-        seconds, busiest = max(found, key=lambda one: one[0])
-        if seconds > 1.0:
-            busiest.recall()
-
-    def _seconds_left(self, agent: AgentState) -> float:
-        return self._schedule.leased(agent) / (agent.rate or 1.0)
+        So leases become smaller towards the end, whatever the speed of each agent; what a slow one
+        has not begun is recalled.
+        """
+        return max(1, min(_LEASE_BYTES, self._schedule.free // (2 * self._count)))
 
     def _end(self) -> None:
         """End the agents; after a failure or interrupt journal their finished records first.

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from itertools import chain
 from typing import Final
 
-from dagster_dataops.datasets.batches import BatchStarts, next_cut
+from dagster_dataops.datasets.batches import BatchStarts, cut_near
 from dagster_dataops.datasets.lines import Interval, count_records
 from dagster_dataops.execution.agent_pool import Lease
 from dagster_dataops.execution.leases.interval_set import IntervalSet
@@ -58,7 +58,7 @@ class LeaseSchedule:
         stretches: list[Interval] = []
         while self._free and size > 0 and len(stretches) < _MOST_STRETCHES:
             start, end = self._free.pop()
-            cut = next_cut(self._descriptor, min(start + size, end), end, self._batches)
+            cut = cut_near(self._descriptor, start, size, end, self._batches)
             self._free.add(cut, end)
             stretches.append(Interval(start, cut))
             self._held_by(agent).add(start, cut)

@@ -24,7 +24,7 @@ from dagster_dataops.execution.timeouts.record_timeout import (
     Stuck,
 )
 from dagster_dataops.foundation.concurrency.stepping import run_steps_async
-from dagster_dataops.operators.bound_methods import column_watch, record_function
+from dagster_dataops.operators.bound_methods import change_watch, column_watch, record_function
 from dagster_dataops.operators.chains.chain_calls import Mark, PartTimes
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.column_watch import ColumnWatch, Patience
@@ -134,15 +134,19 @@ def async_callers(
     further = retries or Retries(operator.__dataops__.resolved)
     times, stuck, patience = part_times(operator), _stuck(operator), Patience()
     shared = None
-    if column_watch(operator) is None:
+    if column_watch(operator) is None and change_watch(operator) is None:
         shared = _limited(operator, context, times, stuck, None)
 
     def caller() -> CallAsync:
         tally = Tally()
         tally.used = context is not None
         watch = None if shared is not None else column_watch(operator, patience)
-        tally.measure = measured(times, watch)
+        changes = None if shared is not None else change_watch(operator)
+        tally.measure = measured(times, watch, changes)
         forward = shared or _limited(operator, context, times, stuck, watch)
+        if changes is not None:
+            tally.measure_each = changes.take_each
+            forward = changes.around_async(forward)
         if watch is not None:
             forward = watch.around_async(forward)
         steps = CallSteps(operator, further, tally).of

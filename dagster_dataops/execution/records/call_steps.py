@@ -83,7 +83,8 @@ class CallSteps:
         if any(isinstance(result.outcome, Failure) for result in finished):
             finished = yield from self._tried_again(finished)
         if tally.has_counts:
-            finished[0] = finished[0]._replace(counts=tally.take_counts())
+            counts = {**tally.take_counts(), **finished[0].counts}
+            finished[0] = finished[0]._replace(counts=counts)
         return finished
 
     def again(self, line: bytes, failure: Failure) -> Steps[Finished]:
@@ -121,7 +122,7 @@ class CallSteps:
             return result
         failure = in_full(result.outcome, self._operator)._replace(attempts=attempts)
         failure = in_part(failure, self._operator)
-        return Finished(result.line, failure, failure.disposition or USUAL)
+        return result._replace(outcome=failure, disposition=failure.disposition or USUAL)
 
     def _alone(self, lines: Sequence[Line]) -> Steps[list[Finished]]:
         """Call for a single line with its record."""
@@ -178,11 +179,18 @@ class CallSteps:
         if self._batch == "forward_window":
             return self._of_window(lines, returned)
         outcomes = checked_batch(returned, len(records))
-        return [
+        finished = [
             Finished(line, raised(outcome))
             if isinstance(outcome, BaseException)
             else self._encoded(line, outcome, record)
             for line, outcome, record in zip(lines, outcomes, records, strict=True)
+        ]
+        if self._tally.measure_each is None:
+            return finished
+        notes = self._tally.measure_each()
+        return [
+            result._replace(counts={note: 1}) if note else result
+            for result, note in zip(finished, notes, strict=False)
         ]
 
     def _encoded(self, line: Line, returned: object, record: Record) -> Finished:

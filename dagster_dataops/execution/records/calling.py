@@ -36,7 +36,7 @@ from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.span_draft import Finished
 from dagster_dataops.execution.timeouts.record_timeout import Forward
 from dagster_dataops.foundation.concurrency.stepping import Steps, run_steps
-from dagster_dataops.operators.bound_methods import column_watch, record_function
+from dagster_dataops.operators.bound_methods import change_watch, column_watch, record_function
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import USUAL
 from dagster_dataops.operators.outcomes.record_context import Tally
@@ -155,13 +155,16 @@ def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Ite
         OperatorOpenError: The operator cannot be opened.
     """
     context, times, watch = context_of(operator), part_times(operator), column_watch(operator)
-    tally.measure = measured(times, watch)
+    changes = change_watch(operator)
+    tally.measure = measured(times, watch, changes)
+    tally.measure_each = None if changes is None else changes.take_each
 
     def counted(forward: Forward) -> Forward:
         if context is not None:
             tally.used = True
             forward = tally.around(forward)
         forward = forward if around is None else around(forward)
+        forward = forward if changes is None else changes.around(forward)
         return forward if watch is None else watch.around(forward)
 
     if not operator.__dataops__.spec.asynchronous:

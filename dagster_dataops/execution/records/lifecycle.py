@@ -20,6 +20,7 @@ from dagster_dataops.operators.outcomes.record_context import OperatorContext
 if TYPE_CHECKING:
     from dagster_dataops.operators.chains.chain import Chain
     from dagster_dataops.operators.chains.chain_calls import PartTimes
+    from dagster_dataops.operators.outcomes.change_watch import ChangeWatch
 
 
 def context_of(operator: Operator) -> OperatorContext | None:
@@ -44,12 +45,13 @@ def part_times(operator: Operator) -> "PartTimes | None":
 
 
 def measured(
-    times: "PartTimes | None", watch: ColumnWatch | None
+    times: "PartTimes | None", watch: ColumnWatch | None, changes: "ChangeWatch | None" = None
 ) -> Callable[[], Mapping[str, float]] | None:
     """Return the function that takes what was measured around the calls; ``None`` for nothing."""
-    if times is None or watch is None:
-        return times.take if times is not None else None if watch is None else watch.take
-    return lambda: {**times.take(), **watch.take()}
+    takes = [one.take for one in (times, watch, changes) if one is not None]
+    if len(takes) < 2:
+        return takes[0] if takes else None
+    return lambda: {name: number for take in takes for name, number in take().items()}
 
 
 class _RecordIndex:

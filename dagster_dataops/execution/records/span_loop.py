@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.datasets.lines import Interval, next_line_start, read_lines
+from dagster_dataops.datasets.lines import Interval, block_end, read_lines
 from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.range_loop import RangeLoop, Write
 from dagster_dataops.execution.records.record_failures import Failure
@@ -63,7 +63,7 @@ class SpanLoop(RangeLoop):
         self.position = start
         while self.position < self._end:
             start = self.position
-            cut = next_line_start(self._source, min(start + BLOCK_BYTES, end), end)
+            cut = block_end(self._source, start, BLOCK_BYTES, end)
             block = read_lines(self._source, Interval(start, cut))
             pending = SpanBlock(
                 self._calls, self._write, block, start, checks_input=self._checks_input

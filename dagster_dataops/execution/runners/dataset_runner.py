@@ -58,6 +58,7 @@ from dagster_dataops.operators.options.settings import ALLOWED, FAILING
 from dagster_dataops.operators.options.signature import parameters_of
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
 from dagster_dataops.operators.outcomes.record_context import TABLE
+from dagster_dataops.operators.partitioning import Regrouped
 from dagster_dataops.records import Record, decode, encode
 
 
@@ -88,7 +89,8 @@ class DatasetRunner(Runner):
             drafting(attempt.folder, "write the result", writer) as drafts,
             _log_of_reads() as reads,
         ):
-            finished = _Call(attempt, drafts, self.function(attempt), reads).run()
+            call = _Call(attempt, drafts, self.function(attempt), reads)
+            finished = call.run(self.fingerprint)
             reads.write()
             check_unchanged(reads.folder)
             counts = {**finished.summary.counts, **noted_reads(reads.folder)}
@@ -147,19 +149,40 @@ class _Call:
         self._records = self._failed = self._bytes = 0
         self._total_bytes = sum(dataset.size_bytes for dataset in attempt.inputs)
 
-    def run(self) -> Drafts:
+    def run(self, fingerprint: RunFingerprint) -> Drafts:
         with self._attempt.shown(self._state) as ticker:
             self._tick = ticker.tick
-            for line in self._checked(self._called(self._attempt.inputs)):
-                self._drafts.results.write(line)
-                self._tick()
-                if self._reads.lines:
-                    self._reads.write()
+            if not self._run_stages(fingerprint):
+                self._run_in_thread()
         self._check_any_succeeded()
         if (keeper := self._operator.__dataops__.keeper) is not None:
             keeper.sync()
         drafts = self._drafts.finish(records=self._records, failed=self._failed)
         return replace(drafts, summary=RecordSummary(counts=self._lacking))
+
+    def _run_in_thread(self) -> None:
+        for line in self._checked(self._called(self._attempt.inputs)):
+            self._drafts.results.write(line)
+            self._tick()
+            if self._reads.lines:
+                self._reads.write()
+
+    def _run_stages(self, fingerprint: RunFingerprint) -> bool:
+        """Make the result in partitions; return whether it was possible."""
+        if not isinstance(self._operator, Regrouped):
+            return False
+        from dagster_dataops.execution.runners.dataset_stages import dataset_stages  # few need it
+
+        stages = dataset_stages(self._attempt, fingerprint, self._state)
+        if stages is None or not stages.run():
+            return False
+        self._records, self._bytes = stages.records, self._total_bytes
+        for name, number in stages.lacking.items():
+            self._lacking[f"{MISSING_TABLE}{TABLE}{name}"] = number
+        for lines, rows in stages.lines():
+            self._drafts.results.write(lines, rows)
+            self._tick()
+        return True
 
     def _check_any_succeeded(self) -> None:
         allowed = not self._attempt.settings.stop_after_failures

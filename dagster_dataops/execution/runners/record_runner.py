@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from typing_extensions import override
@@ -27,6 +28,7 @@ from dagster_dataops.execution.workplaces.workplace import run_workplace
 from dagster_dataops.operators.definition.operator import Operator
 
 _MOST_REPAIRS: Final = 2
+_MB: Final = 1 << 20
 
 
 class RecordRunner(Runner):
@@ -90,7 +92,8 @@ class RecordRunner(Runner):
         """Return the drafts of the settled records, or the starts of damaged spans."""
         outcomes, traced = attempt.settings.reuse_outcomes, attempt.settings.trace
         checkpoint, dataset = sink.checkpoint, sink.work.dataset
-        writer = attempt.lock.writer
+        whole = attempt.context.whole_result_mb * _MB
+        writer = partial(attempt.lock.writer, outputs=checkpoint, whole_bytes=whole)
         drafts = compose(
             attempt.folder, checkpoint, dataset, outcomes=outcomes, traced=traced, writer=writer
         )

@@ -7,24 +7,19 @@ no bool.
 """
 
 import shutil
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate, chain, compress, islice
-from operator import itemgetter
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-import orjson
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
-from dagster_dataops.checkpoints.journal.span import Span
-from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.publish.compose import compose
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.record_summary import (
@@ -33,27 +28,31 @@ from dagster_dataops.checkpoints.publish.record_summary import (
     drops_in,
 )
 from dagster_dataops.datasets.durable_files import make_folder
-from dagster_dataops.datasets.lines import line_blocks, split_lines
 from dagster_dataops.datasets.writer import JsonlWriter
-from dagster_dataops.errors import DataOpsError, DatasetOperatorError, UnencodableError
+from dagster_dataops.errors import DataOpsError, DatasetOperatorError
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.records.record_failures import text_and_traceback
+from dagster_dataops.execution.runners.kept_lines import KeptLines, ResultBlock, placed_lines
+from dagster_dataops.execution.runners.part_files import DamagedPartError
 from dagster_dataops.execution.runners.record_runner import RecordRunner
+from dagster_dataops.execution.runners.selection_stages import (
+    decoded_sketches,
+    forget_stages,
+    selection_stages,
+)
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable
-from dagster_dataops.operators.bound_methods import SKETCH, change_function, keep_function
+from dagster_dataops.operators.bound_methods import CHANGE, change_function, keep_function
 from dagster_dataops.operators.outcomes.column_watch import missing_counts
-from dagster_dataops.operators.outcomes.dispositions import USUAL, Disposition, dropped_for
 from dagster_dataops.operators.outcomes.record_context import shown_counts
-from dagster_dataops.operators.outcomes.return_contract import ContractError, encode_outcome
-from dagster_dataops.records import Record, decode, encode
 
 if TYPE_CHECKING:
     from array import array
 
+    from dagster_dataops.operators.outcomes.dispositions import Disposition
+
 _BLOCK_BYTES: Final = 256 << 10  # bytes; small enough for the processor's cache
-_SKETCH_BYTES: Final = 256 << 10  # bytes decoded at a time; objects take about ten times that
 
 
 class SelectionRunner(RecordRunner):
@@ -61,6 +60,14 @@ class SelectionRunner(RecordRunner):
 
     @override
     def compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
+        try:
+            return self._compose(attempt, sink)
+        except DamagedPartError as error:
+            attempt.note(f"{error.path} is damaged on disk; deciding again")
+            forget_stages(sink)
+            return self._compose(attempt, sink)
+
+    def _compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
         traced = attempt.settings.trace
         select = _Selection(sink)
         table = sink.checkpoint.table
@@ -104,26 +111,52 @@ class _Selection:
             InputError: The input changed in the meantime.
             RunStoppedError: A stop was requested.
         """
-        sink, dropped = self._sink, 0
-        with (
-            closing(SegmentReader(sink.checkpoint.segments)) as reader,
-            _scratch(sink.checkpoint.folder / "scratch") as scratch,
-            opened(sink.work.dataset.location) as source,
-        ):
-            sketches = chain.from_iterable(_sketches(sink, reader))
-            verdicts = _Verdicts(sink, sketches, scratch)
-            lines = _Lines(sink, verdicts)
+        dropped, changes = 0, hasattr(self._sink.attempt.operator, CHANGE)
+        with opened(self._sink.work.dataset.location) as source:
             examples = DropExamples(source)
-            for block in _copy(sink, source, failed, verdicts, lines, results):
+            for block in self._blocks(source, failed):
+                self._sink.tick()
                 dropped += block.span.dropped
+                if block.output:
+                    results.write(block.output, block.span.emitted)
                 if kept is not None:
                     kept.add(block.span, block.output, (), block.notes)
-                if block.notes is not None and verdicts.change is not None:
+                if block.notes is not None and changes:
                     self.tally.update(block.notes.tally())
-                    examples.add(block.notes, block.lines)
+                    examples.add(block.notes, placed_lines(source, block.span, failed))
             self.examples = examples.found
-        sink.check_input_unchanged()
+        self._sink.check_input_unchanged()
         return dropped
+
+    def _blocks(self, source: Readable, failed: "array[int]") -> Iterator[ResultBlock]:
+        """Yield the blocks of the input with their results."""
+        stages = selection_stages(self._sink, failed)
+        if stages is None:
+            yield from self._by_keep(source, failed)
+            return
+        stages.decide()
+        if stages.makes_lines:
+            yield from stages.blocks()
+        else:
+            yield from self._lines(source, failed, _Verdicts(self._sink, stages.verdicts))
+
+    def _by_keep(self, source: Readable, failed: "array[int]") -> Iterator[ResultBlock]:
+        checkpoint, operator = self._sink.checkpoint, self._sink.attempt.operator
+        with (
+            closing(SegmentReader(checkpoint.segments)) as reader,
+            _scratch(checkpoint.folder / "scratch") as scratch,
+        ):
+            sketches = chain.from_iterable(_sketches(self._sink, reader))
+            keep = partial(keep_function(operator, scratch), sketches)
+            yield from self._lines(source, failed, _Verdicts(self._sink, keep))
+
+    def _lines(
+        self, source: Readable, failed: "array[int]", verdicts: "_Verdicts"
+    ) -> Iterator[ResultBlock]:
+        work = self._sink.work
+        lines = KeptLines(verdicts.change, ours=work.dataset.canonical, call=verdicts.call)
+        yield from lines.blocks(source, work.content, failed, verdicts.take)
+        verdicts.finish()
 
 
 @contextmanager
@@ -141,26 +174,26 @@ def _sketches(sink: CheckpointSink, reader: SegmentReader) -> Iterator[Iterator[
     """Yield the settled sketches in input order, some hundred at a time."""
     for span, segment, offset in sink.checkpoint.table.ordered():
         output = reader.read(segment, offset, span.output_bytes)
-        at = 0
-        while at < len(output):
-            end = output.find(b"\n", at + _SKETCH_BYTES) + 1 or len(output)
-            rows = orjson.loads(b"[" + output[at : end - 1].replace(b"\n", b",") + b"]")
+        for sketches in decoded_sketches(output):
             sink.tick()
-            yield map(itemgetter(SKETCH), rows)
-            at = end
+            yield sketches
 
 
 class _Verdicts:
     """Checks the verdicts that ``keep`` yields.
 
+    Args:
+        sink: Of the selection.
+        decide: Returns the verdicts, an iterable.
+
     Attributes:
         change: ``change`` of the operator; ``None`` if all verdicts are bools.
     """
 
-    def __init__(self, sink: CheckpointSink, sketches: Iterator[Any], scratch: Path) -> None:
+    def __init__(self, sink: CheckpointSink, decide: Callable[[], Any]) -> None:
         self._sink = sink
         self.change = change_function(sink.attempt.operator)
-        returned = self.call(keep_function(sink.attempt.operator, scratch), sketches)
+        returned = self.call(decide)
         if not isinstance(returned, Iterable):
             kind = type(returned).__name__
             raise self._error(f"keep returned a {kind}; yield True or False for each sketch")
@@ -197,123 +230,3 @@ class _Verdicts:
 
     def _error(self, reason: str) -> DatasetOperatorError:
         return DatasetOperatorError(self._sink.attempt.name, reason, "")
-
-
-class _Lines:
-    """Makes the lines of the result."""
-
-    def __init__(self, sink: CheckpointSink, verdicts: _Verdicts) -> None:
-        self.ours = sink.work.dataset.canonical
-        self._call, self._change = verdicts.call, verdicts.change
-
-    def of(
-        self, lines: list[bytes], verdicts: list[Any]
-    ) -> tuple[bytes, list[int], SpanNotes | None]:
-        """Return the result for lines of the input and their verdicts.
-
-        Returns:
-            The lines of the result, how many of them each line of the input became, and the notes.
-        """
-        if self._change is None:
-            kept = compress(lines, verdicts)
-            text = b"".join(kept if self.ours else map(_encoded, kept))
-            return text, verdicts, SpanNotes.of_emitted(verdicts)
-        pairs = [self._made(*one) for one in zip(lines, verdicts, strict=True)]
-        notes = SpanNotes.of(len(pairs), enumerate(map(itemgetter(1), pairs)), {})
-        texts = [text for text, _ in pairs]
-        return b"".join(texts), [text.count(b"\n") for text in texts], notes
-
-    def _made(self, line: bytes, verdict: object) -> tuple[bytes, Disposition]:
-        if verdict is False:
-            return b"", dropped_for("")
-        if verdict is True:
-            return line if self.ours else _encoded(line), USUAL
-        return self._call(self._changed, decode(line), verdict)  # type: ignore[no-any-return]
-
-    def _changed(self, record: Record, verdict: object) -> tuple[bytes, Disposition]:
-        assert self._change is not None  # noqa: S101 - else there are only bools
-        try:
-            return encode_outcome(self._change(record, verdict), record)
-        except UnencodableError as error:
-            msg = f"change returned a record that cannot be written: {error}"
-            raise ContractError(msg) from None
-
-
-class _ResultBlock(NamedTuple):
-    """A block of the input and its result.
-
-    Attributes:
-        span: Of its records that did not fail.
-        output: The result lines.
-        notes: The outcomes of these records.
-        lines: Returns byte position and line of each of them.
-    """
-
-    span: Span
-    output: bytes
-    notes: SpanNotes | None
-    lines: Callable[[], list[tuple[int, bytes]]]
-
-
-def _copy(
-    sink: CheckpointSink,
-    source: Readable,
-    failed: "array[int]",
-    verdicts: _Verdicts,
-    result_lines: _Lines,
-    results: JsonlWriter,
-) -> Iterator[_ResultBlock]:
-    """Write the lines of kept records, and yield each block of the input.
-
-    ``failed`` has the byte positions of the failed records, in rising order.
-    """
-    for start, block in line_blocks(source, sink.work.content, _BLOCK_BYTES):
-        lines = _sketched(split_lines(block), start, start + len(block), failed)
-        if not result_lines.ours:
-            lines = [line for line in lines if not line.isspace()]
-        text, emitted, notes = result_lines.of(lines, verdicts.take(len(lines)))
-        if text:
-            results.write(text, sum(emitted))
-        sink.tick()
-        placed = partial(_placed, block, start, failed)
-        yield _ResultBlock(_span(start, len(block), emitted, text), text, notes, placed)
-    verdicts.finish()
-
-
-def _span(start: int, length: int, emitted: Sequence[int], output: bytes) -> Span:
-    return Span(
-        start=start,
-        length=length,
-        records=len(emitted),
-        emitted=sum(emitted),
-        dropped=emitted.count(0),
-        output_bytes=len(output),
-    )
-
-
-def _sketched(lines: list[bytes], start: int, end: int, failed: "array[int]") -> list[bytes]:
-    """Return the lines of [start, end) without those of failed records."""
-    without = _failed_in(start, end, failed)
-    if not without:
-        return lines
-    positions = accumulate(map(len, lines), initial=start)
-    return [line for line, at in zip(lines, positions, strict=False) if at not in without]
-
-
-def _placed(block: bytes, start: int, failed: "array[int]") -> list[tuple[int, bytes]]:
-    """Return byte position and line of the records of a block that did not fail."""
-    lines, without = split_lines(block), _failed_in(start, start + len(block), failed)
-    positions = accumulate(map(len, lines), initial=start)
-    placed = zip(positions, lines, strict=False)
-    return [(at, line) for at, line in placed if at not in without and not line.isspace()]
-
-
-def _failed_in(start: int, end: int, failed: "array[int]") -> set[int]:
-    return set(failed[bisect_left(failed, start) : bisect_left(failed, end)])
-
-
-def _encoded(line: bytes) -> bytes:
-    try:
-        return encode(decode(line))
-    except UnencodableError:  # nested too deep for the encoder; keep its bytes
-        return line.strip() + b"\n"

@@ -10,7 +10,7 @@ may follow quick ones: a worker whose range takes too long returns the lines tha
 from collections import deque
 from typing import Final
 
-from dagster_dataops.datasets.batches import BatchStarts, next_cut
+from dagster_dataops.datasets.batches import BatchStarts, cut_near, next_cut
 from dagster_dataops.datasets.lines import Interval, next_line_start
 from dagster_dataops.execution.workers.protocol import Mode, Range
 from dagster_dataops.foundation.places.object_file import ObjectFile
@@ -128,7 +128,7 @@ class Scheduler:
             size = self._left
         if self._batches is not None and self._batches.at_or_after(start, end) > start:
             size = 1  # the rest of a batch alone: batches are counted from the start of a range
-        cut = next_cut(self._descriptor, min(start + size, end), end, self._batches)
+        cut = cut_near(self._descriptor, start, size, end, self._batches)
         if cut < end:
             self._gaps.appendleft(Interval(cut, end))
         self._left -= cut - start

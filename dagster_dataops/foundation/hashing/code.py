@@ -103,7 +103,7 @@ _DOCUMENTED: Final = (types.FunctionType, type, types.ModuleType)
 _RUNNING: Final = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 # Modules whose objects have a lock and are values nevertheless.
 _VALUES: Final = frozenset({"jinja2", "queue", "_queue"})
-_PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
+PYTHON: Final = f"python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
 class CodeFacts(NamedTuple):
@@ -148,12 +148,12 @@ def code_facts(
         older: Whether the digest is that of version 0.2; it is empty if that version left more out
             than the class and the order of containers.
     """
-    at_home = ProjectScope.of_package(home) if home else ProjectScope((), _module_of(target))
-    forms = _CodeForms(ignored, at_home, entries, older=older)
+    at_home = ProjectScope.of_package(home) if home else ProjectScope((), module_of(target))
+    forms = CodeForms(ignored, at_home, entries, older=older)
     return CodeFacts(forms.digest(target), tuple(sorted(forms.reported)))
 
 
-class _CodeForms(ExactForms):
+class CodeForms(ExactForms):
     """Collects everything that a function or class depends on.
 
     Functions and classes are numbered when they are first met and processed one after another.
@@ -177,24 +177,22 @@ class _CodeForms(ExactForms):
 
     def digest(self, target: Any) -> str:
         """Return the digest of ``target`` and all its dependencies."""
-        forms: list[Any] = [_PYTHON, self.form(target)]
-        for queued in self._queue:  # the loops below append to both lists
-            self._folder = folder_of(_module_of(queued))
-            forms.append(
-                self._class_form(queued)
-                if isinstance(queued, type)
-                else self._function_form(queued)
+        found: list[Any] = [PYTHON, self.form(target)]
+        for one in self._queue:  # the loops below append to both lists
+            self._folder = folder_of(module_of(one))
+            found.append(
+                self._class_form(one) if isinstance(one, type) else self._function_form(one)
             )
-            forms += self.rest()
-        forms += [self._module_form(name) for name in self._modules]
+            found += self.rest()
+        found += [self._module_form(name) for name in self._modules]
         if self._older:
-            return "" if self.partial else digest_of_form(forms)
-        return digest_of_form(forms) + self.rules
+            return "" if self.partial else digest_of_form(found)
+        return digest_of_form(found) + self.rules
 
     def _reference(self, target: Any) -> str:
-        origin = self._home.origin(_module_of(target))
+        origin = self._home.origin(module_of(target))
         if origin is not None:
-            return f"{origin} {counted_module(_module_of(target))}.{target.__qualname__}"
+            return f"{origin} {counted_module(module_of(target))}.{target.__qualname__}"
         if id(target) not in self._numbers:
             self._numbers[id(target)] = len(self._numbers)
             self._queue.append(target)
@@ -227,10 +225,8 @@ class _CodeForms(ExactForms):
     def _documents(self, function: types.FunctionType) -> Any:
         """Return the form of the docstrings that a function can reach by the names it uses."""
         named = [value for _, value in _values_named(function, names_in(function.__code__))]
-        holders = [function, *(value for value in named if issubclass(type(value), _DOCUMENTED))]
-        return self.form(
-            [function.__globals__.get("__doc__"), *(holder.__doc__ for holder in holders)]
-        )
+        found = [function, *(one for one in named if issubclass(type(one), _DOCUMENTED))]
+        return self.form([function.__globals__.get("__doc__"), *(one.__doc__ for one in found)])
 
     def _text_of(self, function: types.FunctionType) -> str:
         text = text_of(function)
@@ -238,13 +234,13 @@ class _CodeForms(ExactForms):
 
     def _defaults(self, function: types.FunctionType) -> list[Any]:
         """Return the forms of the defaults; their places and names are part of the text."""
-        defaults, named = function.__defaults__, function.__kwdefaults__
+        given, named = function.__defaults__, function.__kwdefaults__
         code = function.__code__
-        names = code.co_varnames[code.co_argcount - len(defaults or ()) : code.co_argcount]
-        forms = [self._named(*pair, 0) for pair in zip(names, defaults or (), strict=True)]
+        names = code.co_varnames[code.co_argcount - len(given or ()) : code.co_argcount]
+        forms = [self._named(*one, 0) for one in zip(names, given or (), strict=True)]
         entries = self._entries((named or {}).items(), 0, attributes=True)
         return [
-            None if defaults is None else {"list": digest_of_form(forms)},
+            None if given is None else {"list": digest_of_form(forms)},
             None if named is None else {"mapping": unordered_digest(entries)},
         ]
 
@@ -260,8 +256,8 @@ class _CodeForms(ExactForms):
         return form
 
     def _named_value(self, function: types.FunctionType, name: str, value: Any) -> Any:
-        if not _is_module(value):
-            return self._watched(name, _module_of(function), value)
+        if not is_module(value):
+            return self._watched(name, module_of(function), value)
         origin = self._home.origin(value.__name__)
         if origin is not None:
             return origin
@@ -275,7 +271,7 @@ class _CodeForms(ExactForms):
         """
         for name in chain:
             value = vars(module).get(name)
-            if not _is_module(value):
+            if not is_module(value):
                 if name not in vars(module):
                     return self._import_reference(module.__name__)
                 if _is_marked(vars(module), name):
@@ -302,11 +298,7 @@ class _CodeForms(ExactForms):
             return [name, None]
         package = name if hasattr(sys.modules.get(name), "__path__") else name.rpartition(".")[0]
         imports = sorted(modules_imported(tree, package))
-        return [
-            name,
-            tree_digest(tree),
-            [[imported, self._import_reference(imported)] for imported in imports],
-        ]
+        return [name, tree_digest(tree), [[one, self._import_reference(one)] for one in imports]]
 
     # ------------------------------------------------------------ classes
 
@@ -330,8 +322,8 @@ class _CodeForms(ExactForms):
             },
             "enum": self._members_of_enum(cls),
             "annotations": [
-                [name, self.form(annotation)]
-                for name, annotation in annotations.items()
+                [name, self.form(one)]
+                for name, one in annotations.items()
                 if not self._ignored(name)
             ],
             "schema": FormBuilder().form(_json_schema(cls)),
@@ -340,7 +332,7 @@ class _CodeForms(ExactForms):
     def _members_of_enum(self, cls: type) -> Any:
         if not issubclass(cls, Enum):
             return None
-        return [[name, self.form(member.value)] for name, member in cls.__members__.items()]
+        return [[name, self.form(one.value)] for name, one in cls.__members__.items()]
 
     def _counts(self, name: str, value: Any, annotation: Any) -> bool:
         """Return whether a member of a class counts."""
@@ -374,7 +366,7 @@ class _CodeForms(ExactForms):
 
     @override
     def _special_form(self, value: Any, depth: int) -> Any:
-        if _is_module(value) and self._home.origin(value.__name__) is None:
+        if is_module(value) and self._home.origin(value.__name__) is None:
             self._import_reference(value.__name__)
             return self._exactly({"module": value.__name__, "content": True})
         return super()._special_form(value, depth)
@@ -403,7 +395,7 @@ class _CodeForms(ExactForms):
             return self._reference(value)
         if typing.get_origin(value) is not None:
             parts = [typing.get_origin(value), *typing.get_args(value)]
-            return {"type": [self.form(part, depth) for part in parts]}
+            return {"type": [self.form(one, depth) for one in parts]}
         return self._instance_form(value, depth)
 
     def _instance_form(self, value: Any, depth: int) -> Any:
@@ -425,29 +417,29 @@ class _CodeForms(ExactForms):
 
     def _foreign_form(self, value: Any, depth: int, origin: str) -> Any:
         """Return the form of an object whose class is not part of the project."""
-        form = {
+        made = {
             "class": self._reference(type(value)),
             "name": read_attribute(value, "__qualname__"),
         }
         module = read_attribute(value, "__module__")
-        if isinstance(module, str) and isinstance(form["name"], str):
-            form["from"] = self._home.origin(module)
+        if isinstance(module, str) and isinstance(made["name"], str):
+            made["from"] = self._home.origin(module)
         if isinstance(value, _BOUND) and not inspect.ismodule(value.__self__):
-            form["self"] = self.form(value.__self__, depth)
+            made["self"] = self.form(value.__self__, depth)
         if callable(value):
-            form["wrapped"] = self.form(read_attribute(value, "__wrapped__"), depth)
+            made["wrapped"] = self.form(read_attribute(value, "__wrapped__"), depth)
         means = _is_means(value)
         self._locks += means and type(value).__module__ in {"_thread", "threading"}
-        named = isinstance(form["name"], str) and not isinstance(value, _RUNNING)
+        named = isinstance(made["name"], str) and not isinstance(value, _RUNNING)
         if means or named or origin.startswith("dagster_dataops"):
-            return form if origin == "python" else form | self.public(value, depth, unknown=False)
+            return made if origin == "python" else made | self.public(value, depth, unknown=False)
         content = self._content(value, depth)
         if content is not None:
-            return self._exactly(form | content)
+            return self._exactly(made | content)
         kept = None if self._is_client(value) else self._state_of(value)
         if kept is None:
-            return form | self.public(value, depth, unknown=True)
-        return self._exactly({**form, "state": self._foreign_state(value, kept, depth, origin)})
+            return made | self.public(value, depth, unknown=True)
+        return self._exactly({**made, "state": self._foreign_state(value, kept, depth, origin)})
 
     def _foreign_state(self, value: Any, kept: list[Any], depth: int, origin: str) -> str:
         """Return the digest of the state of an object; one with locks is no value, and reported."""
@@ -466,14 +458,12 @@ class _CodeForms(ExactForms):
 
     def _function_reference(self, function: types.FunctionType, depth: int) -> Any:
         """Return the form of a function; a foreign function may wrap one of the project."""
-        form = {"function": self._reference(function)}
-        if self._home.origin(_module_of(function)) is not None:
+        made = {"function": self._reference(function)}
+        if self._home.origin(module_of(function)) is not None:
             around = {name: v for name, v in _cells(function) if self._may_be_project_code(v)}
             wrapped = vars(function).get("__wrapped__")
-            form["around"] = digest_of_form(
-                [self.form(member, depth) for member in (around, wrapped)]
-            )
-        return form
+            made["around"] = digest_of_form([self.form(one, depth) for one in (around, wrapped)])
+        return made
 
     def _may_be_project_code(self, value: Any) -> bool:
         if isinstance(value, dict):  # excludes caches
@@ -482,7 +472,7 @@ class _CodeForms(ExactForms):
         return plain or self._home.origin(type(value).__module__) is None
 
 
-def _is_module(value: object) -> TypeGuard[types.ModuleType]:
+def is_module(value: object) -> TypeGuard[types.ModuleType]:
     """Return whether ``value`` is a module, without reading an attribute of it."""
     return issubclass(type(value), types.ModuleType)
 
@@ -493,14 +483,14 @@ def _fractions() -> tuple[type, ...]:
     return () if fractions is None else (fractions.Fraction,)
 
 
-def _module_of(target: Any) -> str:
+def module_of(target: Any) -> str:
     """Return the module that defines a function or class; decorators may change __module__."""
     if isinstance(target, types.FunctionType):
         return str(target.__globals__.get("__name__", ""))
     module = str(getattr(target, "__module__", None) or "")
     # A class made by a call, such as make_dataclass(), belongs to nobody.
-    is_type = module == "types" and vars(types).get(getattr(target, "__name__", "")) is not target
-    return "" if is_type else module
+    made = module == "types" and vars(types).get(getattr(target, "__name__", "")) is not target
+    return "" if made else module
 
 
 def _reads_documents(cls: type) -> bool:

@@ -12,7 +12,7 @@ from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.opening import opened
-from dagster_dataops.foundation.places.range_source import read_blocks
+from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
 _BLOCK_BYTES: Final = 8 << 20
 
@@ -67,7 +67,10 @@ def has_content(path: Path, size_bytes: int, fingerprint: str | None) -> bool:
     """
     try:
         status = path.stat()
-        same_size = stat.S_ISREG(status.st_mode) and status.st_size == size_bytes
+        if not stat.S_ISREG(status.st_mode):
+            return False
+        with opened(path) as source:  # of a compressed result, the size of the text
+            same_size = size_of(source) == size_bytes
         return same_size and content_digest(path) == fingerprint
     except (OSError, InputError):
         return False

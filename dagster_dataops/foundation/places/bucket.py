@@ -14,7 +14,9 @@ from dagster_dataops.errors import ConfigurationError
 
 _SCHEMES: Final = ("s3", "gs", "az", "abfs", "memory")
 _STORE: Final = re.compile(rf"({'|'.join(_SCHEMES)}):/{{1,3}}([^/@]+)/*(.*)", re.IGNORECASE)
-_VERSION: Final = re.compile(r"(.*)/\.versions/[^/]+/(.+)")  # the key of a published file
+_VERSION: Final = re.compile(  # the key of a published file, or of the list of its parts
+    r"(.*)/\.versions/[^/]+/(?:([^/]+\.jsonl)\.parts|(.+))"
+)
 COPIES: Final = ".copies"  # in the folder of a bucket: copies of inputs
 _PLAIN: Final = ("endpoint", "region")  # options that are no secrets
 
@@ -35,6 +37,11 @@ class StoreBucket:
     folder: Path
     options: Mapping[str, str] = field(hash=False, repr=False)
     reached: bool = field(default=False, compare=False)
+
+    @property
+    def reached_by_others(self) -> bool:
+        """Whether other processes reach the same objects."""
+        return not self.url.startswith("memory:")
 
     def key_of(self, path: Path) -> str:
         """Return the key of a path in the folder of this bucket; empty for the folder itself."""
@@ -62,25 +69,29 @@ class BucketFile:
     @override
     def __str__(self) -> str:
         """Return the URL, as users know it: without the version of a published file."""
-        published = _VERSION.fullmatch(self.key)
-        return f"{self.bucket.url}/{f'{published[1]}/{published[2]}' if published else self.key}"
+        return f"{self.bucket.url}/{_without_version(self.key) or self.key}"
 
     @property
     def name(self) -> str:
-        """The last part of the key."""
-        return self.key.rpartition("/")[2]
+        """The name of the file: the last part of the key."""
+        return (_without_version(self.key) or self.key).rpartition("/")[2]
 
     @property
     def published(self) -> "CopiedFile | None":
         """The copy of a published file in the working copy of its node; else ``None``."""
-        match = _VERSION.fullmatch(self.key)
-        folder = self.bucket.folder
-        return None if match is None else CopiedFile(self.bucket, folder / match[1] / match[2])
+        name = _without_version(self.key)
+        return CopiedFile(self.bucket, self.bucket.folder / name) if name else None
 
     @property
     def copy(self) -> Path:
         """The path for a copy on this machine."""
         return self.bucket.folder / COPIES / self.key
+
+
+def _without_version(key: str) -> str:
+    """Return the key of a published file without its version; empty for another object."""
+    match = _VERSION.fullmatch(key)
+    return f"{match[1]}/{match[2] or match[3]}" if match else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import RangeSource
 
 if TYPE_CHECKING:
-    from dagster_dataops.foundation.places.result_store import ResultStore
+    from dagster_dataops.foundation.places.result_store import ReadableStore
 
 _KEPT_BYTES: Final = 4 << 20  # before the bytes that were read last
 _FIRST_BYTES: Final = 128 << 10  # on opening
@@ -34,10 +34,12 @@ def object_exists(file: BucketFile) -> bool:
         raise InputError(str(file), f"cannot be read: {error.reason}") from error
 
 
-def _store_of(file: BucketFile) -> "ResultStore":
-    from dagster_dataops.foundation.places.open_stores import reading  # only if there is an object
+def _store_of(file: BucketFile) -> "ReadableStore":
+    # Only if there is an object.
+    from dagster_dataops.foundation.places.joined_object import readable
+    from dagster_dataops.foundation.places.open_stores import reading
 
-    return reading(file.bucket)
+    return readable(reading(file.bucket), file.key)
 
 
 class ObjectFile(RangeSource):

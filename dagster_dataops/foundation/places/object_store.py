@@ -9,6 +9,7 @@ Later requests are repeated for minutes, so that a run outlasts an outage or a l
 """
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -65,6 +66,7 @@ _NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 _FORBIDDEN: Final = (PermissionDeniedError, UnauthenticatedError)
 _NOT_ALLOWED: Final = "403 Forbidden"  # in the message of a listing that is not allowed
+_OTHER_REGION: Final = ("incorrectly configured region", "AuthorizationHeaderMalformed")  # of S3
 _BROKEN_OFF: Final = "response body error"  # in the message of an answer that broke off
 _PAUSE_SECONDS: Final = 0.2  # before a request is sent again whose answer broke off
 _Answer = TypeVar("_Answer")
@@ -166,7 +168,9 @@ class ObjectStore(ResultStore):
         with self.named(key, "write"):
             try:
                 return _version(
-                    obstore.put(self._client, key, data, mode=mode, use_multipart=False)
+                    _repeated(
+                        lambda: obstore.put(self._client, key, data, mode=mode, use_multipart=False)
+                    )
                 )
             except _REFUSED:
                 pass
@@ -179,14 +183,15 @@ class ObjectStore(ResultStore):
     def put(self, key: str, data: bytes) -> None:
         with self.named(key, "write"):
             large = len(data) >= _LARGE_BYTES
-            obstore.put(self._client, key, data, use_multipart=large, **_PARTS)
+            _repeated(lambda: obstore.put(self._client, key, data, use_multipart=large, **_PARTS))
 
     @override
     def upload(self, key: str, path: Path) -> None:
         with self.named(key, f"upload {path} to it"):
             size = path.stat().st_size
             parts = {**_PARTS, "chunk_size": part_bytes(size, PART_BYTES)}
-            obstore.put(self._client, key, path, use_multipart=size >= _LARGE_BYTES, **parts)
+            large = size >= _LARGE_BYTES
+            _repeated(lambda: obstore.put(self._client, key, path, use_multipart=large, **parts))
 
     @override
     def begin_upload(self, key: str, part_bytes: int) -> Upload:
@@ -384,5 +389,10 @@ def _refused(place: str, error: StorageError) -> StoreRefusedError:
 
 def _reason(error: BaseException) -> str:
     """Return the first line of the message of an error, without the details of the client."""
-    text = str(error).strip().splitlines()
+    message = str(error)
+    if any(sign in message for sign in _OTHER_REGION):
+        region = re.search(r"<Region>([a-z0-9-]+)</Region>", message)
+        where = f"the region {region[1]}" if region else "another region than the one that is set"
+        return f"the bucket is in {where}; set `region` in storage_options, or AWS_REGION"
+    text = message.strip().splitlines()
     return f"{type(error).__name__}: {text[0][:300] if text else 'no message'}"

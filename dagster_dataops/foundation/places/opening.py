@@ -5,11 +5,22 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.range_source import RangeSource, Readable, close_readable
+
+PLAIN: Final = "jsonl"
+COMPRESSED: Final = "jsonl.zst"
+FORMS: Final = (PLAIN, COMPRESSED)  # of a file of lines; the text is the same
+_ENDINGS: Final = (f".{COMPRESSED}", f".{COMPRESSED}.draft")
+
+
+def is_compressed(name: str) -> bool:
+    """Return whether a file has the name of a compressed one, or of the draft of one."""
+    return name.endswith(_ENDINGS)
 
 
 def _object(location: BucketFile) -> RangeSource:
@@ -21,10 +32,24 @@ def _object(location: BucketFile) -> RangeSource:
 def open_readable(location: Location) -> Readable:
     """Open a file; close it with `close_readable`.
 
+    Of a compressed result it is the text: size and positions are those of the lines.
+
     Raises:
-        InputError: It is a pipe or a device, or an object that cannot be read.
+        InputError: It is a pipe or a device, an object that cannot be read, or a compressed result
+            that is damaged.
+        MissingExtraError: It is compressed, and the package for that is not installed.
         OSError: It cannot be read, or is a folder of other files than parts.
     """
+    source = open_stored(location)
+    if not is_compressed(location.name):
+        return source
+    from dagster_dataops.foundation.places.framed_file import text_of  # an extra
+
+    return text_of(source, str(location))
+
+
+def open_stored(location: Location) -> Readable:
+    """Open a file as it is stored, perhaps compressed; otherwise as `open_readable`."""
     if isinstance(location, BucketFile):
         return _object(location)
     # O_NONBLOCK: opening a pipe without a writer must not block.

@@ -38,6 +38,13 @@ class RangeSource(ABC):
             OSError: It cannot be read any more.
         """
 
+    def line_near(self, position: int) -> int | None:  # noqa: ARG002 - most know no line
+        """Return a position near another at which a line begins, if it is known without reading."""
+        return None
+
+    def close(self) -> None:  # noqa: B027 - most keep nothing open
+        """Close the file; call it once."""
+
     def expect(self, start: int, end: int) -> None:  # noqa: B027 - most have nothing to do
         """Prepare for reading bytes [start, end) in order."""
 
@@ -103,3 +110,5 @@ def close_readable(source: Readable) -> None:
     """Close a file."""
     if isinstance(source, int):
         os.close(source)
+    else:
+        source.close()

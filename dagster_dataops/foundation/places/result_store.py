@@ -64,15 +64,59 @@ class Upload(Protocol):
         ...
 
 
-class ResultStore(Protocol):
-    """Objects by key. Every method may raise a `StorageError`.
+class ReadableStore(Protocol):
+    """Objects by key, to be read. Every method may raise a `StorageError`.
 
     Attributes:
         url: The URL of the bucket, for errors.
-        shared: Whether other processes reach the same objects.
     """
 
     url: str
+
+    def read(self, key: str) -> tuple[bytes, Version] | None:
+        """Return content and version of an object; ``None`` if it does not exist."""
+        ...
+
+    def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
+        """Return bytes of an object; fewer only at its end.
+
+        Args:
+            key: Its key.
+            start: The first byte, which the object has.
+            length: How many bytes.
+            version: The version that it must have; ``None`` for any.
+
+        Raises:
+            ConflictError: It has another version, or does not exist.
+        """
+        ...
+
+    def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
+        """Return size and version of an object, and its first bytes; ``None`` if there is none."""
+        ...
+
+    def read_on(self, key: str, start: int, end: int, version: Version) -> Iterator[bytes]:
+        """Yield the bytes [start, end) of an object in pieces, as they arrive, by one request.
+
+        An answer that breaks off is a `StorageError`; the caller asks for the rest.
+
+        Raises:
+            ConflictError: It has another version, or does not exist.
+        """
+        ...
+
+    def status(self, key: str) -> Status | None:
+        """Return size and version of an object; ``None`` if it does not exist."""
+        ...
+
+
+class ResultStore(ReadableStore, Protocol):
+    """Objects by key. Every method may raise a `StorageError`.
+
+    Attributes:
+        shared: Whether other processes reach the same objects.
+    """
+
     shared: bool = True
 
     def create(self, key: str, data: bytes) -> Version:
@@ -111,42 +155,6 @@ class ResultStore(Protocol):
             key: The key.
             part_bytes: The size of a part; some of them are in memory. Stores take 10,000.
         """
-        ...
-
-    def read(self, key: str) -> tuple[bytes, Version] | None:
-        """Return content and version of an object; ``None`` if it does not exist."""
-        ...
-
-    def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
-        """Return bytes of an object; fewer only at its end.
-
-        Args:
-            key: Its key.
-            start: The first byte, which the object has.
-            length: How many bytes.
-            version: The version that it must have; ``None`` for any.
-
-        Raises:
-            ConflictError: It has another version, or does not exist.
-        """
-        ...
-
-    def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
-        """Return size and version of an object, and its first bytes; ``None`` if there is none."""
-        ...
-
-    def read_on(self, key: str, start: int, end: int, version: Version) -> Iterator[bytes]:
-        """Yield the bytes [start, end) of an object in pieces, as they arrive, by one request.
-
-        An answer that breaks off is a `StorageError`; the caller asks for the rest.
-
-        Raises:
-            ConflictError: It has another version, or does not exist.
-        """
-        ...
-
-    def status(self, key: str) -> Status | None:
-        """Return size and version of an object; ``None`` if it does not exist."""
         ...
 
     def names(self, prefix: str) -> list[str]:

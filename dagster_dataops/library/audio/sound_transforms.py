@@ -153,7 +153,7 @@ class Cut(audio):
             form = sound.rate, sound.channels, subtype_of(sound), self._format
             with decoding(sound.name, f"written as {self._format}"):
                 piece = encoded(blocks, *form)
-            written = self._sounds.column.written(dict(record), piece, self._written)
+            written = self._sounds.column.written(record.copy(), piece, self._written)
             values = number, span.first / sound.rate, span.end / sound.rate
             written.update(
                 {key: value for key, value in zip(self._keys, values, strict=True) if key}

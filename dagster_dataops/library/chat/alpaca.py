@@ -14,7 +14,7 @@ from dagster_dataops.datasets.chats.chat_record import (
 from dagster_dataops.datasets.chats.json_fields import text_entry
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.library.chat.turns import TWO_PROMPTS
+from dagster_dataops.library.chat.turns import TWO_PROMPTS, without
 from dagster_dataops.records import Record
 
 _GAP: Final = "\n\n"  # between the instruction and the input
@@ -60,7 +60,7 @@ def write_alpaca(record: dict[str, Any], losses: Losses) -> Record:
     Raises:
         UnfitRecordError: Alpaca cannot hold the conversation, or a column is in the way.
     """
-    rest: dict[str, Any] = {key: value for key, value in record.items() if key != MESSAGES}
+    rest: dict[str, Any] = without(record, (MESSAGES,))
     for key in ("instruction", "output"):
         check_free(rest, key)
     messages = _texts_alone(record[MESSAGES], losses)
@@ -77,7 +77,7 @@ def write_alpaca(record: dict[str, Any], losses: Losses) -> Record:
         result["history"] = [list(pair) for pair in zip(texts[::2], texts[1::2], strict=True)]
     if output:
         result["output"] = output[0]
-    return {**rest, **result}
+    return rest | result
 
 
 def _texts_alone(messages: list[Message], losses: Losses) -> list[Message]:

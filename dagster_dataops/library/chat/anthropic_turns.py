@@ -21,7 +21,7 @@ from dagster_dataops.datasets.chats.json_fields import text_entry
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, Tool
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.library.chat.turns import TWO_PROMPTS
+from dagster_dataops.library.chat.turns import TWO_PROMPTS, without
 from dagster_dataops.records import Record
 
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
@@ -34,9 +34,7 @@ def write_anthropic(record: dict[str, Any], losses: Losses) -> Record:
     Raises:
         UnfitRecordError: Blocks cannot hold something, or the column ``system`` is in the way.
     """
-    rest: dict[str, Any] = {
-        key: value for key, value in record.items() if key not in {MESSAGES, TOOLS}
-    }
+    rest: dict[str, Any] = without(record, (MESSAGES, TOOLS))
     before = rest.pop("system", None)
     system, messages = _system_of(record[MESSAGES], losses)
     if before and before != system:
@@ -47,7 +45,7 @@ def write_anthropic(record: dict[str, Any], losses: Losses) -> Record:
     skipped = len(record[MESSAGES]) - len(messages)
     turns = _turns_of(messages, losses, skipped)
     losses.check_rest(turns, record[MESSAGES], MESSAGES)
-    return {**rest, **result, MESSAGES: turns}
+    return rest | result | {MESSAGES: turns}
 
 
 def _turns_of(messages: list[Message], losses: Losses, first: int = 0) -> list[dict[str, Any]]:

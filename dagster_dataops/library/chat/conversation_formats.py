@@ -31,6 +31,7 @@ from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.alpaca import check_free, read_alpaca, read_pair
 from dagster_dataops.library.chat.sharegpt import CONVERSATIONS, read_sharegpt
+from dagster_dataops.library.chat.turns import without
 from dagster_dataops.readers.agent_traces.harnesses import is_trace_line
 from dagster_dataops.records import Record
 
@@ -145,8 +146,7 @@ def to_messages(
     keys, read = readers[form](record, losses or Losses("a chat record"))
     if MESSAGES not in keys:
         check_free(record, MESSAGES)
-    rest: dict[str, Any] = {key: value for key, value in record.items() if key not in keys}
-    return chat_record({**rest, **read}, rules)
+    return chat_record(without(record, keys) | read, rules)
 
 
 _Reading: TypeAlias = tuple[set[str], dict[str, Any]]
@@ -186,7 +186,7 @@ def _read_anthropic(record: Record, losses: Losses) -> _Reading:
 
 def _renamed(record: Record) -> Record:
     """Return a record whose turns have ``role`` and ``content`` for ``from`` and ``value``."""
-    renamed: dict[str, Any] = dict(record)
+    renamed: dict[str, Any] = record.copy()
     keys = [key for key in _TURNS if isinstance(record.get(key), list)]
     if not keys:
         raise UnfitRecordError(f"the record has no list of turns in {', '.join(_TURNS)}")
@@ -235,7 +235,7 @@ def write_openai(record: dict[str, Any], losses: Losses) -> Record:
             content = [part for part in parts if part is not None]
             losses.check_rest(content, message["content"], place)
         messages.append({**message, "content": content})
-    return {**record, MESSAGES: messages}
+    return record | {MESSAGES: messages}
 
 
 def _openai_part(part: dict[str, Any], place: str, losses: Losses) -> dict[str, Any] | None:

@@ -145,7 +145,7 @@ class Render(chat):
             continue_final_message=self._continued,
         ).text
         check_lost(conversation[MESSAGES], text, self._context, self._refused)
-        return {**record, self._written: text}
+        return record | {self._written: text}
 
 
 def keep_texts(operator: Operator, renderer: ChatRenderer) -> None:

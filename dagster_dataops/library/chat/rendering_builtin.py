@@ -87,7 +87,7 @@ def _llama_3(record: dict[str, Any], names: Mapping[str, Any], output: _Text) ->
 def _alpaca(record: dict[str, Any], names: Mapping[str, Any], output: _Text) -> None:
     messages = [{**message, "weight": None} for message in record[MESSAGES]]  # is not shown
     losses = Losses("the template alpaca")
-    columns: dict[str, Any] = write_alpaca({**record, MESSAGES: messages}, losses)
+    columns: dict[str, Any] = write_alpaca(record | {MESSAGES: messages}, losses)
     added = columns.get("input") or ""
     task = columns.get("system") or (_WITH_INPUT if added else _WITHOUT_INPUT) + _WRITE
     output.add(f"{names['bos_token'] or ''}{task}\n\n")

@@ -135,7 +135,7 @@ class ChatRenderer:
         messages = _dicts(record, MESSAGES)
         if not messages:
             raise UnfitRecordError(f"{MESSAGES} has no turns")
-        return {**record, MESSAGES: _in_form(messages, form)}
+        return record | {MESSAGES: _in_form(messages, form)}
 
     def content(self, record: Record, key: str) -> Any:
         """Return what a template shows of a record.
@@ -185,7 +185,7 @@ class ChatRenderer:
     def _rendered(self, record: Record, messages: list[Message], prompt: bool) -> Rendered:  # noqa: FBT001
         if self._builtin is not None:
             marks = {**self._marks, "add_generation_prompt": prompt}
-            return builtin(self._builtin, {**record, MESSAGES: messages}, marks)
+            return builtin(self._builtin, record | {MESSAGES: messages}, marks)
         names: dict[str, Any] = {
             "record": record,
             **self._names,
@@ -307,7 +307,11 @@ def _further(record: Record) -> dict[str, Any]:
         UnfitRecordError: They are no object.
     """
     value = record.get("chat_template_kwargs")
-    return {} if value is None else dict_entry(dict(record), "chat_template_kwargs", "")
+    return (
+        {}
+        if value is None
+        else dict_entry({"chat_template_kwargs": value}, "chat_template_kwargs", "")
+    )
 
 
 def _as_template_sees(message: Message) -> Message:

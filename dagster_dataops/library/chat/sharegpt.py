@@ -31,7 +31,7 @@ from dagster_dataops.datasets.chats.json_fields import (
 from dagster_dataops.datasets.chats.losses import Losses
 from dagster_dataops.datasets.chats.tool_calls import FUNCTION, Call, json_text
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.library.chat.turns import TWO_PROMPTS
+from dagster_dataops.library.chat.turns import TWO_PROMPTS, without
 from dagster_dataops.records import Record
 
 CONVERSATIONS: Final = "conversations"
@@ -142,7 +142,7 @@ def write_sharegpt(
     Raises:
         UnfitRecordError: A turn cannot hold a message, or a message has a key that turns use.
     """
-    rest: dict[str, Any] = {key: value for key, value in record.items() if key != MESSAGES}
+    rest: dict[str, Any] = without(record, (MESSAGES,))
     messages: list[Message] = record[MESSAGES]
     start = 0
     begins = messages[0]["role"] in {SYSTEM, DEVELOPER}
@@ -163,7 +163,7 @@ def write_sharegpt(
     ]
     if separator is not None:
         turns = list(_joined_results(turns, separator, losses))
-    return {**rest, CONVERSATIONS: turns}
+    return rest | {CONVERSATIONS: turns}
 
 
 def _joined_results(

@@ -1,15 +1,24 @@
 """The group ``chat``, and the messages that a form of texts alone can show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.chats.chat_record import MESSAGES, REASONING, TOOLS, Message
 from dagster_dataops.errors import UnfitRecordError
+from dagster_dataops.records import Record
 
 chat: Any = data_register.new_group("chat")
 
 TWO_PROMPTS: Final = "the key 'system' and the system prompt of the messages differ; remove one"
+
+
+def without(record: Record, keys: Iterable[str]) -> dict[str, Any]:
+    """Return a copy of a record without some columns."""
+    rest: dict[str, Any] = record.copy()
+    for key in keys:
+        rest.pop(key, None)
+    return rest
 
 
 def check_texts(messages: Sequence[Message], form: str, remedy: str = "") -> None:

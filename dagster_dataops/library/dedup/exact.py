@@ -13,7 +13,7 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.foundation.selectors.selector import is_selector
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.option_values import check_choice
-from dagster_dataops.library.sorting.first_seen import first_of_equals
+from dagster_dataops.library.sorting.first_seen import FirstOfEquals, first_of_equals
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record, encode
 
@@ -74,6 +74,9 @@ class Exact(dedup):
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[bool]:
         return first_of_equals(map(bytes.fromhex, sketches), scratch, self._max_bytes)
+
+    def __dataops_partitioning__(self) -> FirstOfEquals:
+        return FirstOfEquals(self._max_bytes)
 
 
 def normalization(normalize: str, *, ignore_case: bool) -> Callable[[str], str] | None:

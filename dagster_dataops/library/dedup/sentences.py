@@ -9,12 +9,20 @@ from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.sentence_splitting import sentences_function
 from dagster_dataops.library.analysis.simplified_text import simplified
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
-from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_parts, repeated_parts
+from dagster_dataops.library.dedup.algorithms.repeated_parts import (
+    RepeatedParts,
+    pack_parts,
+    repeated_parts,
+)
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
+
+
+def _verdict(repeats: list[int]) -> Any:
+    return repeats or True
 
 
 class Sentences(dedup):
@@ -91,8 +99,10 @@ class Sentences(dedup):
         return pack_parts(" ".join(simple[at : at + self._size]) for at in places)
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
-        parts = repeated_parts(sketches, scratch, self._max_bytes)
-        return (repeats or True for repeats in parts)
+        return map(_verdict, repeated_parts(sketches, scratch, self._max_bytes))
+
+    def __dataops_partitioning__(self) -> RepeatedParts:
+        return RepeatedParts(self._max_bytes, _verdict)
 
     def change(self, record: Record, repeats: list[int]) -> Record | Drop:
         text = self._column.text(record)
@@ -184,8 +194,10 @@ class Lines(dedup):
         )
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
-        parts = repeated_parts(sketches, scratch, self._max_bytes)
-        return (repeats or True for repeats in parts)
+        return map(_verdict, repeated_parts(sketches, scratch, self._max_bytes))
+
+    def __dataops_partitioning__(self) -> RepeatedParts:
+        return RepeatedParts(self._max_bytes, _verdict)
 
     def change(self, record: Record, repeats: list[int]) -> Record | Drop:
         lines = self._column.text(record).split(self._separator)

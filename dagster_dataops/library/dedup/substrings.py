@@ -9,7 +9,11 @@ import xxhash
 from dagster_dataops.library.analysis.window_hashes import powers_of
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.dedup.algorithms.option_checks import need_numpy
-from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_digests, repeated_parts
+from dagster_dataops.library.dedup.algorithms.repeated_parts import (
+    RepeatedParts,
+    pack_digests,
+    repeated_parts,
+)
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.operators.options.ranges import AtLeastZero, PositiveInt
@@ -70,8 +74,13 @@ class Substring(dedup):
         return pack_digests([_window_digests(words, self._size)])
 
     def keep(self, sketches: Iterator[str], scratch: Path) -> Iterator[Any]:
-        parts = repeated_parts(sketches, scratch, self._max_bytes)
-        return (_ranges(repeats, self._size) or True for repeats in parts)
+        return map(self._verdict, repeated_parts(sketches, scratch, self._max_bytes))
+
+    def __dataops_partitioning__(self) -> RepeatedParts:
+        return RepeatedParts(self._max_bytes, self._verdict)
+
+    def _verdict(self, repeats: list[int]) -> Any:
+        return _ranges(repeats, self._size) or True
 
     def change(self, record: Record, ranges: list[tuple[int, int]]) -> Record | Drop:
         text = self._column.text(record)

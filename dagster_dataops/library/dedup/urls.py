@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from operator import not_
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -9,7 +10,11 @@ from urllib.parse import urlsplit
 import xxhash
 
 from dagster_dataops.library.dedup.algorithms.option_checks import need_numpy, rank_value
-from dagster_dataops.library.dedup.algorithms.repeated_parts import pack_parts, repeated_parts
+from dagster_dataops.library.dedup.algorithms.repeated_parts import (
+    RepeatedParts,
+    pack_parts,
+    repeated_parts,
+)
 from dagster_dataops.library.dedup.algorithms.representatives import Representatives, Similarity
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
@@ -72,10 +77,13 @@ class Url(dedup):
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
         if self._rank_by == "first":
-            return (not repeats for repeats in repeated_parts(sketches, scratch, self._max_bytes))
+            return map(not_, repeated_parts(sketches, scratch, self._max_bytes))
         similarity = Similarity(bands=1, linkage="kept", ranked=True)
         representatives = Representatives(_distinct(sketches), similarity, scratch, self._max_bytes)
         return (position == kept for position, kept in representatives)
+
+    def __dataops_partitioning__(self) -> RepeatedParts | None:
+        return RepeatedParts(self._max_bytes, not_) if self._rank_by == "first" else None
 
 
 def _distinct(sketches: Iterator[list[Any]]) -> Iterator[list[Any]]:

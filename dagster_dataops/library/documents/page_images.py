@@ -53,7 +53,7 @@ class Images(DocumentOperator, documents):
         opened = self.opened(record)
         pages = pages_of(record, self._page_key, opened)
         files = [file for page in pages for file in self._images(opened, page)]
-        copies: list[dict[str, Any]] = [{**record, self._written: file} for file in files]
+        copies: list[dict[str, Any]] = [record | {self._written: file} for file in files]
         if self._index_key is not None:
             for number, copy in enumerate(copies):
                 copy[self._index_key] = number
@@ -100,4 +100,4 @@ class ToImage(DocumentOperator, documents):
         page = page_of(record, self._page_key)
         what = f"its page {page:,}"
         picture = readable(opened.name, what, opened.document.picture, page, self._dpi)
-        return {**record, self._written: picture}
+        return record | {self._written: picture}

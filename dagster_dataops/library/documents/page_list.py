@@ -77,7 +77,7 @@ class Pages(DocumentOperator, documents):
     def _of_page(self, record: Record, opened: OpenDocument, page: int) -> Record:
         width, height = opened.document.size(page) or (None, None)
         written = {self._page_key: page, self._pages_key: opened.document.page_count}
-        result = {**record, **written, "width": width, "height": height}
+        result = record | written | {"width": width, "height": height}
         if self._find_text:
             result["has_text"] = self._has_text(opened, page) if self._looks else None
         return result

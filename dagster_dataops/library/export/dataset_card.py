@@ -11,7 +11,7 @@ import orjson
 from dagster_dataops import __version__
 from dagster_dataops.checkpoints.folder.check_outcomes import CheckOutcome, outcomes_of
 from dagster_dataops.checkpoints.folder.manifest import Manifest
-from dagster_dataops.datasets.published_files import RESULT
+from dagster_dataops.datasets.published_files import is_result, manifest_of, node_of
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import DataOpsError, DefinitionError
 from dagster_dataops.foundation.places.bucket import Location, local_path
@@ -274,16 +274,16 @@ def _add(location: Location, source: str, steps: dict[str, Step]) -> None:
     for entry in manifest.inputs:
         identity = str(entry.get("fingerprint") or f"{int(entry.get('size_bytes') or 0):,} bytes")
         _add(input_location(entry), identity, steps)
-    name = Path(key).name.removesuffix(RESULT)
+    name = node_of(Path(key).name)
     checks = outcomes_of(Path(key), manifest.fingerprint)
     steps[key] = steps.pop(key)._replace(name=name, manifest=manifest, checks=checks)
 
 
 def _manifest_of(location: Location) -> Manifest | None:
-    if not isinstance(location, Path) or not location.name.endswith(RESULT):
+    if not isinstance(location, Path) or not is_result(location.name):
         return None
     try:
-        manifest = Manifest.load(location.with_name(f"{location.name}.json"))
+        manifest = Manifest.load(manifest_of(location))
         if manifest is not None and manifest.part_of:
             manifest = Manifest.load(location.parent / manifest.part_of)
     except DataOpsError:  # of a later version, or damaged: listed as a file

@@ -136,7 +136,7 @@ class Pretraining(Filter, filters):
             return None
         least = _KNOWN_SCORE
         if self._lang_key not in record or self._score_key not in record:
-            record, least = self._identify.forward(dict(record)), _FOUND_SCORE
+            record, least = self._identify.forward(record.copy()), _FOUND_SCORE
         least = least if self._least_score is None else self._least_score
         score: Any = record[self._score_key]
         known = record[self._lang_key] in self._languages

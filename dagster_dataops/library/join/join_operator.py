@@ -98,7 +98,7 @@ class JoinOperator(Operator):
             f"{name}{self._suffix}" if name in left else name: value
             for name, value in added.items()
         }
-        return {**left, **renamed}
+        return left | renamed
 
 
 def key_digest(columns: Sequence[FieldKey], record: Record) -> bytes | None:

@@ -1,6 +1,6 @@
 """``join.Merge``: join two datasets."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,12 +10,20 @@ from dagster_dataops.data import data_register
 from dagster_dataops.library.join.join_operator import JoinOperator, key_digest
 from dagster_dataops.library.sorting.external_sort import Entry, ExternalSort
 from dagster_dataops.library.sorting.keyed_lines import KeyedLines
+from dagster_dataops.library.sorting.keyed_parts import (
+    Keyed,
+    entries_of,
+    packed_parts,
+    partition_count,
+)
 from dagster_dataops.library.sorting.spill_lists import BitArray
+from dagster_dataops.operators.partitioning import Parts, Plan
 from dagster_dataops.records import Record, decode_own, encode
 
 join: Any = data_register.new_group("join")
 
 _NO_KEY: Final = bytes(16)  # in place of the digest of a key
+_NUMBER_BYTES: Final = 8
 _OF_LEFT, _OF_RIGHT = b"\0", b"\1"
 
 
@@ -38,9 +46,9 @@ class Merge(JoinOperator, join):
     column that the left record has, too, gets ``suffix``. The result is in the order of the left
     input.
 
-    Joining runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB. A
-    right input that takes up to half of that is held in memory; with a larger one, both inputs are
-    sorted in files in the folder for temporary files.
+    Joining uses up to ``max_memory_mb`` MB. A right input that takes up to half of that is held in
+    memory, in one process. With a larger one, both inputs are sorted by key in files. From 64 MB of
+    inputs on, the worker processes do that, as in `sample.Sort`.
 
     Args:
         how: Which records stay: ``left``, ``inner``, ``outer``, ``semi`` or ``anti``.
@@ -91,11 +99,11 @@ class Merge(JoinOperator, join):
                 by_right.add(key or _NO_KEY, line)
             for record in left:
                 by_left.add(key_digest(self._left, record) or _NO_KEY, encode(record))
-            self._join_sorted(by_left, by_right, joined)
+            self._join_sorted(iter(by_left), iter(by_right), joined)
             yield from map(decode_own, joined.data())
 
     def _join_sorted(
-        self, by_left: ExternalSort, by_right: ExternalSort, joined: ExternalSort
+        self, by_left: Iterator[Entry], by_right: Iterator[Entry], joined: ExternalSort
     ) -> None:
         """Add the result to ``joined``, with keys for the order of the result."""
 
@@ -103,12 +111,75 @@ class Merge(JoinOperator, join):
             if self._how == "outer":
                 joined.add(_OF_RIGHT + row.number.to_bytes(8), row.data)
 
-        matches = _Matches(iter(by_right), unmatched)
+        matches = _Matches(by_right, unmatched)
         for key, number, line in by_left:
             lines = [] if key == _NO_KEY else matches.of(key)
             for record in self._joined(decode_own(line), list(map(decode_own, lines))):
                 joined.add(_OF_LEFT + number.to_bytes(8), encode(record))
         matches.finish()
+
+    def __dataops_regrouping__(self, sizes: Sequence[int]) -> "_MergeInPartitions | None":
+        if len(sizes) < 2 or sizes[1] <= self._max_bytes // 2:  # the right input fits in memory
+            return None
+        return _MergeInPartitions(self._max_bytes, self._key_of, self._join_sorted)
+
+    def _key_of(self, record: Record, at: int) -> bytes:
+        return key_digest(self._right if at else self._left, record) or _NO_KEY
+
+
+class _MergeInPartitions:
+    """Joins in partitions of the digests of keys; a `Regrouping`.
+
+    Args:
+        max_bytes: The memory of all processes together.
+        key_of: Returns the digest of the key of a record of an input.
+        join: Joins the sorted entries of both inputs.
+    """
+
+    in_order = False
+
+    def __init__(
+        self,
+        max_bytes: int,
+        key_of: Callable[[Record, int], bytes],
+        join: Callable[[Iterator[Entry], Iterator[Entry], ExternalSort], None],
+    ) -> None:
+        self.max_bytes, self._key_of, self._join = max_bytes, key_of, join
+
+    def plan(self, size: int, memory: int, sampled: Callable[[], Iterator[Record]]) -> Plan:  # noqa: ARG002
+        """Return the number of partitions."""
+        return Plan(partition_count(size, memory))
+
+    def split(self, numbered: Iterator[tuple[int, Record]], at: int, plan: Plan) -> Parts:
+        """Return the part of each partition."""
+        return packed_parts(self._entries(numbered, at, plan.partitions), plan.partitions)
+
+    def _entries(
+        self, numbered: Iterator[tuple[int, Record]], at: int, partitions: int
+    ) -> Iterator[tuple[int, Keyed]]:
+        for number, record in numbered:
+            key = self._key_of(record, at)
+            yield key[0] * partitions >> 8, (key, number.to_bytes(_NUMBER_BYTES) + encode(record))
+
+    def work(
+        self, parts: Sequence[Parts], scratch: Path, memory: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the lines of the result, with keys for their order."""
+        by_left, by_right, joined = (
+            ExternalSort(scratch, memory // 3, name=name) for name in ("left", "right", "joined")
+        )
+        for entries, part in ((by_left, parts[0]), (by_right, parts[1])):
+            for key, data in entries_of(part):
+                entries.add(key, data)
+        self._join(_numbered(by_left), _numbered(by_right), joined)
+        for entry in joined:
+            yield entry.key, entry.data
+
+
+def _numbered(entries: ExternalSort) -> Iterator[Entry]:
+    """Yield entries with the numbers in their data."""
+    for key, _, data in entries:
+        yield Entry(key, int.from_bytes(data[:_NUMBER_BYTES]), data[_NUMBER_BYTES:])
 
 
 class _Matches:

@@ -48,7 +48,7 @@ class Embed(ModelOperator, llm):
         texts = [self._column.text(record) for record in records]
         vectors = await embedded(self, texts, self._dimensions)
         return [
-            {**record, self.output_key: vector}
+            record | {self.output_key: vector}
             for record, vector in zip(records, vectors, strict=True)
         ]
 

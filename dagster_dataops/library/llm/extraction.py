@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.output_format import plain
+from dagster_dataops.models.prompt_templates import with_values
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.records import Record
 
@@ -35,7 +36,7 @@ class Extract(TextPrompt, llm):
     @override
     def parse(self, record: Record, reply: Reply) -> Record:
         value = plain(reply.parsed)
-        return {**record, self.output_key: value} if self.output_key else {**record, **value}
+        return record | ({self.output_key: value} if self.output_key else value)
 
 
 class Classify(TextPrompt, llm):
@@ -75,12 +76,13 @@ class Classify(TextPrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "labels": self.labels, "multiple": self.multiple}
+        more = {"labels": self.labels, "multiple": self.multiple}
+        return with_values(super().values(record), more)
 
     @override
     def parse(self, record: Record, reply: Reply) -> Record:
         labels = reply.parsed["label"]
-        return {**record, self.output_key: sorted(set(labels)) if self.multiple else labels}
+        return record | {self.output_key: sorted(set(labels)) if self.multiple else labels}
 
 
 def _schema(labels: list[str], *, multiple: bool) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import to_messages
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.llm_operator import LLMOperator
-from dagster_dataops.models.prompt_templates import rendered
+from dagster_dataops.models.prompt_templates import rendered, with_values
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
@@ -72,7 +72,7 @@ class Continue(LLMOperator, llm):
         asked = self._asked_messages(conversation, record)
         tools = {TOOLS: conversation[TOOLS]} if conversation.get(TOOLS) else {}
         reply = await self.ask(self._with_system(asked, record), **tools)
-        return {**conversation, self.output_key: [*asked, _message_of(reply, len(asked))]}
+        return conversation | {self.output_key: [*asked, _message_of(reply, len(asked))]}
 
     def _asked_messages(
         self, conversation: Mapping[str, Any], record: Record
@@ -140,16 +140,16 @@ class Rewrite(TextPrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "instruction": self.instruction}
+        return with_values(super().values(record), {"instruction": self.instruction})
 
     @override
     async def forward(self, record: Record) -> list[Record]:
         replies = await self.asks(self.messages(record), self.count)
         written: list[Record] = [
-            {**record, self.output_key: reply.text, "variant": number}
+            record | {self.output_key: reply.text, "variant": number}
             for number, reply in enumerate(replies, 1)
         ]
-        return [{**record, "variant": 0}, *written] if self.keep_original else written
+        return [record | {"variant": 0}, *written] if self.keep_original else written
 
 
 class Translate(TextPrompt, llm):
@@ -175,4 +175,4 @@ class Translate(TextPrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "to": self.to}
+        return with_values(super().values(record), {"to": self.to})

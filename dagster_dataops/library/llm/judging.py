@@ -8,7 +8,7 @@ from annotated_types import Ge
 from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
-from dagster_dataops.models.prompt_templates import rendered
+from dagster_dataops.models.prompt_templates import rendered, with_values
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
 from dagster_dataops.operators.outcomes.record_context import Drop
@@ -58,7 +58,7 @@ class Judge(TextPrompt, llm):
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
         scale = {"rubric": self.rubric, "low": self.low, "high": self.high}
-        return {**super().values(record), **scale}
+        return with_values(super().values(record), scale)
 
     @override
     def parse(self, record: Record, reply: Reply) -> Record | Drop:
@@ -66,7 +66,7 @@ class Judge(TextPrompt, llm):
         if self.min_score is not None and score < self.min_score:
             return Drop("low_score")
         reason = {f"{self.output_key}_reason": reply.parsed["reason"]}
-        return {**record, self.output_key: score, **reason}
+        return record | {self.output_key: score, **reason}
 
 
 class PreferencePairs(TextPrompt, llm):
@@ -121,11 +121,11 @@ class PreferencePairs(TextPrompt, llm):
         if not margin:
             return Drop("no_preference")
         chosen = {"chosen": answers[best].text, "rejected": answers[worst].text}
-        return {**record, **chosen, "margin": margin}
+        return record | {**chosen, "margin": margin}
 
     async def _score(self, record: Record, answer: str) -> int:
         scale = {"rubric": self.rubric, "low": self.low, "high": self.high, "answer": answer}
-        prompt = rendered(self.judge_prompt, {**self.values(record), **scale})
+        prompt = rendered(self.judge_prompt, with_values(self.values(record), scale))
         reply = await self.ask(prompt, response_format=self._schema, temperature=0)
         score: int = reply.parsed["score"]
         return score

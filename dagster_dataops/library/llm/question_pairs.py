@@ -7,7 +7,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
-from dagster_dataops.models.prompt_templates import rendered
+from dagster_dataops.models.prompt_templates import rendered, with_values
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
@@ -73,7 +73,7 @@ class QAPairs(TextPrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "count": self.count}
+        return with_values(super().values(record), {"count": self.count})
 
     @override
     async def forward(self, record: Record) -> list[Record] | Drop:
@@ -84,10 +84,10 @@ class QAPairs(TextPrompt, llm):
             pairs = [pair for pair in checked if pair is not None]
         if not pairs:
             return Drop("no_grounded_pair")
-        return [{**record, **pair, "pair": number} for number, pair in enumerate(pairs)]
+        return [record | pair | {"pair": number} for number, pair in enumerate(pairs)]
 
     async def _supported(self, record: Record, pair: dict[str, str]) -> dict[str, str] | None:
         """Return a pair with its quote; ``None`` if the text does not support it."""
-        prompt = rendered(self.grounding_prompt, {**self.values(record), **pair})
+        prompt = rendered(self.grounding_prompt, with_values(self.values(record), pair))
         reply = await self.ask(prompt, response_format=_GROUNDING)
         return {**pair, "quote": reply.parsed["quote"]} if reply.parsed["grounded"] else None

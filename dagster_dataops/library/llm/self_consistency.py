@@ -70,4 +70,4 @@ class SelfConsistency(TextPrompt, llm):
             return Drop("no_agreement")
         reasoning = next(text for answer, text in answers if answer == best)
         more: Record = {"agreement": agreement, "reasoning": reasoning}
-        return {**record, self.output_key: best, **more}
+        return record | {self.output_key: best, **more}

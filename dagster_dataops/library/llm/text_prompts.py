@@ -8,6 +8,7 @@ from typing_extensions import override
 from dagster_dataops.data import data_register
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.models.llm_operator import LLMOperator
+from dagster_dataops.models.prompt_templates import with_values
 from dagster_dataops.records import Record
 
 llm: Any = data_register.new_group("llm")
@@ -37,4 +38,4 @@ class TextPrompt(LLMOperator):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "text": self._column.text(record)}
+        return with_values(super().values(record), {"text": self._column.text(record)})

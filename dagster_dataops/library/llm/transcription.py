@@ -60,7 +60,7 @@ class Transcribe(ModelOperator, llm):
         await part.identify()
         request = {"model": self.model, "file": part, **self._fields}
         reply, _ = await self.call(request, endpoint=_TRANSCRIPTIONS)
-        return {**record, self.output_key: reply["text"]}
+        return record | {self.output_key: reply["text"]}
 
     def _part(self, record: Record) -> FilePart:
         """Return the recording of a record.

@@ -8,6 +8,7 @@ from typing_extensions import override
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.llm.text_prompts import llm
 from dagster_dataops.models.llm_operator import LLMOperator
+from dagster_dataops.models.prompt_templates import with_values
 from dagster_dataops.records import Record
 
 
@@ -86,7 +87,7 @@ class VisualQA(ImagePrompt, llm):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return {**super().values(record), "question": self._question.text(record)}
+        return with_values(super().values(record), {"question": self._question.text(record)})
 
 
 class ReadPage(ImagePrompt, llm):

@@ -7,6 +7,7 @@ from dagster_dataops import data
 from dagster_dataops.library.ready.shared_steps import MODEL, asked
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.records import Record
 
 _AS_TEXT: Final = (
     "{% for message in messages %}{% if message.content is string %}{{ message.content }}\n"
@@ -73,7 +74,7 @@ def clean_chats(
     return ppl
 
 
-EXAMPLE: Final = (
+EXAMPLE: Final[tuple[Record, ...]] = (
     {
         "conversations": [
             {"from": "human", "value": "Which river flows through Vienna?"},

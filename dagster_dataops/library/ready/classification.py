@@ -6,6 +6,7 @@ from dagster_dataops import data
 from dagster_dataops.library.ready.shared_steps import MODEL, asked
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.records import Record
 
 _RUBRIC: Final = (
     "Would a teacher use this text in a lesson, because it explains something clearly? "
@@ -57,7 +58,7 @@ def distilled_classifier(
     return ppl
 
 
-EXAMPLE: Final = tuple(
+EXAMPLE: Final[tuple[Record, ...]] = tuple(
     {"text": text.format(number)}
     for number in range(20)
     for text in (

@@ -5,6 +5,7 @@ from typing import Final
 
 from dagster_dataops import data
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.records import Record
 
 PERMISSIVE: Final = (
     "0BSD",
@@ -83,7 +84,7 @@ def code_corpus(
     return ppl
 
 
-EXAMPLE: Final = (
+EXAMPLE: Final[tuple[Record, ...]] = (
     {
         "path": "rivers.py",
         "text": "# SPDX-License-Identifier: MIT\n# Lengths in km.\nRIVERS = {'Danube': 2850}\n",

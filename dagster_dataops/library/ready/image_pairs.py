@@ -6,6 +6,7 @@ from dagster_dataops import data
 from dagster_dataops.library.ready.shared_steps import MODEL, asked
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.records import Record
 
 _RUBRIC: Final = "How well does the text describe what the image shows, with nothing made up?"
 
@@ -63,4 +64,4 @@ def image_text_pairs(
     return ppl
 
 
-EXAMPLE: Final = ({"file": "images/first.jpg"}, {"file": "images/second.jpg"})
+EXAMPLE: Final[tuple[Record, ...]] = ({"file": "images/first.jpg"}, {"file": "images/second.jpg"})

@@ -7,6 +7,7 @@ from dagster_dataops import data
 from dagster_dataops.library.ready.shared_steps import MODEL, as_conversation, asked
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.records import Record
 
 Style: TypeAlias = Literal["hash", "boxed", "plain"]
 
@@ -72,7 +73,7 @@ def verified_mathematics(
     return ppl
 
 
-EXAMPLE: Final = (
+EXAMPLE: Final[tuple[Record, ...]] = (
     {
         "question": "Anna has 48 eggs and sells half of them. How many are left?",
         "answer": "She sells 48/2=<<48/2=24>>24 eggs, and 48-24=<<48-24=24>>24 are left.\n#### 24",

@@ -7,6 +7,7 @@ from dagster_dataops import data
 from dagster_dataops.library.ready.shared_steps import MODEL, asked
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.records import Record
 
 _RUBRIC: Final = "How correct, helpful and clear is the answer, and is it no longer than needed?"
 _CLEAR: Final = "Is the request clear, and can it be answered without anything that is missing?"
@@ -55,7 +56,7 @@ def preference_pairs(
     return ppl
 
 
-EXAMPLE: Final = (
+EXAMPLE: Final[tuple[Record, ...]] = (
     {"prompt": "Why is the sky blue?"},
     {"prompt": "Name three rivers that flow into the Black Sea."},
 )

@@ -12,6 +12,7 @@ from dagster_dataops.library.ready.shared_steps import (
 )
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.records import Record
 
 Search: TypeAlias = Literal["words", "vectors", "both"]
 
@@ -92,7 +93,7 @@ def qa_for_retrieval(
     return ppl
 
 
-EXAMPLE: Final = (
+EXAMPLE: Final[tuple[Record, ...]] = (
     {"text": "The Danube rises in the Black Forest and flows to the Black Sea."},
     {"text": "The Rhine rises in the Alps and flows to the North Sea."},
     {"text": "The Elbe rises in the Giant Mountains and flows to the North Sea, past Hamburg."},

@@ -13,6 +13,7 @@ from dagster_dataops.library.ready.shared_steps import (
 )
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.records import Record
 
 _RUBRIC: Final = (
     "Is this a clear question that somebody could ask who has not seen the text, and that makes "
@@ -68,7 +69,7 @@ def sft_from_documents(
     return ppl
 
 
-EXAMPLE: Final = (
+EXAMPLE: Final[tuple[Record, ...]] = (
     {
         "text": "The Danube rises in the Black Forest and flows through ten countries. "
         "It ends in the Black Sea."

@@ -7,6 +7,7 @@ from dagster_dataops import data
 from dagster_dataops.library.ready.shared_steps import MODEL, asked
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT
 from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.records import Record
 
 _RUBRIC: Final = (
     "How well does the translation say what the text says, all of it and no more, in fluent "
@@ -68,7 +69,7 @@ def translations(
     return ppl
 
 
-EXAMPLE: Final = (
+EXAMPLE: Final[tuple[Record, ...]] = (
     {"text": "The river is long. It flows through ten countries, and ends in the Black Sea."},
     {"text": "Ships pass the city in the morning."},
 )

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.retrieval.hard_negatives import retrieval
-from dagster_dataops.records import Record
+from dagster_dataops.records import JsonValue, Record
 
 _Style: TypeAlias = Literal["triplets", "pairs", "lists", "groups"]
 
@@ -66,12 +66,12 @@ def _pairs(query: str, positive: str, negatives: list[str]) -> list[Record]:
 
 
 def _lists(query: str, positive: str, negatives: list[str]) -> list[Record]:
-    labels = [1, *([0] * len(negatives))]
+    labels: list[JsonValue] = [1, *([0] * len(negatives))]
     return [{"query": query, "docs": [positive, *negatives], "labels": labels}]
 
 
 def _groups(query: str, positive: str, negatives: list[str]) -> list[Record]:
-    return [{"query": query, "pos": [positive], "neg": negatives}]
+    return [{"query": query, "pos": [positive], "neg": [*negatives]}]
 
 
 _FORMS: Final[Mapping[str, Callable[[str, str, list[str]], list[Record]]]] = {

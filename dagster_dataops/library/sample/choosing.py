@@ -1,7 +1,7 @@
 """Selections by rank: ``sample.TopK``, ``sample.Reservoir``, ``sample.Balance``, ``sample.Mix``."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +13,13 @@ from dagster_dataops.library.sample.ordering import sort_value
 from dagster_dataops.library.sample.splitting import RecordHash, sample
 from dagster_dataops.library.sorting.canonical_form import canonical
 from dagster_dataops.library.sorting.ordered_keys import ordered_key
-from dagster_dataops.library.sorting.ranking import Ranking, first_of_groups, first_of_values
+from dagster_dataops.library.sorting.ranking import (
+    GroupsInPartitions,
+    Ranked,
+    Ranking,
+    first_of_groups,
+    first_of_values,
+)
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.records import Record
 
@@ -34,6 +40,11 @@ class _Groups:
             return ""
         values = [column.present(record) for column in self._columns]
         return xxhash.xxh3_128_hexdigest(canonical(values))
+
+
+def _by_hash(sketches: Iterable[Any]) -> Iterator[Ranked]:
+    """Yield group and key of sketches with a hash and a group."""
+    return ((bytes.fromhex(group), hashed.to_bytes(8)) for hashed, group in sketches)
 
 
 class NumberKept:
@@ -102,11 +113,20 @@ class TopK(sample):
         if count is not None and not self._groups.several:
             return first_of_values(sketches, count, scratch, limit, reverse=reverse)
         pairs = sketches if self._groups.several else ((value, "") for value in sketches)
-        ranked = (
-            (bytes.fromhex(group), ordered_key(value, reverse=reverse)) for value, group in pairs
-        )
-        if count is not None:
-            return first_of_groups(ranked, count, scratch, limit)
+        return self._chosen(self._ranked(pairs), scratch, limit)
+
+    def __dataops_partitioning__(self) -> GroupsInPartitions | None:
+        if not self._groups.several:
+            return None
+        return GroupsInPartitions(self._max_bytes, self._ranked, self._chosen)
+
+    def _ranked(self, pairs: Iterable[Any]) -> Iterator[Ranked]:
+        for value, group in pairs:
+            yield bytes.fromhex(group), ordered_key(value, reverse=self._reverse)
+
+    def _chosen(self, ranked: Iterable[Ranked], scratch: Path, limit: int) -> Iterator[bool]:
+        if self._number.count is not None:
+            return first_of_groups(ranked, self._number.count, scratch, limit)
         return Ranking(ranked, scratch, limit).first(lambda _, size: self._number.of(size))
 
 
@@ -153,8 +173,15 @@ class Reservoir(sample):
         return [self._hash.of(record), self._groups.of(record)]
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
-        ranked = ((bytes.fromhex(group), hashed.to_bytes(8)) for hashed, group in sketches)
-        return first_of_groups(ranked, self._count, scratch, self._max_bytes)
+        return self._chosen(_by_hash(sketches), scratch, self._max_bytes)
+
+    def __dataops_partitioning__(self) -> GroupsInPartitions | None:
+        if not self._groups.several:
+            return None
+        return GroupsInPartitions(self._max_bytes, _by_hash, self._chosen)
+
+    def _chosen(self, ranked: Iterable[Ranked], scratch: Path, limit: int) -> Iterator[bool]:
+        return first_of_groups(ranked, self._count, scratch, limit)
 
 
 class Balance(sample):
@@ -193,12 +220,20 @@ class Balance(sample):
         return [0 if self._hash is None else self._hash.of(record), self._groups.of(record)]
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
-        ranked = ((bytes.fromhex(group), hashed.to_bytes(8)) for hashed, group in sketches)
+        ranked = _by_hash(sketches)
         if self._most is not None:
-            return first_of_groups(ranked, self._most, scratch, self._max_bytes)
+            return self._chosen(ranked, scratch, self._max_bytes)
         ranking = Ranking(ranked, scratch, self._max_bytes)
         most = min((size for _, size in ranking.sizes()), default=0)
         return ranking.first(lambda _, __: most)
+
+    def __dataops_partitioning__(self) -> GroupsInPartitions | None:
+        if self._most is None:  # the size of the smallest of all groups
+            return None
+        return GroupsInPartitions(self._max_bytes, _by_hash, self._chosen)
+
+    def _chosen(self, ranked: Iterable[Ranked], scratch: Path, limit: int) -> Iterator[bool]:
+        return first_of_groups(ranked, self._most or 0, scratch, limit)
 
 
 class Mix(sample):

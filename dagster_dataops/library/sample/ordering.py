@@ -1,6 +1,6 @@
 """``sample.Sort`` and ``sample.GroupBy``: put records into another order."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -11,6 +11,10 @@ import orjson
 import xxhash
 
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
+from dagster_dataops.library.sample.ordering_partitions import (
+    GroupInPartitions,
+    SortInPartitions,
+)
 from dagster_dataops.library.sample.splitting import sample
 from dagster_dataops.library.sorting.canonical_form import canonical
 from dagster_dataops.library.sorting.external_sort import ExternalSort
@@ -26,8 +30,10 @@ class Sort(sample):
     largest to the smallest. Missing values, ``null`` and NaN come last in both directions. Records
     with equal values stay in input order.
 
-    Sorting runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB,
-    then files of the size of the input in the folder for temporary files.
+    From 64 MB of input on, the records are sorted in ranges of keys by the worker processes, and a
+    killed run continues with the ranges that are left. Files of up to twice the size of the input
+    are in the node's folder then. Smaller inputs, and inputs with lines that are no records, are
+    sorted in one process. Sorting uses up to ``max_memory_mb`` MB, then temporary files.
 
     Args:
         sort_key: Column of the values, or several.
@@ -57,6 +63,9 @@ class Sort(sample):
                 by_key.add(self._key_of(record), encode(record))
             yield from map(decode_own, by_key.data())
 
+    def __dataops_regrouping__(self, sizes: Sequence[int]) -> SortInPartitions:
+        return SortInPartitions(self._max_bytes, self._key_of)
+
     def _key_of(self, record: Record) -> bytes:
         values = [sort_value(column, record) for column in self._columns]
         return b"".join([ordered_key(value, reverse=self._reverse) for value in values])
@@ -69,8 +78,8 @@ class GroupBy(sample):
     order; with ``max_per_group`` only its first records. Groups are in the order of their
     first record. A missing value is ``null``.
 
-    Grouping runs in one process, from the start after a kill. It uses up to ``max_memory_mb`` MB
-    and one group, then files of the size of the input in the folder for temporary files.
+    Large inputs are grouped by the worker processes, as `Sort` sorts them. Grouping uses up to
+    ``max_memory_mb`` MB and one group in each process, then temporary files.
 
     Args:
         group_key: Column of the groups, or several.
@@ -101,17 +110,24 @@ class GroupBy(sample):
         with TemporaryDirectory(prefix="dataops-group-") as folder:
             by_group = ExternalSort(Path(folder), self._max_bytes // 2, name="group")
             for record in records:
-                values = [column.present(record) for column in self._columns]
-                by_group.add(xxhash.xxh3_128_digest(canonical(values)), encode(record))
+                by_group.add(self._digest_of(record), encode(record))
             by_first = ExternalSort(Path(folder), self._max_bytes // 2, name="first")
             for _, entries in groupby(by_group, attrgetter("key")):
                 kept = list(islice(entries, self._most))
                 lines = b",".join(entry.data for entry in kept)
                 by_first.add(kept[0].number.to_bytes(8), b"[%b]" % lines)
             for group in by_first.data():
-                yield self._grouped(orjson.loads(group))
+                yield self._grouped(group)
 
-    def _grouped(self, records: list[Record]) -> Record:
+    def __dataops_regrouping__(self, sizes: Sequence[int]) -> GroupInPartitions:
+        return GroupInPartitions(self._max_bytes, self._digest_of, self._grouped, self._most)
+
+    def _digest_of(self, record: Record) -> bytes:
+        values = [column.present(record) for column in self._columns]
+        return xxhash.xxh3_128_digest(canonical(values))
+
+    def _grouped(self, group: bytes) -> Record:
+        records: list[Record] = orjson.loads(group)
         columns = {column.name: column.value(records[0]) for column in self._columns}
         return {**columns, self._output_key: records}
 

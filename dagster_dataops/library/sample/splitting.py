@@ -114,9 +114,8 @@ class RecordHash:
 
     def of(self, record: Record) -> int:
         """Return the hash, less than 2^64."""
-        chosen: Any = record
-        if self._columns:
-            chosen = [column.present(record) for column in self._columns]
+        columns = self._columns
+        chosen: Any = [column.present(record) for column in columns] if columns else {**record}
         return xxhash.xxh3_64_intdigest(canonical(chosen), self._seed % (1 << _BITS))
 
     def share(self, record: Record) -> float:

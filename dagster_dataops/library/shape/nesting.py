@@ -150,7 +150,7 @@ class Explode(shape):
             return Drop("empty")
         numbered = {} if self._index is None else {self._index: None}
         written = {} if self._merge else {self._written or self._column.name: None}
-        return {**record, **written, **numbered}
+        return record | written | numbered
 
     def _with_element(self, record: Record, element: Any) -> Record:
         if self._merge:
@@ -159,8 +159,9 @@ class Explode(shape):
                 name = self._column.name
                 msg = f"an element of {name!r} is a {kind}, no dict; merge=True needs dicts"
                 raise UnfitRecordError(msg)
-            rest = {key: value for key, value in record.items() if key != self._column.name}
-            return {**rest, **element}
+            rest = record.copy()
+            rest.pop(self._column.name, None)
+            return rest | element
         return self._column.replaced(element, record, self._written)
 
 

@@ -1,13 +1,15 @@
 """Choose the first records of each group by rank, of more records than memory holds."""
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby, islice
+import marshal
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, compress, groupby, islice
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.library.sorting.external_sort import Entry, ExternalSort
 from dagster_dataops.library.sorting.ordered_keys import ordered_key, value_of
-from dagster_dataops.library.sorting.spill_lists import BitArray
+from dagster_dataops.library.sorting.spill_lists import BitArray, passes
 
 Ranked: TypeAlias = tuple[bytes, bytes]
 """The group of a record, of a fixed length, and its key; the lowest keys come first.
@@ -20,6 +22,9 @@ Value: TypeAlias = str | float | None
 _NUMBERS: Final = frozenset({int, float})
 _TEXTS: Final = frozenset({str})
 _BLOCK_VALUES: Final = 4096
+_PARTITIONS: Final = 256
+_LEAST_PARTITIONS: Final = 16
+_SKETCH_GROWTH: Final = 3  # bytes of a decoded sketch for each byte of it as JSON
 _POSITION_BYTES: Final = 8
 _OBJECT_BYTES: Final = 64  # of an entry in memory, besides its content
 _GROUP_BYTES: Final = 400  # of a group in memory, besides its entries
@@ -178,6 +183,60 @@ class _Heads:
             for entry in entries:
                 yield group + entry
         self._limits.clear()
+
+
+class GroupsInPartitions:
+    """Chooses records of groups in partitions of the groups; a `Partitioning`.
+
+    Args:
+        max_bytes: The memory of all processes together.
+        ranked: Returns group and key of each sketch; groups are digests, evenly distributed.
+        choose: Yields for each of these whether it is chosen, given a folder and bytes of memory;
+            the records of other groups do not matter.
+    """
+
+    def __init__(
+        self,
+        max_bytes: int,
+        ranked: Callable[[Iterable[Any]], Iterable[Ranked]],
+        choose: Callable[[Iterable[Ranked], Path, int], Iterator[bool]],
+    ) -> None:
+        self.max_bytes, self._ranked, self._choose = max_bytes, ranked, choose
+
+    def partitions(self, sketch_bytes: int, memory: int) -> int:
+        """Return the number of partitions."""
+        needed = passes(sketch_bytes, _SKETCH_GROWTH, memory // 2)
+        return min(_PARTITIONS, max(_LEAST_PARTITIONS, needed))
+
+    def split(self, sketches: Iterator[Any], partitions: int) -> tuple[list[bytes], bytes]:
+        """Return the part of each partition, and the number of sketches."""
+        lists: list[tuple[list[int], list[Ranked]]] = [([], []) for _ in range(partitions)]
+        count = 0
+        for count, ranked in enumerate(self._ranked(sketches), 1):
+            numbers, entries = lists[ranked[0][0] * partitions >> 8]
+            numbers.append(count - 1)
+            entries.append(ranked)
+        parts = [marshal.dumps((array("I", numbers), own), 2) for numbers, own in lists]
+        return parts, count.to_bytes(8)
+
+    def decide(self, parts: Sequence[bytes], scratch: Path, memory: int) -> Iterator[bytes]:
+        """Yield the numbers of the chosen records of each range."""
+        entries = chain.from_iterable(_entries(part)[1] for part in parts)
+        chosen = self._choose(entries, scratch, memory)
+        for part in parts:
+            numbers = array("I", _entries(part)[0])
+            yield array("I", compress(numbers, islice(chosen, len(numbers)))).tobytes()
+
+    def verdicts(self, decided: Sequence[bytes], rest: bytes) -> Iterator[bool]:
+        """Yield whether each record is chosen."""
+        chosen = bytearray(int.from_bytes(rest))
+        for number in array("I", b"".join(decided)):
+            chosen[number] = 1
+        return map(bool, chosen)
+
+
+def _entries(part: bytes) -> tuple[bytes, list[Ranked]]:
+    return marshal.loads(part)  # type: ignore[no-any-return]  # noqa: S302 - our own file
 
 
 class Ranking:

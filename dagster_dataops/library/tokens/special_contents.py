@@ -89,7 +89,7 @@ class SpecialContents:
         marked = {key: self._marked(value) for key, value in contents.items() if value is not None}
         if marked == contents:
             return set()
-        parts = self._renderer.render({**conversation, **marked}).text.split(_MARK)
+        parts = self._renderer.render(conversation | marked).text.split(_MARK)
         if "".join(parts) != text:
             msg = "the template changes contents with special tokens, so that their place is not "
             raise UnfitRecordError(f"{msg}known; remove them")

@@ -124,7 +124,7 @@ def _places(renderer: ChatRenderer, conversation: Record, text: str) -> list[_Pl
     """
     messages: Any = conversation[MESSAGES]
     marked = [_marked(message) if message["role"] == ASSISTANT else message for message in messages]
-    rendered = renderer.render({**conversation, MESSAGES: marked}).text
+    rendered = renderer.render(conversation | {MESSAGES: marked}).text
     places, plain = _read(rendered)
     if plain != text:
         msg = "the template changes texts of the assistant, so that their place is not known; "

@@ -209,7 +209,7 @@ def _messages(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _cut(record: dict[str, Any], count: int) -> dict[str, Any]:
-    return {**record, MESSAGES: _messages(record)[:count]}
+    return record | {MESSAGES: _messages(record)[:count]}
 
 
 def _texts(value: Any) -> Iterator[str]:

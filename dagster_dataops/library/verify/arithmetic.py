@@ -11,17 +11,15 @@ _DEEPEST: Final = 50  # parentheses in one another
 _SHOWN: Final = 30  # characters of what cannot be read
 _DIGITS: Final = 12  # of a value in a message
 _LARGEST_WHOLE: Final = 10**15
-_MARKS: Final = str.maketrans(
-    {
-        **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # of full width
-        **dict.fromkeys(map(ord, "\u2212\u2010\u2011\u2012\u2013\uff0d"), "-"),
-        **dict.fromkeys(map(ord, "\u00d7\u00b7\u22c5\u2217\uff58\uff38xX"), "*"),
-        **dict.fromkeys(map(ord, "\u00f7\u2044\u2215\u2236"), "/"),
-        **dict.fromkeys(map(ord, "\u00a0\u2009\u202f\t"), " "),
-        "\u066a": "%",
-        "\u2019": "'",
-    }
-)
+_MARKS: Final[dict[int, str]] = {
+    **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # of full width
+    **dict.fromkeys(map(ord, "\u2212\u2010\u2011\u2012\u2013\uff0d"), "-"),
+    **dict.fromkeys(map(ord, "\u00d7\u00b7\u22c5\u2217\uff58\uff38xX"), "*"),
+    **dict.fromkeys(map(ord, "\u00f7\u2044\u2215\u2236"), "/"),
+    **dict.fromkeys(map(ord, "\u00a0\u2009\u202f\t"), " "),
+    0x066A: "%",
+    0x2019: "'",
+}
 _SWAPPED: Final = str.maketrans(",.", ".,")
 # Thousands are grouped by commas, spaces or apostrophes, or as in India: 12,34,567.
 _NUMBER: Final = re.compile(

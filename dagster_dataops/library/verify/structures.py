@@ -157,8 +157,9 @@ class JsonSchema(verify):
         self._verdict = Verdict(mode, output_key, error_key)
 
     def forward(self, record: Record) -> Any:
-        value: Any = record
-        if self._column is not None:
+        if self._column is None:
+            value: Any = {**record}  # the validator is no code of Python: all columns are read
+        else:
             value = next(iter(self._column.present(record)), None)
         error = self._checked(value)
         return self._verdict.of(record, None if error is None else "schema", error)

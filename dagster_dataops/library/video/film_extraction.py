@@ -90,7 +90,7 @@ class Frames(video):
                 if len(frames) == self._most:
                     fault = f"has more than max_frames={self._most:,} pictures to take"
                     raise FileError(film.name, fault, "raise the limit, or take fewer pictures")
-                written: dict[str, Any] = {**record, self._written: self._encoded(film.name, frame)}
+                written: dict[str, Any] = record | {self._written: self._encoded(film.name, frame)}
                 values = len(frames), time
                 written.update({k: value for k, value in zip(self._keys, values, strict=True) if k})
                 frames.append(written)

@@ -1,7 +1,7 @@
 """Chain: one record operator made of several."""
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -103,6 +103,15 @@ class ChainSpec(OperatorSpec):
         codes = [spec.code_version for spec in self._specs]
         return CodeFacts(self._digest_of(codes) + end_of_rules(codes), tuple(unknown))
 
+    @cached_property
+    @override
+    def code_parts(self) -> dict[str, str]:
+        """The digests of the parts of the code of all parts; those of one name are equal."""
+        found: dict[str, str] = {}
+        for spec in self._specs:
+            found |= spec.code_parts
+        return found
+
     @property
     @override
     def earlier_code(self) -> str:
@@ -139,6 +148,13 @@ class ChainInvocation(Invocation):
         if older:
             return digest if all(digests) else "", tuple(unknown)
         return digest + end_of_rules(digests), tuple(unknown)
+
+    @override
+    def _option_parts(self) -> Iterator[tuple[str, str]]:
+        for name, part in self.spec.parts:
+            parts = part.__dataops__.identity_parts["options"]
+            yield from ((f"{name}.{option}", digest) for option, digest in parts.items())
+        yield from ((name, str(value)) for name, value in self._batches.items())
 
     @cached_property
     @override

@@ -23,7 +23,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
     UnknownOperatorError,
 )
-from dagster_dataops.foundation.notebooks import NotebookHtml
+from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec

@@ -163,6 +163,14 @@ class OperatorSpec:
         """The code version, and the constants that it cannot compare."""
         return _code_of(self.target, self.target.__module__)
 
+    @cached_property
+    def code_parts(self) -> dict[str, str]:
+        """The digests of the parts of the code version by name, such as ``module.function``."""
+        from dagster_dataops.foundation.hashing.code_parts import code_parts  # to publish a result
+
+        home = self.target.__module__
+        return code_parts(self.target, _is_operational, home, _ENTRIES)
+
     @property
     def earlier_code(self) -> str:
         """The code version that version 0.2 had, see `code_facts`; empty if it left more out."""
@@ -238,6 +246,11 @@ class Invocation:
         """The secrets among the options; errors and counts of the operator do not show them."""
         return secrets_of({**self.options, **self.passed_up})
 
+    @cached_property
+    def refusals(self) -> list[str]:
+        """The errors of calls in this process that needed a real dict, see `ChangeWatch`."""
+        return []
+
     @property
     def options_digest(self) -> str:
         """A digest of the options that affect the result."""
@@ -271,6 +284,25 @@ class Invocation:
             OperatorDefinitionError: The declaration is malformed.
         """
         return keys_of(self.names_read, number, optional=optional)
+
+    @cached_property
+    def identity_parts(self) -> dict[str, dict[str, str]]:
+        """The digests of the options and of the parts of the code by name, to name what changed.
+
+        Those of hidden values are guarded. A value that cannot be compared has no digest.
+        """
+        return {"options": dict(self._option_parts()), "code": self.spec.code_parts}
+
+    def _option_parts(self) -> Iterator[tuple[str, str]]:
+        nodes = {node: {"artefact of": node} for node in self.artefacts}
+        for name, first, value in self._counting_options():
+            if name in self.files:
+                yield f"file of {name}", self.files[name]
+            former = _OptionForms(self.spec.target.__module__, older=False)
+            form = former.named(first, with_references(value, nodes))
+            yield name, "" if former.unknown else digest_of_form(form)
+        for name, value in self._batches.items():
+            yield name, str(value)
 
     @property
     def earlier_options(self) -> str:

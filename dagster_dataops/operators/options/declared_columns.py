@@ -3,7 +3,8 @@
  @data_register("data.mini", reads={"values": list[float]}, columns={"x": float, "y": float})
  def mini_decoder(record: dict) -> dict: ...
 
-``reads`` are required columns. ``writes`` are added to the existing columns; ``columns`` are all
+``reads`` are required columns, or ``"observed"``: they are found by watching the operator, see
+`terms_of`. ``writes`` are added to the existing columns; ``columns`` are all
 columns of the result, for example of a reader. Undeclared columns are not checked.
 """
 
@@ -49,7 +50,38 @@ class ColumnDeclarations(NamedTuple):
         return self
 
 
+OBSERVED: Final = "observed"
+"""The declaration of ``reads`` by which the columns are found by watching the operator."""
 NOTHING: Final = ColumnDeclarations()
+_PACKAGE: Final = f"{__name__.partition('.')[0]}."
+
+
+class InheritedReads(tuple[str, ...]):
+    """The columns that an operator of the library reads, of an operator that inherits from it."""
+
+    __slots__ = ()
+
+
+def is_inherited(reads: Declaration | None) -> bool:
+    """Return whether a declaration of ``reads`` is that of an operator of this package."""
+    return str(getattr(reads, "__module__", "")).startswith(_PACKAGE)
+
+
+def sent_declarations(declared: ColumnDeclarations, names: tuple[str, ...]) -> ColumnDeclarations:
+    """Return what a worker has to know of declarations, without functions and types.
+
+    Args:
+        declared: The declarations.
+        names: The names of the columns that the operator reads.
+    """
+    reads: Declaration | None = names
+    if declared.reads is None or declared.reads == OBSERVED:
+        reads = declared.reads
+    elif is_inherited(declared.reads):
+        reads = InheritedReads(names)
+    return ColumnDeclarations(reads=reads, writes=None if declared.writes is None else ())
+
+
 DECLARATIONS: Final = frozenset(ColumnDeclarations._fields)
 
 
@@ -68,6 +100,8 @@ def column_types(
         OperatorDefinitionError: The declaration is neither a mapping of names to types nor a list
             of names.
     """
+    if kind == "reads" and declared == OBSERVED:
+        return {}
     columns = declared(**options) if callable(declared) else declared
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         reason = f"{kind} is {columns!r}; use {{'column': type}}, or a list of names"

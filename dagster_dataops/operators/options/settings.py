@@ -131,7 +131,8 @@ class ExecutionSettings:
             `httpx.HTTPError`; by default every `Exception`.
         backoff: Seconds before the second attempt, about doubled before each further one.
         reuse_outcomes: Whether outcomes of records are kept for later runs: after the input has
-            changed, only records that are new in it are processed.
+            changed, only records that are new in it are processed: those of which a column has
+            changed that the operator reads.
         trace: Whether the map from input records to result lines is written, which `trace` reads:
             at most a few bytes a record, and nothing if every record became one line.
         fresh_workers: Whether worker processes are started for this operator alone. Otherwise
@@ -157,6 +158,9 @@ class ExecutionSettings:
             one process for each, whatever ``max_workers`` is; other resources need a cluster. False
             runs the operator on this machine. Otherwise operators in process mode use the cluster
             of the run, if it has one.
+        keep_versions: Number of earlier results that are kept whole beside the published one, to
+            compare with it and to publish them again; 0 by default. On one file system they are
+            hard links and take no time.
     """
 
     concurrency_mode: str | None = field(default=None, metadata=_of(MODE))
@@ -178,6 +182,7 @@ class ExecutionSettings:
     agents: AgentResources | Literal[False] | None = field(
         default=None, metadata=_of(AGENTS, launchpad=False)
     )
+    keep_versions: int | None = field(default=None, metadata=_of(COUNT, launchpad=False))
 
     def over(self, lower: "ExecutionSettings") -> "ExecutionSettings":
         """Return these settings; missing ones are taken from ``lower``."""
@@ -227,6 +232,7 @@ class ResolvedSettings(NamedTuple):
     missing: str = COUNTED
     batch_size: int = DEFAULT_BATCH_SIZE
     agents: AgentResources | Literal[False] | None = None
+    keep_versions: int = 0
 
 
 class Setting(NamedTuple):

@@ -21,6 +21,7 @@ from dagster_dataops.datasets.file_values.file_reads import READS
 from dagster_dataops.errors import OperatorContextError
 
 HIDDEN: Final = "."  # begins the names of counts that are not the operator's
+NUMBERED: Final = f"{HIDDEN}numbered"  # the hidden count of records whose number was asked for
 TABLE: Final = "/"  # in the name of a count that is a row of a table: table/row
 
 
@@ -140,10 +141,12 @@ class Tally:
         exact: Whether integers beyond 64 bits are looked for: orjson makes floats of them. This
             package writes none, so its own results need no search.
         measure: Returns further counts, such as the seconds of the parts of a chain.
+        measure_each: Returns the name of a further count of each record of the latest batch.
     """
 
     __slots__ = (
-        "_call", "_counts", "_reads", "exact", "measure", "start", "unusual", "used", "waits",
+        "_call", "_counts", "_reads", "exact", "measure", "measure_each", "start", "unusual",
+        "used", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -153,6 +156,7 @@ class Tally:
         self.used = False
         self.exact = False
         self.measure: Callable[[], Mapping[str, float]] | None = None
+        self.measure_each: Callable[[], list[str]] | None = None
         self.start = 0
         self.waits: Callable[[bool], None] | None = None
         self.unusual: list[tuple[int, bytes]] = []
@@ -305,7 +309,9 @@ class OperatorContext:
         Raises:
             OperatorContextError: No record is being processed.
         """
-        return self._index_of(_call("index").start)
+        call = _call("index")
+        call.counts[NUMBERED] = 1
+        return self._index_of(call.start)
 
     @property
     def position(self) -> int:

@@ -1,26 +1,33 @@
 """Changed records: input and output of a node side by side, for some records."""
 
+import random
 from collections.abc import Mapping, Sequence
-from itertools import chain
-from typing import Any, Final
+from itertools import chain, pairwise
+from typing import Any, Final, TypeAlias
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.kinds.kind_table import kind_named
-from dagster_dataops.pipelines.reporting.excerpts import differences, excerpts, shown_line
+from dagster_dataops.pipelines.reporting.distributions import columns_of
+from dagster_dataops.pipelines.reporting.excerpts import excerpts, shown_line
 from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode
+from dagster_dataops.pipelines.reporting.record_changes import changes
 from dagster_dataops.pipelines.tracing.record_file import FoundLine
 from dagster_dataops.pipelines.tracing.record_map import failed_indices
 from dagster_dataops.pipelines.tracing.traced_node import NodeEntry, Ref, TracedNode, lines_of
 from dagster_dataops.pipelines.tracing.trail import outcome_of, reasons_of
 from dagster_dataops.pipelines.tracing.unchanged_files import unchanged
+from dagster_dataops.records import text_of
 
 _LOOKED_AT: Final = 500  # records of a node
 _LONGEST: Final = 32 << 10  # bytes of a line
 _SHOWN: Final = {"kept": 8, "split": 3, "merged": 3, "dropped": 3}
 _LINES: Final = 3  # lines of one record
+_MOST_COLUMNS: Final = 12
+_Side: TypeAlias = Sequence[Mapping[str, Any]]
+_Records: TypeAlias = tuple[_Side, _Side]
 _SOURCE: Final = "The node has no input of records."
 _STREAM: Final = "The node is a stream, which is not compared record by record."
 _GONE: Final = "The input was temporary and is gone, so that nothing can be compared."
@@ -30,9 +37,11 @@ def changed_records(node: PublishedNode, manifest: Manifest) -> dict[str, Any]:
     """Return some records that a node changed, chosen evenly over its input.
 
     Returns:
-        ``looked`` and ``changed``, numbers of records; ``rows`` with ``line``, ``outcome``,
-        ``reasons``, and ``before`` and ``after``, lists of columns with their excerpts; ``note``,
-        why there are none.
+        ``looked`` and ``changed``, numbers of records; ``columns``, the facts about the columns of
+        these records before and after the node, and ``equal``, the columns that it left as they
+        were in all of them; ``rows`` with ``line``, ``outcome``,
+        ``reasons``, of a record that became one the ``changes``, else ``before`` and ``after``,
+        lists of columns with their excerpts; ``note``, why there are none.
     """
     try:
         return _compared(TracedNode(node.folder, manifest), manifest)
@@ -41,7 +50,8 @@ def changed_records(node: PublishedNode, manifest: Manifest) -> dict[str, Any]:
 
 
 def _nothing(note: str) -> dict[str, Any]:
-    return {"looked": 0, "changed": 0, "rows": [], "note": note}
+    nothing = {"looked": 0, "changed": 0, "rows": [], "columns": [], "equal": []}
+    return nothing | {"note": note}
 
 
 def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
@@ -64,12 +74,13 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
         ]
         texts = lines_of(chain.from_iterable(shown), _LONGEST)
     rows = [row for entry in entries if (row := _row(entry, texts)) is not None]
-    return {"looked": len(entries), "changed": len(rows), "rows": _chosen(rows), "note": ""}
+    counted = {"looked": len(entries), "changed": len(rows), "rows": _chosen(rows), "note": ""}
+    return counted | _columns([_records(entry, texts) for entry in entries])
 
 
 def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
-    """Return the outputs of records at equal distances, without failed ones."""
-    wanted = _spread(sum(one.rows for one in node.inputs), _LOOKED_AT)
+    """Return the outputs of records spread over the input, without failed ones."""
+    wanted = _sample(sum(one.rows for one in node.inputs), _LOOKED_AT)
     failed = set(wanted).intersection(failed_indices(node.folder, manifest))
     found: dict[tuple[Ref, ...], NodeEntry] = {}
     for record in wanted:
@@ -79,10 +90,48 @@ def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
     return list(found.values())
 
 
+def _sample(number: int, most: int) -> list[int]:
+    """Return at most ``most`` of a number of indices: one at random of each of as many parts.
+
+    Records at equal distances could all be alike, where every tenth is another kind.
+    """
+    edges = [*_spread(number, most), number]
+    chance = random.Random(0)  # noqa: S311 - the same records each time
+    return [chance.randrange(first, last) for first, last in pairwise(edges)]
+
+
 def _spread(number: int, most: int) -> list[int]:
     """Return at most ``most`` of a number of indices, at equal distances."""
     chosen = min(number, most)
     return [number * at // chosen for at in range(chosen)]
+
+
+def _records(entry: NodeEntry, texts: Mapping[Ref, FoundLine]) -> _Records:
+    """Return the whole records of an entry, before and after the node."""
+    made = [ref for ref, _ in entry.made[:_LINES]]
+    sides = [[texts[ref].text for ref in refs if ref in texts] for refs in (entry.given, made)]
+    if any(len(text) >= _LONGEST for side in sides for text in side):
+        return [], []
+    return list(map(shown_line, sides[0])), list(map(shown_line, sides[1]))
+
+
+def _columns(pairs: Sequence[_Records]) -> dict[str, Any]:
+    """Return the facts about columns before and after, of the same records of the input."""
+    before = columns_of(record for given, _ in pairs for record in given)
+    after = columns_of(record for _, made in pairs for record in made)
+    single = all(len(given) == len(made) for given, made in pairs)
+    equal = [name for name in after if single and all(_is_equal(name, *one) for one in pairs)]
+    names = [name for name in {**after, **before} if name not in equal][:_MOST_COLUMNS]
+    rows = [(text_of(name), before.get(name), after.get(name)) for name in names]
+    return {"columns": rows, "equal": list(map(text_of, equal))}
+
+
+def _is_equal(name: str, given: _Side, made: _Side) -> bool:
+    missing = object()
+    return all(
+        one.get(name, missing) == other.get(name, missing)
+        for one, other in zip(given, made, strict=True)
+    )
 
 
 def _row(entry: NodeEntry, texts: Mapping[Ref, FoundLine]) -> dict[str, Any] | None:
@@ -93,24 +142,16 @@ def _row(entry: NodeEntry, texts: Mapping[Ref, FoundLine]) -> dict[str, Any] | N
     records = [shown_line(line.text) for line in given]
     if not given or (outcome == "kept" and records == made):
         return None
-    before, after = _sides(records, made)
+    pair = len(records) == 1 and len(made) == 1
     return {
         "line": given[0].number,
         "outcome": outcome,
         "reasons": reasons_of(entry.fields),
-        "before": before,
-        "after": after,
+        "changes": changes(records[0], made[0]) if pair else [],
+        "before": [] if pair else list(map(excerpts, records)),
+        "after": [] if pair else list(map(excerpts, made)),
         "left_out": entry.left_out + len(entry.made) - len(made),
     }
-
-
-def _sides(
-    given: Sequence[dict[str, Any]], made: Sequence[dict[str, Any]]
-) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    if len(given) == 1 and len(made) == 1:
-        before, after = differences(given[0], made[0])
-        return [before], [after]
-    return list(map(excerpts, given)), list(map(excerpts, made))
 
 
 def _chosen(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ from dagster_dataops.datasets.file_values.result_roots import use_roots_above
 from dagster_dataops.datasets.file_values.thumbnails import thumbnails
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.execution.column_presence import lacking_text
-from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.operators.outcomes.column_watch import MISSING_TABLE
@@ -18,7 +17,6 @@ from dagster_dataops.pipelines.reporting.changed_records import changed_records
 from dagster_dataops.pipelines.reporting.excerpts import excerpt
 from dagster_dataops.pipelines.reporting.failed_rows import RowBudget, failed_rows
 from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode
-from dagster_dataops.pipelines.reporting.text_lengths import compared_lengths
 
 _IMAGE_RECORDS: Final = 20
 _IMAGES: Final = 12
@@ -53,9 +51,7 @@ def _written(manifest: Manifest) -> str:
     return counted(written, "files") if kind_named(manifest.kind).holds_files else f"{written:,}"
 
 
-def details_of(
-    node: PublishedNode, names: Mapping[Location, str], budget: RowBudget
-) -> dict[str, Any]:
+def details_of(node: PublishedNode, names: Mapping[Any, str], budget: RowBudget) -> dict[str, Any]:
     """Return the part of a report about a node, without its numbers.
 
     Args:
@@ -69,11 +65,11 @@ def details_of(
     files = kind_named(manifest.kind).holds_files
     return {
         "run": manifest.run,
+        "options": manifest.options,
         "results": [str(path) for path in node.results],
         "inputs": [names.get(path, str(path)) for path in node.inputs],
         "drops": _drops(manifest),
         "lacking": _lacking(manifest),
-        "lengths": [] if files else compared_lengths(node.inputs, node.results),
         "images": [] if files else _images(node),
         "changes": changed_records(node, manifest),
         "failures": _failures(node, manifest, budget),

@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import accumulate, count, islice
+from itertools import accumulate, count, islice, repeat
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -52,6 +52,10 @@ class LineMap:
     def of_record(self, record: int) -> MapEntry:
         """Return the entry of a record."""
         return MapEntry((record,), ((0, record),), {})
+
+    def outcomes(self) -> Iterator[bytes | None]:
+        """Yield the disposition of each record, without end."""
+        return repeat(USUAL)
 
 
 class KeptMap:
@@ -108,6 +112,35 @@ class KeptMap:
             return MapEntry((record,), (), {"failed": True})
         return self._entry(record - failed)
 
+    def outcomes(self) -> Iterator[bytes | None]:
+        """Yield the disposition of each record, in order; ``None`` for one that failed."""
+        failed = iter(self._failed)
+        next_failed, record = next(failed, -1), 0
+        for span, start in enumerate(self._starts):
+            number = self._records[span + 1] - self._records[span]
+            for one in self._codes(start) or repeat(USUAL, number):
+                while record == next_failed:
+                    yield None
+                    next_failed, record = next(failed, -1), record + 1
+                yield one
+                record += 1
+        while record == next_failed:
+            yield None
+            next_failed, record = next(failed, -1), record + 1
+
+    def dropped(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each record that was dropped, in order, with its disposition."""
+        for span, start in enumerate(self._starts):
+            notes = self._notes.get(start)
+            if notes is None or not notes.table:
+                continue
+            fields = [_fields(one) for one in (USUAL, *notes.table)]
+            chosen = {code for code, one in enumerate(fields) if _is_dropped(one)}
+            if chosen:
+                for within, code in enumerate(notes.codes):
+                    if code in chosen:
+                        yield self._record(self._records[span] + within), fields[code]
+
     def _entry(self, kept: int) -> MapEntry:
         """Return the entry of a record that did not fail.
 
@@ -159,8 +192,14 @@ class KeptMap:
 
     def _emitted_by(self, codes: Sequence[bytes], output: int) -> Iterator[int]:
         """Yield the number of lines of each record in an output."""
-        numbers = {code: _emitted(code, output if self._routed else None) for code in set(codes)}
+        numbers = {
+            code: lines_emitted(code, output if self._routed else None) for code in set(codes)
+        }
         return map(numbers.__getitem__, codes)
+
+
+def _is_dropped(fields: dict[str, Any]) -> bool:
+    return not fields.get("emitted", 1) and "merged" not in fields
 
 
 def _sums(numbers: "array[int]") -> "array[int]":
@@ -171,7 +210,7 @@ def _sums(numbers: "array[int]") -> "array[int]":
 @lru_cache(1024)
 def _numbers(table: tuple[bytes, ...], output: int | None) -> list[int]:
     """Return the number of lines of a record by the code of its disposition."""
-    return [_emitted(disposition, output) for disposition in (USUAL, *table)]
+    return [lines_emitted(disposition, output) for disposition in (USUAL, *table)]
 
 
 def _dispositions(notes: SpanNotes) -> list[bytes]:
@@ -184,7 +223,13 @@ def _fields(disposition: bytes) -> dict[str, Any]:
     return fields
 
 
-def _emitted(disposition: bytes, output: int | None) -> int:
+def lines_emitted(disposition: bytes, output: int | None) -> int:
+    """Return the number of result lines of a record.
+
+    Args:
+        disposition: Of the record.
+        output: The index of a named output; ``None`` for a node with one result.
+    """
     fields = _fields(disposition)
     if output is not None:
         number: int = fields.get("outputs", []).count(output)

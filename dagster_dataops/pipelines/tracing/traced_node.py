@@ -1,7 +1,7 @@
 """TracedNode: a published node with its inputs, and the map between their records."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -15,7 +15,7 @@ from dagster_dataops.checkpoints.folder.manifest import (
 )
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.places.placement import place_of_file
-from dagster_dataops.datasets.published_files import MANIFEST
+from dagster_dataops.datasets.published_files import MANIFEST, manifest_of
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import InputError, NewerVersionError, TraceError, TraceOutdatedError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
@@ -75,6 +75,11 @@ class TracedInput:
     facts: dict[str, Any]
 
     @property
+    def is_ours(self) -> bool:
+        """Whether this package wrote the file; then no line is blank."""
+        return _is_ours(self.path)
+
+    @property
     def rows(self) -> int:
         """The number of its records.
 
@@ -112,7 +117,7 @@ class TracedInput:
         if not known:
             return [state.size, state.modified_ns] == [facts["size_bytes"], facts["modified_ns"]]
         if isinstance(self.path, Path):
-            manifest = Manifest.load(_manifest_of(self.path))
+            manifest = Manifest.load(manifest_of(self.path))
             if manifest is not None and manifest.tells_of(self.path):
                 return manifest.fingerprint == known
         return cached_digest(self.path, state) == known
@@ -120,8 +125,11 @@ class TracedInput:
 
 def records_in(path: Location) -> RecordFile:
     """Return the records of a file."""
-    ours = isinstance(path, Path) and Manifest.load(_manifest_of(path)) is not None
-    return RecordFile(path, ours=ours)
+    return RecordFile(path, ours=_is_ours(path))
+
+
+def _is_ours(path: Location) -> bool:
+    return isinstance(path, Path) and Manifest.load(manifest_of(path)) is not None
 
 
 def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, FoundLine]:
@@ -169,10 +177,6 @@ def _loaded(path: Path) -> Manifest | None:
     return manifest
 
 
-def _manifest_of(result: Path) -> Path:
-    return result.with_name(f"{result.name}.json")
-
-
 class TracedNode:
     """A published node.
 
@@ -205,7 +209,7 @@ class TracedNode:
         """
         if not isinstance(result, Path):
             return None
-        path = _manifest_of(result)
+        path = manifest_of(result)
         manifest = _loaded(path)
         if manifest is None or not (manifest.operator and manifest.inputs):
             return None
@@ -230,7 +234,7 @@ class TracedNode:
     def files(self) -> set[Path]:
         """The files of the node that a trace may read."""
         folder, results = self.folder, self.results.values()
-        return {folder.manifest, folder.kept, folder.errors, *results, *map(_manifest_of, results)}
+        return {folder.manifest, folder.kept, folder.errors, *results, *map(manifest_of, results)}
 
     def check_input(self, path: Location) -> None:
         """Check that an input is the one that the node has read.
@@ -330,6 +334,16 @@ class TracedNode:
             return entries or [NodeEntry([ref], (), {"emitted": 0})]
         records = [self._starts[number] + ref.record for number in numbers]
         return [self._entry(self._map.of_record(record)) for record in records]
+
+    def dropped(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each dropped record, in order: its index in the joined inputs, its disposition.
+
+        Raises:
+            TraceError: The map was switched off, or cannot be read.
+        """
+        self._check_traced()
+        if self._trace is Tracing.RECORD and isinstance(self._map, KeptMap):
+            yield from self._map.dropped()
 
     def _refused(self, ref: Ref) -> dict[str, Any] | None:
         """Return the row of a line that is no record, for an operator that takes all at once."""

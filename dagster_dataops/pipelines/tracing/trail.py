@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from dagster_dataops.datasets.published_files import RESULT
-from dagster_dataops.foundation.notebooks import NotebookHtml
+from dagster_dataops.datasets.published_files import node_of
+from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.outcomes.dispositions import reasons_in
 from dagster_dataops.pipelines.tracing.crude_origins import CrudeFile
@@ -209,7 +209,7 @@ def _numbers(places: Sequence[Place]) -> str:
     for (path, output), numbers in groups.items():
         text = f"{'line' if len(numbers) == 1 else 'lines'} {_ranges(numbers)}"
         where = f"{output} " if output else ""
-        short = path.rpartition("/")[2].removesuffix(RESULT)
+        short = node_of(path.rpartition("/")[2])
         texts.append(f"{text} of {short}" if len(groups) > 1 and not output else f"{where}{text}")
     return " and ".join(texts)
 

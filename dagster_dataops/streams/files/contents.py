@@ -10,8 +10,10 @@ from typing import Any, Final, Protocol, Self
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.files.descriptors import open_descriptor
+from dagster_dataops.foundation.places.range_source import Readable, close_readable, read_range
+from dagster_dataops.streams.files.descriptors import naming_text, open_descriptor, open_text
 
+FRAMES: Final = "frames"  # the compression of results; see `foundation.frames`
 _BYTES_AT_ONCE: Final = 1 << 20
 
 
@@ -90,6 +92,31 @@ class PlainContent(Content):
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+class FramedContent(Content):
+    """A compressed result, whose text is read from any position.
+
+    Raises:
+        StreamSourceError: The file cannot be opened, or is damaged.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._source: Readable | None = open_text(path)
+
+    @override
+    def read_at(self, size: int, offset: int) -> bytes:
+        if self._source is None:
+            raise ValueError(self._path)  # it was closed
+        with naming_text(self._path):
+            return read_range(self._source, offset, size)
+
+    @override
+    def close(self) -> None:
+        source, self._source = self._source, None
+        if source is not None:
+            close_readable(source)
 
 
 class WindowedContent(Content):

@@ -4,10 +4,12 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, Self
 
-from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.errors import InputError, StreamSourceError
+from dagster_dataops.foundation.places.opening import open_readable
+from dagster_dataops.foundation.places.range_source import Readable, close_readable, state_of
 
 _MAX_OPEN_FILES: Final = 256  # of one pool; many systems allow a process about 1,000
 _CLOSED: Final = -1
@@ -34,6 +36,30 @@ def open_descriptor(path: str) -> int:
     """
     with naming_path(path):
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+@contextmanager
+def naming_text(path: str) -> Iterator[None]:
+    """Raise errors of reading a file, perhaps a compressed result, as those of a stream.
+
+    Raises:
+        StreamSourceError: The block raised an `OSError` or an `InputError`.
+    """
+    try:
+        with naming_path(path):
+            yield
+    except InputError as error:
+        raise StreamSourceError(path, error.reason) from error
+
+
+def open_text(path: str) -> Readable:
+    """Open a file of lines by its path; of a compressed result, its text.
+
+    Raises:
+        StreamSourceError: It cannot be opened, or is damaged.
+    """
+    with naming_text(path):
+        return open_readable(Path(path))
 
 
 @contextmanager
@@ -82,24 +108,24 @@ class PooledFile:
 
     def __init__(self, path: str, pool: FilePool) -> None:
         self.path, self._pool = path, pool
-        self._descriptor = open_descriptor(path)
+        self._descriptor: Readable = open_text(path)
         pool.add(self)
-        self.state = FileState.of(os.fstat(self._descriptor))
+        self.state = state_of(self._descriptor)
 
-    def opened(self) -> int:
-        """Return its descriptor, which is valid until another file of the pool is opened.
+    def opened(self) -> Readable:
+        """Return the open file, which is valid until another file of the pool is opened.
 
         Raises:
             StreamSourceError: The file cannot be opened, or has changed since it was first opened.
         """
         if self._descriptor == _CLOSED:
-            self._descriptor = open_descriptor(self.path)
+            self._descriptor = open_text(self.path)
             self._pool.add(self)
-            if not FileState.of(os.fstat(self._descriptor)).resembles(self.state):
+            if not state_of(self._descriptor).resembles(self.state):
                 raise StreamSourceError(self.path, "was replaced or written while it was read")
         return self._descriptor
 
     def close(self) -> None:
         """Close the file until it is read again."""
-        os.close(self._descriptor)
+        close_readable(self._descriptor)
         self._descriptor = _CLOSED

@@ -95,7 +95,7 @@ class FileSet:
         ]
 
     def plain_files(self) -> list[str] | None:
-        """Return the paths if all files are local, uncompressed and without columns of folders.
+        """Return the paths if all files are local, read by ranges and without columns of folders.
 
         Else return ``None``. The files are listed now. A listing error gives ``None`` and is raised
         again by reading.
@@ -106,7 +106,7 @@ class FileSet:
             locations = self.locations()
         except StreamSourceError:
             return None
-        is_plain = all(location.is_plain and not location.partition for location in locations)
+        is_plain = all(location.has_ranges and not location.partition for location in locations)
         return [location.path for location in locations] if is_plain else None
 
     def _location(self, path: str) -> Location:

@@ -13,8 +13,9 @@ from weakref import WeakValueDictionary
 
 from typing_extensions import override
 
-from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.errors import InputError, StreamSourceError
 from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.foundation.places.range_source import Readable, read_range
 from dagster_dataops.records import decode, parse
 from dagster_dataops.streams.core.item_failures import FailureCounter
 from dagster_dataops.streams.core.random_access import (
@@ -24,7 +25,7 @@ from dagster_dataops.streams.core.random_access import (
     RandomAccess,
 )
 from dagster_dataops.streams.files.blocks import LINE_BYTES, TOO_LONG
-from dagster_dataops.streams.files.descriptors import FilePool, PooledFile, naming_path
+from dagster_dataops.streams.files.descriptors import FilePool, PooledFile, naming_text
 
 _BLOCK_BYTES: Final = 1 << 20
 _parse, _pread = parse, os.pread  # bound once instead of for every record
@@ -37,13 +38,13 @@ class LineIndex:
         starts: The offset of each line in order, then the end of the last line.
     """
 
-    def __init__(self, path: str, descriptor: int) -> None:
+    def __init__(self, path: str, source: Readable) -> None:
         self.starts = array("Q")
-        with naming_path(path):
-            has_mark = os.pread(descriptor, len(BOM_UTF8), 0) == BOM_UTF8
+        with naming_text(path):
+            has_mark = read_range(source, 0, len(BOM_UTF8)) == BOM_UTF8
             position = len(BOM_UTF8) if has_mark else 0
             size = _BLOCK_BYTES
-            while block := os.pread(descriptor, size, position):
+            while block := read_range(source, position, size):
                 lines = list(io.BytesIO(block))
                 if len(block) == size and not block.endswith(b"\n"):
                     lines.pop()  # continues in the next block
@@ -51,7 +52,7 @@ class LineIndex:
                 read = sum(map(len, lines))
                 position += read
                 if size >= LINE_BYTES and not read:
-                    number = _line_number(partial(_read, path, descriptor), position)
+                    number = _line_number(partial(_read, path, source), position)
                     raise StreamSourceError(f"{path}, line {number}", TOO_LONG)
                 size = _BLOCK_BYTES if read else min(2 * size, LINE_BYTES)
         self.starts.append(position)
@@ -105,14 +106,15 @@ class IndexedRecords(IndexedItems):
     def __init__(self, file: PooledFile, index: LineIndex, counter: FailureCounter) -> None:
         self._file, self.index, self._counter = file, index, counter
         self._starts = index.starts
+        self._at: Any = _pread if isinstance(file.opened(), int) else _of_frames
         self.size = len(index.starts) - 1
 
     @override
     def item(self, number: int) -> Any:
         start = self._starts[number]
         try:
-            record = _parse(_pread(self._file.opened(), self._starts[number + 1] - start, start))
-        except (OSError, ValueError):
+            record = _parse(self._at(self._file.opened(), self._starts[number + 1] - start, start))
+        except (OSError, InputError, ValueError):
             record = None
         return record if type(record) is dict else self._parse_again(number)
 
@@ -129,9 +131,13 @@ class IndexedRecords(IndexedItems):
         return MISSING
 
 
-def _read(path: str, descriptor: int, length: int, start: int) -> bytes:
-    with naming_path(path):
-        line = os.pread(descriptor, length, start)
+def _of_frames(source: Any, length: int, start: int) -> bytes:
+    return read_range(source, start, length)
+
+
+def _read(path: str, source: Readable, length: int, start: int) -> bytes:
+    with naming_text(path):
+        line = read_range(source, start, length)
     if len(line) < length:
         raise StreamSourceError(path, "became shorter while it was read")
     return line

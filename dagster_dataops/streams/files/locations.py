@@ -14,8 +14,10 @@ from typing import Any, Final
 import xxhash
 
 from dagster_dataops.streams.files.contents import (
+    FRAMES,
     ByteSource,
     Content,
+    FramedContent,
     PlainContent,
     WindowedContent,
 )
@@ -55,6 +57,11 @@ class Location:
         """Whether the file is local and uncompressed."""
         return self.compression is None and not is_url(self.path)
 
+    @property
+    def has_ranges(self) -> bool:
+        """Whether the file is local, and its text is read from any position at once."""
+        return self.is_plain or self.compression == FRAMES
+
     def located(self, records: list[Any], file_key: str | None) -> list[Any]:
         """Return records with the columns of the folders, and the path under ``file_key``.
 
@@ -73,6 +80,8 @@ class Location:
         Raises:
             StreamSourceError: A local file cannot be opened. Other files raise it when read.
         """
+        if self.compression == FRAMES:
+            return FramedContent(self.path)
         return PlainContent(self.path) if self.is_plain else WindowedContent(self._source)
 
     def _source(self) -> ByteSource:

@@ -27,6 +27,13 @@ def test_the_root_is_taken_from_the_project(project):
     assert workers == 2
 
 
+def test_the_form_of_results_is_a_field(project):
+    project.write(f"{NODE}resource: {{result_format: jsonl.zst}}\n")
+
+    with project.component() as (component, _):
+        assert component.resource.result_format == "jsonl.zst"
+
+
 def test_a_cluster_and_the_share_of_each_agent_are_fields(project):
     fields = "{address: 'ray://head:10001', agents: 3, cpus_per_agent: 8}"
     node = f"{NODE}    concurrency_mode: process\n    agents: {{num_gpus: 1}}\n"

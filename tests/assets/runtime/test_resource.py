@@ -539,3 +539,20 @@ def test_unknown_fields_of_resources_are_refused(
     text = f"unexpected keyword argument {field!r}; {hint}"
     with pytest.raises(TypeError, match=re.escape(text)):
         resource(**{field: {}})
+
+
+def test_a_result_links_to_its_page_in_the_view(
+    registry: OperatorRegistry, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    @registry("data.text", _concurrency_mode="single")
+    def same(record: dict) -> dict:
+        return record
+
+    for address in (None, "http://localhost:8765/"):
+        resource = DataOpsResource(root=str(root), view_url=address)
+        ours = build_definitions(pipeline_of(one=same()), source=records(2), resource=resource)
+        result = execute(ours, instance)
+        link = "http://localhost:8765/records/docs/one" if address else None
+        assert metadata_of(result, "docs", "one").get("view") == link
+        told = f"see the records: python -m dagster_dataops view {root}"
+        assert log_of(instance, result.run_id).count(told) == 1

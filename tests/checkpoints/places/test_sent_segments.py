@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader, outputs
+from dagster_dataops.checkpoints.journal.sent_pieces import Piece
 from dagster_dataops.checkpoints.places import sent_segments
-from dagster_dataops.checkpoints.places.sent_segments import Piece, SentSegments
+from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from tests.journals import SegmentWriter, Span, checksum
 from tests.object_stores import FakeStore
 
@@ -144,7 +145,7 @@ def test_a_file_with_another_name_and_a_file_that_may_get_one_stay_whole(
 
 def test_without_holes_the_file_stays(tmp_path, store, monkeypatch):
     monkeypatch.setattr(sent_segments, "KEPT_BYTES", 0)
-    monkeypatch.setattr(sent_segments, "_freed", lambda *_: False)
+    monkeypatch.setattr(sent_segments, "freed", lambda *_: False)
     segment = written(tmp_path, b"a" * 9000)
     segments = SentSegments(tmp_path, store)
 

@@ -1,12 +1,17 @@
 """Operators and runs over agents that are processes of this machine."""
 
 import os
+import shutil
 import signal
 import socket
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +20,9 @@ import pytest
 
 from dagster_dataops import Drop, JsonlDataset, LocalCluster, OperatorContext, RunReport, data
 from dagster_dataops.data import data_register
-from dagster_dataops.execution.cluster.local_cluster import SubprocessAgents
+from dagster_dataops.execution.agent_pool import AgentOrder
+from dagster_dataops.execution.cluster.channel import Channel
+from dagster_dataops.execution.cluster.local_cluster import SubprocessAgent, SubprocessAgents
 from dagster_dataops.execution.leases import head
 from tests.execution.helpers import Listener, node, run, write_input
 
@@ -221,3 +228,71 @@ class Cuttable(Watched):
     def open(self) -> Network:
         object.__setattr__(self, "pools", [*getattr(self, "pools", ()), Network()])
         return self.pools[-1]  # type: ignore[return-value]
+
+
+class ApartAgents(SubprocessAgents):
+    """Agents on machines of their own: each has its own home, scratch and working folder.
+
+    They are told of a folder of the head that they do not have. Also as root they cannot read the
+    folders of other users, such as that of the head.
+
+    Args:
+        machines: The folder for their folders.
+    """
+
+    def __init__(self, machines: Path) -> None:
+        super().__init__()
+        self._machines = machines
+        machines.mkdir(exist_ok=True)
+
+    def start(self, order: AgentOrder) -> SubprocessAgent:
+        mine, theirs = self.connection()
+        home = Path(tempfile.mkdtemp(dir=self._machines))
+        variables = {name: str(home) for name in ("HOME", "TMPDIR")}
+        variables["DATAOPS_DATA_PROCESS_SCRATCH"] = str(home / "scratch")
+        with theirs:
+            code = AGENT.format(path=sys.path, number=theirs.fileno())
+            process = subprocess.Popen(
+                [*_as_others(), sys.executable, "-c", code],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                cwd=home,
+                env={**os.environ, **variables},
+            )
+        self.processes.append(process)
+        agent = SubprocessAgent(process, Channel(mine))
+        agent.channel.send(replace(order, folder=Path("/no/such/folder")))
+        self._agents[agent.channel.fileno()] = agent
+        return agent
+
+
+def _as_others() -> list[str]:
+    """Return the command before one that shall not read folders of other users, also as root."""
+    if os.getuid() or shutil.which("setpriv") is None:
+        return []
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+
+
+def of_another_user(folder: Path) -> None:
+    """Make a folder one that `ApartAgents` cannot read, if this process is root."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if not os.getuid():
+        os.chown(folder, _OTHER_USER, _OTHER_USER)
+
+
+AGENT = """
+import sys
+sys.path[:] = {path!r}
+from dagster_dataops.execution.cluster.agent_process import main
+main({number})
+"""
+_OTHER_USER = 30_000
+
+
+class Apart(Watched):
+    """A cluster whose agents share nothing but the bucket with the head."""
+
+    def open(self) -> SubprocessAgents:
+        pool = ApartAgents(Path(os.environ["MACHINES"]))
+        object.__setattr__(self, "pools", [*getattr(self, "pools", ()), pool])
+        return pool

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 
 from dagster_dataops import LocalCluster, RayCluster, data
 from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtraError
+from dagster_dataops.execution.agent_pool import Room
 from dagster_dataops.execution.cluster import ray_cluster
+from dagster_dataops.execution.leases import fair_share, node_wait
 from tests.execution.cluster.fixtures import Meanwhile, both, family, input_of, silent_after, works
-from tests.execution.helpers import error_rows, node, run
+from tests.execution.helpers import Listener, error_rows, node, run
 from tests.faults.crashing import wait_until
 
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
@@ -51,6 +54,15 @@ class _Nodes:
         """Kill the first node, and add another one."""
         self._cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
         self.nodes.append(self.add())
+
+    def lose_all(self) -> None:
+        """Kill all nodes but the head."""
+        while self.nodes:
+            self._cluster.remove_node(self.nodes.pop(), allow_graceful=False)
+
+    def add_two(self) -> None:
+        """Add two nodes."""
+        self.nodes += [self.add(), self.add()]
 
     def agents(self) -> list[psutil.Process]:
         """Return the processes of the agents."""
@@ -151,6 +163,55 @@ class TestOnRay:
             {((0, 2), "1"), ((1, 2), "0")},
         )
 
+    def test_two_runs_at_once_share_the_nodes_and_wait_for_no_limit(
+        self, tmp_path: Path, ray_nodes: _Nodes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(fair_share, "_LOOK_SECONDS", 1.0)
+        dataset = input_of(tmp_path, _MIXED * 200)
+        cluster = RayCluster(ray_nodes.address, start_seconds=30)
+        notes: list[str] = []
+
+        def second() -> None:
+            listener = Listener()
+            (tmp_path / "second").mkdir()
+            both(tmp_path / "second", dataset, works(), cluster, progress=listener)
+            notes.extend(listener.notes)
+
+        thread = threading.Thread(target=second)
+        listener = Meanwhile(50, thread.start)
+        both(tmp_path, dataset, works(seconds=0.05), cluster, progress=listener)
+        thread.join()
+        assert any("makes room for another run" in note for note in listener.notes)
+        assert not any("died" in note for note in [*notes, *listener.notes])
+
+    def test_all_nodes_may_go_and_the_run_continues_when_one_comes(
+        self, tmp_path: Path, ray_nodes: _Nodes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(node_wait, "_FIRST_NOTE_SECONDS", 1.0)
+        dataset = input_of(tmp_path, _MIXED * 100)
+        listener = Meanwhile(50, ray_nodes.lose_all)
+        threads: list[threading.Thread] = []
+
+        def come(text: str) -> None:
+            if "none can hold an agent" in text and not threads:
+                threads.append(threading.Thread(target=ray_nodes.add_two))
+                threads[0].start()
+
+        listener.on_note = come
+        cluster = RayCluster(ray_nodes.address, start_seconds=300)
+        both(tmp_path, dataset, works(seconds=0.02), cluster, progress=listener)
+        threads[0].join()
+
+    def test_more_workers_than_cores_are_those_of_a_node(
+        self, tmp_path: Path, ray_nodes: _Nodes
+    ) -> None:
+        listener = Listener()
+        dataset = input_of(tmp_path, _MIXED * 20)
+        cluster = RayCluster(ray_nodes.address)
+        both(tmp_path, dataset, works(_max_workers=7), cluster, progress=listener)
+        text = "_max_workers=7 is more than a node holds: each agent has 2 worker processes"
+        assert any(text in note for note in listener.notes)
+
     def test_no_agent_remains_after_a_run(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
         dataset = input_of(tmp_path, ["keep"] * 10)
         run(works(), dataset, node(tmp_path), cluster=RayCluster(ray_nodes.address, agents=1))
@@ -216,3 +277,57 @@ def test_there_is_an_agent_for_each_share_of_gpus_and_else_for_each_node(
     monkeypatch.setattr(ray_cluster, "_nodes", lambda: nodes)
     assert RayCluster().count(wanted) == count
     assert RayCluster(agents=2).count(wanted) == 2
+
+
+@pytest.mark.parametrize(
+    ("cores", "most", "workers"),
+    [
+        ([4, 16, 16], None, 4),
+        ([4, 16, 16], 2, 2),
+        ([4, 16, 16], 8, 8),  # both large nodes
+        ([4, 16, 16], 99, 16),
+        ([16] * 10 + [64], 32, 16),  # 11 agents instead of one
+        ([1], 2, 1),
+        ([], None, 1),
+        ([], 5, 5),  # no node has come yet
+    ],
+)
+def test_an_agent_has_as_many_workers_as_use_the_most_cores(
+    monkeypatch: pytest.MonkeyPatch, cores: list[float], most: int | None, workers: int
+) -> None:
+    monkeypatch.setattr(ray_cluster, "_nodes", lambda: [{"CPU": number} for number in cores])
+    assert RayCluster().workers(most) == workers
+
+
+class _Resources:
+    """Answers for Ray what a cluster has, and what is free."""
+
+    def __init__(self, free: dict[str, float]) -> None:
+        self._free = free
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 12, "GPU": 1, "memory": 100}
+
+    def available_resources(self) -> dict[str, float]:
+        return self._free
+
+
+@pytest.mark.parametrize(
+    ("wanted", "free", "room"),
+    [
+        ({"num_cpus": 8}, {"CPU": 12, "GPU": 1, "memory": 100}, Room.FREE),
+        ({"num_cpus": 8}, {"CPU": 11, "GPU": 1, "memory": 100}, Room.BUSY),
+        ({"num_cpus": 8}, {"CPU": 12, "memory": 1}, Room.FREE),
+        ({"num_gpus": 1}, {"CPU": 12}, Room.BUSY),
+        ({"num_cpus": 9}, {}, Room.NONE),
+        ({"num_cpus": 8, "num_gpus": 1}, {}, Room.NONE),  # on no single node
+        ({"num_cpus": 1, "resources": {"fast": 1}}, {"CPU": 12}, Room.NONE),
+    ],
+)
+def test_a_cluster_is_busy_if_any_is_used_of_what_an_agent_needs(
+    monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any], free: dict[str, float], room: Room
+) -> None:
+    nodes: list[dict[str, float]] = [{"CPU": 8}, {"CPU": 4, "GPU": 1}]
+    monkeypatch.setattr(ray_cluster, "_nodes", lambda: nodes)
+    monkeypatch.setattr(ray_cluster, "_ray", lambda: _Resources(free))
+    assert RayCluster().room(wanted) is room

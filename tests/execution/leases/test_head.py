@@ -76,7 +76,12 @@ class _Cluster(LocalCluster):
 
     def close(self) -> None: ...
 
-    def workers(self) -> int:
+    def ask(self, resources: Mapping[str, Any], agents: int | None) -> None: ...
+
+    def asked(self, resources: Mapping[str, Any]) -> list[int]:
+        return []
+
+    def workers(self, most: int | None) -> int:
         return 1
 
     def count(self, resources: Mapping[str, Any]) -> int:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dagster_dataops import Drop, JsonlDataset, OperatorContext
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DatasetOperatorError, InputError, RecordError, RunStoppedError
-from dagster_dataops.execution.runners import selection_runner
+from dagster_dataops.execution.runners import kept_lines, selection_stages
 from tests.examples import at_most
 from tests.execution.helpers import (
     MODES,
@@ -103,8 +103,8 @@ def test_every_mode_keeps_the_same_and_names_the_same_failures(
     folder = node(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         cut_by(patch, sizes)
-        patch.setattr(selection_runner, "_BLOCK_BYTES", max(1, sizes.range_bytes // 2))
-        patch.setattr(selection_runner, "_SKETCH_BYTES", sizes.range_bytes)
+        patch.setattr(kept_lines, "_BLOCK_BYTES", max(1, sizes.range_bytes // 2))
+        patch.setattr(selection_stages, "_SKETCH_BYTES", sizes.range_bytes)
         report = run(operator_for(mode, at_once=at_once), dataset, folder)
     assert folder.result.read_bytes() == lines(rising(records))
     failed = [place for place, number in enumerate(numbers) if number is None]
@@ -174,7 +174,10 @@ def test_lines_of_our_own_are_copied_and_others_encoded(
     theirs = tmp_path / "theirs.jsonl"
     theirs.write_bytes(b'{"n" : 3}\n')
     encoded = []
-    monkeypatch.setattr(selection_runner, "encode", lambda r: encoded.append(r) or lines([r]))
+    encode_lines = kept_lines._encoded_lines
+    monkeypatch.setattr(
+        kept_lines, "_encoded_lines", lambda some: encoded.extend(some) or encode_lines(some)
+    )
     run(RisingNumbers(), ours, node(tmp_path))
     assert encoded == []
     run(RisingNumbers(), [ours, JsonlDataset.of_file(theirs)], node(tmp_path))

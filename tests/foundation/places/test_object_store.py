@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import threading
 from contextlib import contextmanager
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
@@ -114,6 +116,41 @@ def test_a_store_without_conditional_replacement_is_refused(tmp_path):
 
     with pytest.raises(StoreRefusedError, match="file://here: .*lacks conditional writes"):
         store.check()
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        (301, "PermanentRedirect", "in another region than the one that is set; set `region`"),
+        (400, "AuthorizationHeaderMalformed", "in the region eu-west-1; set `region`"),
+    ],
+)
+def test_a_bucket_in_another_region_is_named(monkeypatch, tmp_path, status, code, said):
+    class Elsewhere(BaseHTTPRequestHandler):
+        def answer(self):
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            content = f"<Error><Code>{code}</Code><Region>eu-west-1</Region></Error>".encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    for method in ("GET", "PUT"):
+        setattr(Elsewhere, f"do_{method}", Elsewhere.answer)
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        options = {"endpoint": f"http://127.0.0.1:{server.server_port}"}
+        bucket = StoreBucket("s3://elsewhere", tmp_path, options)
+        with pytest.raises(StoreRefusedError, match=said):
+            open_store(bucket, written_below="results")
+        with pytest.raises(StorageError, match=said):
+            open_store(bucket).read("docs.jsonl")
+        server.shutdown()
 
 
 def test_a_missing_bucket_is_refused_with_the_reason(on_s3, tmp_path):
@@ -411,6 +448,30 @@ def test_listings_and_deletions_whose_answer_breaks_off_are_repeated(through, tm
         store.remove(["broken/one"])
         assert store.names("broken") == []
     assert len(cut) == 8
+
+
+@pytest.mark.parametrize("fault", ["cut", "drop"])
+def test_writes_whose_answer_breaks_off_are_repeated(through, tmp_path, fault):
+    puts = []
+
+    def fails(method: str, path: str) -> str:
+        puts.extend([path] * (method == "PUT"))
+        return fault if method == "PUT" and len(puts) % 2 else ""
+
+    (tmp_path / "file").write_bytes(b"4")
+    with through(fails), patch.object(object_store, "_PAUSE_SECONDS", 0):
+        store = open_store(config.results_root().bucket, written_below=fault)
+        first = store.create(f"{fault}/one", b"1")
+        for _ in range(2):
+            with pytest.raises(ConflictError):
+                store.create(f"{fault}/one", b"2")
+        second = store.replace(f"{fault}/one", b"3", first)
+        for _ in range(2):
+            with pytest.raises(ConflictError):
+                store.replace(f"{fault}/one", b"4", first)
+        store.upload(f"{fault}/two", tmp_path / "file")
+        assert store.read(f"{fault}/one") == (b"3", second)
+        assert store.read(f"{fault}/two")[0] == b"4"
 
 
 PART = 5 << 20

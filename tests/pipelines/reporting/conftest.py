@@ -1,15 +1,18 @@
 """A pipeline with changes, drops with reasons, splits, failures and hostile texts."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from dagster_dataops import Drop, Pipeline, chain, config, data_register, pipeline
+from dagster_dataops.pipelines.view.static_report import report_facts
+from dagster_dataops.pipelines.view.viewed_root import ViewedRoot
+from tests.nodes import Root
+from tests.viewed_pages import Page
 
 HOSTILE = '</script><script>document.title = "broken"</script><!-- <b>&amp; \u2028 \x00'
 COUNT = 300
@@ -52,37 +55,25 @@ def backwards(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return records[::-1]
 
 
-class _DataReader(HTMLParser):
-    """Finds the data of a report, and every address in it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.data = ""
-        self.scripts = 0
-        self.addresses: list[str] = []
-        self._inside = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.scripts += tag == "script"
-        self.addresses += [given[name] or "" for name in ("src", "href") if name in given]
-        self._inside = given.get("id") == "data"
-
-    def handle_data(self, data: str) -> None:
-        self.data += data if self._inside else ""
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = False
-
-
 def read_report(path: Path) -> dict[str, Any]:
-    """Return the data of a report as a browser finds it."""
-    reader = _DataReader()
-    reader.feed(path.read_text())
-    assert reader.scripts == 2
-    assert reader.addresses == []
-    found: dict[str, Any] = orjson.loads(reader.data)
-    return found
+    """Return what a report shows, after a look at its page.
+
+    Returns:
+        ``title``; ``nodes``, the facts about the nodes in the folder that it names; ``page``.
+    """
+    page = Page(200, {}, path.read_text())
+    assert "script" not in {tag for tag, _ in page.tags}
+    addresses = [
+        given[name] or "" for _, given in page.tags for name in ("src", "href") if name in given
+    ]
+    assert all(one.startswith(("#", "data:")) for one in addresses)
+    assert {one[1:] for one in addresses if one[:1] == "#"} <= {
+        given.get("id") for _, given in page.tags
+    }
+    (folder,) = re.findall(r'class="soft place">(.*?); made at', page.source)
+    nodes = list(ViewedRoot("", [Root(Path(folder))], Root(Path(folder))).nodes().values())
+    title = page.text.partition(": report")[0]
+    return {"title": title, "nodes": report_facts(nodes), "page": page}
 
 
 @pytest.fixture

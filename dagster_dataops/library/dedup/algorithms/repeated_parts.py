@@ -2,13 +2,19 @@
 
 import base64
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import xxhash
 
-from dagster_dataops.library.sorting.first_seen import first_of_equals
+from dagster_dataops.library.sorting.first_seen import (
+    first_of_equals,
+    partitions_of,
+    repeats_in,
+    split_digests,
+    unpacked,
+)
 
 _DIGEST_BYTES: Final = 16
 _NEVER_REPEATED: Final = bytes(_DIGEST_BYTES)
@@ -64,3 +70,46 @@ def _digests(packed: Iterator[str], counts: "array[int]") -> Iterator[bytes]:
                 blank += 1
                 digest = xxhash.xxh3_128_digest(blank.to_bytes(8), seed=1)
             yield digest
+
+
+class RepeatedParts:
+    """Finds the repeated parts of records in partitions of their digests; a `Partitioning`.
+
+    Args:
+        max_bytes: The memory of all processes together.
+        verdict: Returns the verdict of a record for the numbers of its repeated parts.
+    """
+
+    def __init__(self, max_bytes: int, verdict: Callable[[list[int]], Any]) -> None:
+        self.max_bytes, self._verdict = max_bytes, verdict
+
+    def partitions(self, sketch_bytes: int, memory: int) -> int:
+        """Return the number of partitions."""
+        return partitions_of(sketch_bytes // _DIGEST_BYTES, memory)
+
+    def split(self, sketches: Iterator[str], partitions: int) -> tuple[list[bytes], bytes]:
+        """Return the part of each partition, and how many parts each record has."""
+        counts, joined = array("I"), bytearray()
+        for packed in sketches:
+            digests = base64.b64decode(packed)
+            counts.append(len(digests) // _DIGEST_BYTES)
+            joined += digests
+        numbered = enumerate(unpacked(bytes(joined)))
+        kept = ((number, digest) for number, digest in numbered if digest != _NEVER_REPEATED)
+        return split_digests(kept, partitions), counts.tobytes()
+
+    def decide(self, parts: Sequence[bytes], scratch: Path, memory: int) -> Iterable[bytes]:  # noqa: ARG002
+        """Return the numbers of the repeated parts of each range."""
+        return repeats_in(parts, memory)
+
+    def verdicts(self, decided: Sequence[bytes], rest: bytes) -> Iterator[Any]:
+        """Yield the verdict of each record."""
+        repeats = iter(sorted(array("I", b"".join(decided))))
+        repeat, first = next(repeats, None), 0
+        for count in array("I", rest):
+            numbers = []
+            while repeat is not None and repeat < first + count:
+                numbers.append(repeat - first)
+                repeat = next(repeats, None)
+            first += count
+            yield self._verdict(numbers)

@@ -1,4 +1,4 @@
-"""Tests of dagster_dataops.assets.metadata.trace_command."""
+"""Tests of dagster_dataops.assets.metadata.result_commands."""
 
 import re
 import shlex

@@ -1,0 +1,123 @@
+"""`Piece`: bytes of a file of a checkpoint. `SentObject`: an object that holds pieces.
+
+Heads and agents send outputs in the same form: the pieces of files, one after the other.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket, facts_of_location
+from dagster_dataops.foundation.places.range_source import read_range
+
+STEP_BYTES: Final = 32 << 20  # outputs in one object
+_KEEP_SIZE_AND_FREE: Final = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+
+
+class Piece(NamedTuple):
+    """Bytes of a file of a checkpoint."""
+
+    name: str
+    start: int
+    end: int
+
+
+class SentObject(NamedTuple):
+    """An object with outputs.
+
+    Attributes:
+        name: The last part of its key.
+        pieces: What it holds, one after the other.
+    """
+
+    name: str
+    pieces: list[Piece]
+
+
+class SentPlace(NamedTuple):
+    """Where agents put the outputs of a run.
+
+    Attributes:
+        bucket: The bucket.
+        folder: The key of the folder of the objects.
+        mark: How their names begin. No other attempt uses it.
+        claim: The key of an object that the run has created.
+    """
+
+    bucket: StoreBucket
+    folder: str
+    mark: str
+    claim: str
+
+
+def facts_of_place(place: SentPlace | None) -> tuple[Any, ...]:
+    """Return the argument of `place_of_facts` for another process of the run."""
+    if place is None:
+        return ()
+    folder, bucket = facts_of_location(BucketFile(place.bucket, place.folder))
+    return folder, bucket, place.mark, place.claim
+
+
+def place_of_facts(facts: tuple[Any, ...]) -> SentPlace | None:
+    """Return where to put outputs; ``None`` if there are no facts."""
+    if not facts:
+        return None
+    folder, (url, copies, options), mark, claim = facts
+    return SentPlace(StoreBucket(url, Path(copies), options, reached=True), folder, mark, claim)
+
+
+def in_steps(pieces: Iterable[Piece]) -> list[list[Piece]]:
+    """Return pieces in groups that fit in memory; at least one, perhaps empty, group."""
+    steps: list[list[Piece]] = [[]]
+    size = 0
+    for name, start, end in pieces:
+        at = start
+        while at < end:
+            cut = min(end, at + STEP_BYTES - size)
+            steps[-1].append(Piece(name, at, cut))
+            size += cut - at
+            at = cut
+            if size == STEP_BYTES:
+                steps.append([])
+                size = 0
+    return steps
+
+
+def read_back(folder: Path, pieces: Iterable[Piece]) -> Iterator[bytes]:
+    """Yield the bytes of pieces.
+
+    Raises:
+        StorageError: A file is shorter than what was written to it.
+    """
+    for name, start, end in pieces:
+        path = folder / name
+        with storage(path, "read back"), path.open("rb") as file:
+            data = read_range(file.fileno(), start, end - start)
+        if len(data) < end - start:
+            raise StorageError(str(path), "read back", "it is shorter than what was written to it")
+        yield data
+
+
+def freed(path: Path, start: int, end: int) -> bool:
+    """Free the space of bytes of a file; return ``False`` if that cannot or must not be done.
+
+    A segment may be linked to a published result, which must stay whole.
+    """
+    import ctypes  # only for buckets
+
+    try:
+        system = ctypes.CDLL(None)
+        allocate: Any = getattr(system, "fallocate64", None) or system.fallocate
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    except (AttributeError, OSError):
+        return False
+    try:
+        if os.fstat(descriptor).st_nlink > 1:
+            return False
+        offset, length = ctypes.c_int64(start), ctypes.c_int64(end - start)
+        return bool(allocate(descriptor, _KEEP_SIZE_AND_FREE, offset, length) == 0)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,92 @@
+"""`KeptHeads`: earlier heads of a node in a bucket, whose files stay.
+
+A version costs one small object, ``.history/<number>.json``, with the head that was replaced: the
+manifest, and the keys of the files. These files are not copied, and not deleted as long as a kept
+head names them.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import orjson
+
+from dagster_dataops.checkpoints.places.head_check import checked_head
+from dagster_dataops.datasets.published_files import HISTORY
+from dagster_dataops.foundation.places.result_store import ResultStore
+
+_ENDING: Final = ".json"
+_DIGITS: Final = 8
+
+
+class KeptHeads:
+    """The earlier heads of a node.
+
+    Args:
+        store: The store.
+        key: The key of the node's folder.
+    """
+
+    def __init__(self, store: ResultStore, key: str) -> None:
+        self._store, self._key = store, key
+
+    def numbers(self) -> list[int]:
+        """Return their numbers, the oldest first.
+
+        Raises:
+            StorageError: The store cannot be reached.
+        """
+        start = f"{self._key}/{HISTORY}"
+        names = (key[len(start) + 1 :] for key in self._store.names(start))
+        found = (name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
+        return sorted(int(name) for name in found if name.isascii() and name.isdecimal())
+
+    def content(self, number: int) -> dict[str, Any]:
+        """Return a head; an empty one if it is gone.
+
+        Raises:
+            PathEscapeError: It names files outside the folder of the node.
+            ResultMissingError: It is damaged.
+        """
+        key = self._object(number)
+        found = self._store.read(key)
+        if found is None:
+            return {}
+        try:
+            content = orjson.loads(found[0])
+        except orjson.JSONDecodeError:
+            content = {}
+        return checked_head(content, self._key, f"{self._store.url}/{key}")
+
+    def add(self, content: dict[str, Any]) -> None:
+        """Keep a head under the next number."""
+        number = max(self.numbers(), default=0) + 1
+        self._store.put(self._object(number), orjson.dumps(content, option=orjson.OPT_INDENT_2))
+
+    def remove(self, numbers: Iterable[int], in_place: Iterable[str]) -> None:
+        """Delete heads, then the files that no other head names.
+
+        Args:
+            numbers: Their numbers.
+            in_place: The keys of the files of the present head.
+        """
+        removed = list(numbers)
+        keys = {key for number in removed for key in _keys_of(self.content(number))}
+        self._store.remove([self._object(number) for number in removed])
+        self._store.remove(sorted(keys - self.keys() - set(in_place)))
+
+    def keys(self) -> set[str]:
+        """Return the keys of the files of all heads.
+
+        Raises:
+            StorageError: The store cannot be reached.
+            PathEscapeError: A head names files outside the folder of the node.
+        """
+        return {key for number in self.numbers() for key in _keys_of(self.content(number))}
+
+    def _object(self, number: int) -> str:
+        return f"{self._key}/{HISTORY}/{number:0{_DIGITS}d}{_ENDING}"
+
+
+def _keys_of(content: dict[str, Any]) -> set[str]:
+    files = content.get("home", {}).get("files", {})
+    return {file["key"] for file in files.values() if file["key"]}

@@ -1,0 +1,1 @@
+"""Earlier results of a node: kept when a result is published, listed, and published again."""

@@ -1,0 +1,68 @@
+"""`ResultVersion`: a published result of a node, the present one or one that was kept."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import VersionMissingError
+from dagster_dataops.foundation.quantities import counted
+
+CURRENT: Final = "current"
+
+
+@dataclass(frozen=True)
+class ResultVersion:
+    """A published result of a node.
+
+    Attributes:
+        name: ``current``, or the number of a kept result; the oldest has the lowest.
+        folder: The folder with its files, as the folder of the node holds them.
+        manifest: Its manifest.
+        published: When it was published.
+    """
+
+    name: str
+    folder: NodeFolder
+    manifest: Manifest
+    published: datetime
+
+    @classmethod
+    def of(cls, name: str, folder: NodeFolder) -> "ResultVersion":
+        """Return the version whose files are in a folder.
+
+        Raises:
+            VersionMissingError: It has no manifest that can be read.
+        """
+        manifest = Manifest.of(folder)
+        if manifest is None:
+            place = str(folder.located(folder.manifest))
+            raise VersionMissingError(place, "the manifest of the result is missing or damaged")
+        written = folder.manifest.stat().st_mtime
+        return cls(name, folder, manifest, datetime.fromtimestamp(written, UTC))
+
+    @property
+    def results(self) -> dict[str, JsonlDataset]:
+        """The handle of each result by the name of its output; without a name if there is one."""
+        parts = self.manifest.parts(self.folder)
+        return {name: own.dataset(place) for name, (place, own) in parts.items()}
+
+    @override
+    def __str__(self) -> str:
+        return "  ".join(self._words())
+
+    def _words(self) -> Iterator[str]:
+        manifest = self.manifest
+        yield f"{self.name:>8}"
+        yield self.published.astimezone().isoformat(" ", "seconds")
+        yield counted(manifest.rows_out, "records")
+        if manifest.dropped:
+            yield f"{manifest.dropped:,} dropped"
+        if manifest.failed:
+            yield f"{manifest.failed:,} failed"
+        yield f"{manifest.size_bytes:,} bytes"
+        yield f"run {manifest.run}"

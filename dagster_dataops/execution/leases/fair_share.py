@@ -1,0 +1,67 @@
+"""FairShare: give agents up for other runs that wait for theirs, and take them back."""
+
+import time
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+
+from dagster_dataops.execution.agent_pool import AgentPool
+
+_LOOK_SECONDS: Final = 10.0
+_SETTLE_LOOKS: Final = 3  # after an agent was given up, until the other run has it and says so
+
+
+class Change(Enum):
+    """A change of the number of agents.
+
+    Attributes:
+        NONE: None.
+        LESS: End one.
+        MORE: Start one.
+    """
+
+    NONE = "none"
+    LESS = "less"
+    MORE = "more"
+
+
+class FairShare:
+    """Shares the nodes of a cluster with other runs.
+
+    A run that waits for agents says so. A run that has at least two agents more gives one up, whose
+    place the cluster gives to the one that has waited longest. It takes the place back when no
+    run waits any more.
+
+    Args:
+        pool: The agents of this run.
+        resources: Resources that each reserves.
+    """
+
+    def __init__(self, pool: AgentPool, resources: Mapping[str, Any]) -> None:
+        self._pool = pool
+        self._resources = resources
+        self._given_up = 0
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+
+    def check(self, ready: int, pending: int, *, leaving: bool) -> Change:
+        """Return the change that is due.
+
+        Args:
+            ready: Number of agents that work.
+            pending: Number of agents that wait for a node.
+            leaving: Whether an agent that was given up has not ended yet.
+        """
+        now = time.monotonic()
+        if now < self._look_at:
+            return Change.NONE
+        self._look_at = now + _LOOK_SECONDS
+        self._pool.ask(self._resources, ready if pending else None)
+        asked = self._pool.asked(self._resources)
+        if asked and not leaving and min(asked) + 1 < ready:
+            self._given_up += 1
+            self._look_at = now + _SETTLE_LOOKS * _LOOK_SECONDS
+            return Change.LESS
+        if self._given_up and not asked and not pending:
+            self._given_up -= 1
+            return Change.MORE
+        return Change.NONE

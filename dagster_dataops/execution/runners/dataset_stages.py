@@ -1,0 +1,269 @@
+"""Dataset operators in partitions: split ranges of the inputs, work on partitions, merge.
+
+An input with lines that are no records is left to one thread, which reports them in order.
+"""
+
+import heapq
+import marshal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, cast
+
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.segments import Segments
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.lines import (
+    Interval,
+    content_interval,
+    iterate_lines,
+    next_line_start,
+)
+from dagster_dataops.execution.node_attempt import NodeAttempt
+from dagster_dataops.execution.progress import ProgressState
+from dagster_dataops.execution.runners.part_files import (
+    Column,
+    PartsFile,
+    write_parts,
+)
+from dagster_dataops.execution.runners.stages import SentOperator, Stages
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import read_range
+from dagster_dataops.operators.options.read_columns import ReadKey
+from dagster_dataops.operators.options.settings import ALLOWED, FAILING
+from dagster_dataops.operators.partitioning import Regrouped, Regrouping
+from dagster_dataops.records import Record, decode
+
+LEAST_BYTES: Final = 64 << 20  # of less input, starting workers takes longer than the work
+RANGE_BYTES: Final = 16 << 20
+_BLOCK_BYTES: Final = 64 << 10
+_SAMPLES: Final = 500
+_SAMPLE_BYTES: Final = 64 << 10
+_NUMBER_BITS: Final = 32  # of the number of a record in its range
+
+
+class DatasetStages:
+    """Runs a dataset operator in partitions.
+
+    Args:
+        attempt: Its attempt.
+        fingerprint: Of the result.
+        regrouping: How it works in partitions.
+        state: Returns the progress.
+
+    Attributes:
+        records: The number of records of the inputs.
+        lacking: How many records lack a column that is read, by its name.
+    """
+
+    def __init__(
+        self,
+        attempt: NodeAttempt,
+        fingerprint: RunFingerprint,
+        regrouping: Regrouping,
+        state: Callable[[], ProgressState],
+    ) -> None:
+        self._attempt, self._regrouping = attempt, regrouping
+        folder = attempt.folder.checkpoints / "partitions"
+        self._stages = Stages(attempt, folder, fingerprint, state)
+        self._sent = SentOperator(attempt.operator)
+        self._inputs = list(attempt.inputs)
+        self.records = 0
+        self.lacking: dict[str, int] = {}
+
+    def run(self) -> bool:
+        """Run the stages; return whether all lines of the inputs are records."""
+        memory = self._regrouping.max_bytes // self._stages.workers
+        ranges = list(self._ranges(self._stages.range_bytes(memory, RANGE_BYTES)))
+        size = sum(dataset.size_bytes for dataset in self._inputs)
+        plan = self._regrouping.plan(size, memory, self._sampled)
+        sizes = [dataset.size_bytes for dataset in self._inputs]
+        split = _Split(self._sent, self._stages.folder, self._inputs, sizes, plan)
+        counts = self._stages.run("split", split, ranges, plan)
+        if any(one["refused"] for one in counts):
+            self._stages.forget()
+            return False
+        self._sum(counts)
+        self._count = plan.partitions
+        work = _Work(
+            self._sent,
+            self._stages.folder,
+            [cast("int", one["input"]) for one in ranges],
+            sizes,
+            memory,
+        )
+        numbers: list[Record] = [{"number": one} for one in range(self._count)]
+        self._stages.run("work", work, numbers, [plan, ranges])
+        return True
+
+    def _sum(self, counts: Sequence[Any]) -> None:
+        for one in counts:
+            self.records += one["records"]
+            for name, number in one["lacking"].items():
+                self.lacking[name] = self.lacking.get(name, 0) + number
+
+    def lines(self) -> Iterator[tuple[bytes, int]]:
+        """Yield the lines of the result, and how many they are."""
+        parts = [self._entries(number) for number in range(self._count)]
+        merged: Iterable[tuple[bytes, bytes]] = (
+            chain.from_iterable(parts)
+            if self._regrouping.in_order
+            else heapq.merge(*parts, key=itemgetter(0))
+        )
+        for _, text in merged:
+            yield text, text.count(b"\n")
+
+    def _entries(self, number: int) -> Iterator[tuple[bytes, bytes]]:
+        for block in PartsFile(_worked(self._stages.folder, number)):
+            yield from marshal.loads(block)  # noqa: S302 - our own file
+
+    def forget(self) -> None:
+        """Delete the files."""
+        self._stages.forget()
+
+    def _ranges(self, most: int) -> Iterator[Record]:
+        number = 0
+        for at, dataset in enumerate(self._inputs):
+            start, end = content_interval(dataset.location)
+            with opened(dataset.location) as source:
+                while start < end:
+                    cut = next_line_start(source, min(start + most, end), end)
+                    yield {"number": number, "input": at, "start": start, "end": cut}
+                    number, start = number + 1, cut
+
+    def _sampled(self) -> Iterator[Record]:
+        """Yield records at even distances of the first input."""
+        location = self._inputs[0].location
+        start, end = content_interval(location)
+        with opened(location) as source:
+            for number in range(_SAMPLES):
+                at = start + (end - start) * number // _SAMPLES
+                block = read_range(source, at, min(_SAMPLE_BYTES, end - at))
+                for line in block.split(b"\n", 2)[1:2]:  # whole, or no record
+                    with suppress(ValueError):
+                        yield decode(line)
+
+
+def dataset_stages(
+    attempt: NodeAttempt, fingerprint: RunFingerprint, state: Callable[[], ProgressState]
+) -> DatasetStages | None:
+    """Return the stages of a dataset operator; ``None`` if it works in one thread."""
+    operator = attempt.operator
+    sizes = [dataset.size_bytes for dataset in attempt.inputs]
+    if not isinstance(operator, Regrouped) or sum(sizes) < LEAST_BYTES:
+        return None
+    local = all(isinstance(one.location, Path) for one in attempt.inputs)
+    if not local or type(attempt.lock.segments(attempt.folder.checkpoints)) is not Segments:
+        return None
+    rule, use = attempt.settings.missing, operator.__dataops__
+    if rule == FAILING and any(use.keys_read(number) for number in range(len(sizes))):
+        return None
+    regrouping = operator.__dataops_regrouping__(sizes)
+    return None if regrouping is None else DatasetStages(attempt, fingerprint, regrouping, state)
+
+
+def _of_range(folder: Path, number: int) -> Path:
+    return folder / f"range-{number:06d}"
+
+
+def _worked(folder: Path, number: int) -> Path:
+    return folder / f"worked-{number:06d}"
+
+
+@dataclass(frozen=True)
+class _Task:
+    sent: SentOperator
+    folder: Path
+
+    def regrouping(self, sizes: Sequence[int]) -> Regrouping:
+        operator = cast("Regrouped", self.sent.operator)
+        return cast("Regrouping", operator.__dataops_regrouping__(sizes))
+
+
+@dataclass(frozen=True)
+class _Split(_Task):
+    """Splits a range of an input."""
+
+    inputs: list[JsonlDataset]
+    sizes: list[int]
+    plan: Any
+
+    def __call__(self, task: Record) -> Record:
+        number, at = cast("int", task["number"]), cast("int", task["input"])
+        interval = Interval(cast("int", task["start"]), cast("int", task["end"]))
+        use = self.sent.operator.__dataops__
+        keys = [] if use.resolved.missing == ALLOWED else use.keys_read(at)
+        read = _Reading(keys)
+        with opened(self.inputs[at].location) as source:
+            records = read.records(line.text for line in iterate_lines(source, [interval]))
+            numbered = enumerate(records, number << _NUMBER_BITS)
+            parts = self.regrouping(self.sizes).split(numbered, at, self.plan)
+        write_parts(_of_range(self.folder, number), parts)
+        return {"records": read.count, "refused": read.refused, "lacking": read.lacking}  # type: ignore[dict-item]
+
+
+class _Reading:
+    """Decodes lines.
+
+    Attributes:
+        count: How many records there were.
+        refused: Whether a line was none; the lines after it are left out.
+        lacking: How many records lack a column, by its name.
+    """
+
+    def __init__(self, keys: Sequence[ReadKey]) -> None:
+        self._keys = keys
+        self.count, self.refused = 0, False
+        self.lacking: dict[str, int] = {}
+
+    def records(self, lines: Iterable[bytes]) -> Iterator[Record]:
+        for line in lines:
+            try:
+                record = decode(line)
+            except ValueError:
+                self.refused = True
+                return
+            self.count += 1
+            for key in self._keys:
+                if not key.is_in(record):
+                    self.lacking[key.name] = self.lacking.get(key.name, 0) + 1
+            yield record
+
+
+@dataclass(frozen=True)
+class _Work(_Task):
+    """Works on a partition."""
+
+    ranges: list[int]  # the input of each range
+    sizes: list[int]
+    memory: int
+
+    def __call__(self, task: Record) -> Record:
+        number = cast("int", task["number"])
+        parts = [
+            Column(
+                [_of_range(self.folder, at) for at, one in enumerate(self.ranges) if one == n],
+                number,
+            )
+            for n in range(len(self.sizes))
+        ]
+        with TemporaryDirectory(dir=self.folder, prefix="scratch-") as scratch:
+            worked = self.regrouping(self.sizes).work(parts, Path(scratch), self.memory)
+            write_parts(_worked(self.folder, number), map(marshal.dumps, _blocks(worked)))
+        return {}
+
+
+def _blocks(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
+    block, room = [], _BLOCK_BYTES
+    for entry in entries:
+        block.append(entry)
+        room -= len(entry[1])
+        if room <= 0:
+            yield block
+            block, room = [], _BLOCK_BYTES
+    if block:
+        yield block

@@ -1,0 +1,116 @@
+"""Files of parts: several byte strings in one file, each with its checksum.
+
+A file is complete or absent while the machine runs. After a power loss it may be damaged, which the
+checksums show.
+"""
+
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, overload
+
+import xxhash
+from typing_extensions import override
+
+from dagster_dataops.datasets.durable_files import draft_of, storage
+
+_ENTRY: Final = struct.Struct("<QQQ")  # offset, bytes, checksum
+_END: Final = struct.Struct("<QQ")  # checksum and number of the entries
+
+
+class DamagedPartError(ValueError):
+    """A part does not have its checksum.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file of parts."""
+    draft, entries, offset = draft_of(path), [], 0
+    with storage(path, "write"):
+        with draft.open("wb") as file:
+            for part in parts:
+                file.write(part)
+                entries.append((offset, len(part), xxhash.xxh3_64_intdigest(part)))
+                offset += len(part)
+            index = b"".join(_ENTRY.pack(*entry) for entry in entries)
+            file.write(index + _END.pack(xxhash.xxh3_64_intdigest(index), len(entries)))
+        draft.replace(path)
+
+
+class PartsFile(Sequence[bytes]):
+    """The parts of a file; each access reads one.
+
+    Args:
+        path: The file.
+
+    Raises:
+        DamagedPartError: The file is not whole.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with storage(path, "read"), path.open("rb") as file:
+            end = file.seek(0, os.SEEK_END) - _END.size
+            file.seek(max(0, end))
+            last = file.read()
+            check, count = _END.unpack(last) if len(last) == _END.size else (0, 0)
+            start = end - count * _ENTRY.size
+            file.seek(max(0, start))
+            index = file.read(end - start) if 0 <= start <= end else b""
+        if end < 0 or start < 0 or xxhash.xxh3_64_intdigest(index) != check:
+            raise DamagedPartError(str(path))
+        self._entries = list(_ENTRY.iter_unpack(index))
+
+    @override
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, number: int) -> bytes: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[bytes]: ...
+    @override
+    def __getitem__(self, number: int | slice) -> bytes | Sequence[bytes]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        offset, length, check = self._entries[number]
+        with storage(self._path, "read"), self._path.open("rb") as file:
+            file.seek(offset)
+            part = file.read(length)
+        if xxhash.xxh3_64_intdigest(part) != check:
+            raise DamagedPartError(str(self._path))
+        return part
+
+
+class Column(Sequence[bytes]):
+    """The part of one number in each of several files.
+
+    Args:
+        paths: The files.
+        number: Of the part.
+    """
+
+    def __init__(self, paths: Sequence[Path], number: int) -> None:
+        self._paths, self._number = paths, number
+
+    @override
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @overload
+    def __getitem__(self, number: int) -> bytes: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[bytes]: ...
+    @override
+    def __getitem__(self, number: int | slice) -> bytes | Sequence[bytes]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        return PartsFile(self._paths[number])[self._number]

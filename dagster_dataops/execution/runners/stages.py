@@ -1,0 +1,245 @@
+"""Stages: parts of a step over a whole dataset, whose tasks run where the records of a node run.
+
+The tasks of a stage are the records of a dataset of its own, with a checkpoint of its own in the
+folder of the step's checkpoint. So a task runs in a worker process, or on an agent, like records
+do; it is settled when it is finished, and a later run does not repeat it.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
+from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
+from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs
+from dagster_dataops.checkpoints.journal.segments import Segments
+from dagster_dataops.checkpoints.journal.span_table import SpanTable
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.writer import write_records
+from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
+from dagster_dataops.execution.checkpoint_sink import CheckpointSink
+from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failure
+from dagster_dataops.execution.progress import ProgressState
+from dagster_dataops.execution.runners.part_files import DamagedPartError
+from dagster_dataops.execution.work_list import WorkList
+from dagster_dataops.execution.workplaces.workplace import run_workplace
+from dagster_dataops.operators.definition.operator import Operator
+from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.kinds.kind_table import RECORD
+from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
+from dagster_dataops.operators.pickling import receive, ship
+from dagster_dataops.records import Record, decode_own
+
+_LEAST_RANGE: Final = 1 << 20
+_RANGES_IN_MEMORY: Final = 8  # a decoded range takes several times its bytes
+
+Task = Callable[[Record], Record]
+
+
+class SentOperator:
+    """An operator that is pickled as workers get operators.
+
+    Attributes:
+        operator: The operator.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+
+    @override
+    def __reduce__(self) -> Any:
+        return _received, (ship(self.operator),)
+
+
+def _received(payload: bytes) -> SentOperator:
+    return SentOperator(receive(payload))
+
+
+class Stages:
+    """Runs the stages of a step.
+
+    Args:
+        attempt: Of the step.
+        folder: For the files of the tasks; deleted with the checkpoints of the node.
+        fingerprint: Of the step.
+        state: Returns the progress of the step.
+
+    Attributes:
+        folder: The folder.
+    """
+
+    def __init__(
+        self,
+        attempt: NodeAttempt,
+        folder: Path,
+        fingerprint: RunFingerprint,
+        state: Callable[[], ProgressState],
+    ) -> None:
+        self._attempt, self.folder = attempt, folder
+        self._fingerprint, self._state = fingerprint, state
+
+    @classmethod
+    def of(cls, sink: CheckpointSink) -> "Stages":
+        """Return the stages of a step over settled records; the files are in its checkpoint."""
+        checkpoint = sink.checkpoint
+        fingerprint = checkpoint.content.fingerprint
+        assert fingerprint is not None  # noqa: S101 - an attempt has begun
+        return cls(sink.attempt, checkpoint.folder / "partitions", fingerprint, sink.state)
+
+    @property
+    def workers(self) -> int:
+        """The number of processes that share the tasks."""
+        settings = self._attempt.settings
+        return settings.max_workers if settings.concurrency_mode == "process" else 1
+
+    def range_bytes(self, memory: int, most: int) -> int:
+        """Return the size of the ranges of an input, so that a decoded one fits in memory."""
+        return min(most, max(_LEAST_RANGE, memory // _RANGES_IN_MEMORY))
+
+    def run(
+        self, name: str, task: Task, records: Iterable[Record], identity: object = None
+    ) -> list[Record]:
+        """Run the tasks of a stage that no earlier run has finished.
+
+        Args:
+            name: Of the stage, for its folder.
+            task: Does one task, and writes its result to files that it replaces whole.
+            records: Describe the tasks.
+            identity: What the tasks depend on besides, such as the number of partitions.
+
+        Returns:
+            What the tasks returned, in their order.
+
+        Raises:
+            DatasetOperatorError: A task failed.
+            DamagedPartError: A file of an earlier stage is damaged.
+            RunStoppedError: A stop was requested.
+        """
+        folder = self.folder / name
+        tasks = write_records(folder / "tasks.jsonl", records, name, scratch=True)
+        source = f"{self._fingerprint.input} {tasks.fingerprint} {identity!r}"
+        fingerprint = replace(self._fingerprint, input=source)
+        before = CheckpointContent.read(folder)
+        if before.fingerprint != fingerprint:  # of other tasks, or damaged
+            before = CheckpointContent(folder, None, [], SpanTable())
+            (folder / "journal").unlink(missing_ok=True)
+        with ExitStack() as resources:
+            sink = self._sink(folder, task, tasks, resources, before, fingerprint)
+            with synced_on_failure(sink.checkpoint):
+                self._run(sink)
+            return _results(sink.checkpoint)
+
+    def _sink(
+        self,
+        folder: Path,
+        task: Task,
+        tasks: JsonlDataset,
+        resources: ExitStack,
+        before: CheckpointContent,
+        fingerprint: RunFingerprint,
+    ) -> CheckpointSink:
+        outer = self._attempt
+        shared = type(outer.lock.segments(folder)) is Segments
+        attempt = replace(
+            outer,
+            operator=_stage_operator(outer.operator, task, shared=shared),
+            inputs=[tasks],
+            stamps=[tasks.stamp()],
+            read_ns=time.time_ns(),
+            resources=resources,
+            checkpoint=None,
+            gpus=(),
+        )
+        context = outer.context
+        checkpoint = Checkpoint(before, fingerprint, context.run, context.flush_seconds)
+        work = WorkList(attempt.operator, tasks)
+        work.open = checkpoint.table.gaps(work.content)
+        return _StageSink(self._state, attempt, work, checkpoint)
+
+    def _run(self, sink: CheckpointSink) -> None:
+        try:
+            if sink.work.open:
+                run_workplace(sink)
+            sink.check_complete()
+        except RecordError as error:
+            if error.exception == DamagedPartError.__name__:
+                raise DamagedPartError(error.message) from None
+            if error.exception == StorageError.__name__:
+                raise StorageError(str(self.folder), "process a partition", error.message) from None
+            reason = f"{error.exception}: {error.message}"
+            raise DatasetOperatorError(error.operator, reason, error.traceback_text) from None
+
+    def forget(self) -> None:
+        """Delete the files, so that the stages are repeated."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _results(checkpoint: Checkpoint) -> list[Record]:
+    damaged: list[int] = []
+    outputs = joined_outputs(checkpoint.segments, checkpoint.table, damaged)
+    records = [decode_own(line) for _, output in outputs for line in output.splitlines()]
+    if damaged:
+        raise DamagedPartError(str(checkpoint.folder))
+    return records
+
+
+class _StageSink(CheckpointSink):
+    """Shows the progress of the whole step."""
+
+    def __init__(self, state: Callable[[], ProgressState], *arguments: Any) -> None:
+        self._state = state
+        super().__init__(*arguments)
+
+    @override
+    def state(self) -> ProgressState:
+        return self._state()
+
+
+class StageOperator(Operator):
+    """Does the tasks of a stage.
+
+    Attributes:
+        task: Does one task.
+    """
+
+    task: Task
+
+    def forward(self, record: Record) -> Record:
+        """Do the task that a record describes."""
+        return self.task(record)
+
+
+def _stage_operator(outer: Operator, task: Task, *, shared: bool) -> StageOperator:
+    """Return the operator of a stage; it has the workers of the operator of the step."""
+    use = outer.__dataops__
+    settings, spec = use.resolved, use.spec
+    separate = settings.concurrency_mode == "process"
+    inner = ExecutionSettings(
+        concurrency_mode="process" if separate else "single",
+        max_workers=use.settings.max_workers if separate else 1,
+        ignore_errors=False,
+        missing=ALLOWED,
+        agents=None if shared and settings.agents is not False else False,
+    )
+    operator: StageOperator = object.__new__(StageOperator)
+    inner_spec = OperatorSpec(
+        group=spec.group,
+        name=spec.name,
+        kind=RECORD,
+        target=StageOperator,
+        options=(),
+        any_option=False,
+        settings=inner,
+        inputs=1,
+        streamed=(),
+        asynchronous=False,
+    )
+    operator.__dataops__ = Invocation(spec=inner_spec, options={}, settings=inner)
+    operator.task = task
+    return operator

@@ -1,0 +1,1 @@
+"""Texts in compressed frames with an index: the format, and how it is written."""

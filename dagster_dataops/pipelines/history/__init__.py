@@ -1,0 +1,1 @@
+"""The versions of a result: listed, compared record by record, published again."""

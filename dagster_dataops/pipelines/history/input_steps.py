@@ -1,0 +1,97 @@
+"""Steps through the input records of two versions of a node, however these can be matched."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.versions.input_digests import InputDigests
+from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
+from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
+from dagster_dataops.datasets.published_files import MANIFEST, RESULT
+from dagster_dataops.errors import ResultMissingError
+from dagster_dataops.pipelines.history.alignment import Change, InputStep, aligned
+
+Steps: TypeAlias = Iterator[InputStep]
+StepsOfLines: TypeAlias = Callable[[ResultVersion, ResultVersion, str], Steps | None]
+
+
+def input_steps(
+    before: ResultVersion, after: ResultVersion, steps_of_lines: StepsOfLines
+) -> Steps | None:
+    """Return the steps through the inputs of two versions; ``None`` if nothing matches them.
+
+    Equal inputs need no matching. Inputs that are two versions of one result are matched by that
+    result's own inputs, as far as they are kept. Other ones are matched by the digests of their
+    records.
+
+    Args:
+        before: The first version.
+        after: The second one.
+        steps_of_lines: Return the steps through the lines of an output of two versions, whose lines
+            can be matched by their input; ``None`` if they cannot.
+    """
+    if is_same_input(before.manifest, after.manifest):
+        return iter([InputStep(Change.EQUAL, after.manifest.rows_in)])
+    pair = _inputs_at(before, after)
+    if pair is not None and (steps := steps_of_lines(*pair)) is not None:
+        return steps
+    digests = [InputDigests.of(one.folder, one.manifest) for one in (before, after)]
+    if digests[0] is None or digests[1] is None:
+        return None
+    return aligned(digests[0], digests[1])
+
+
+def is_same_input(before: Manifest, after: Manifest) -> bool:
+    """Return whether two results were made of one content."""
+    inputs = [one.made_from.get("input") for one in (before, after)]
+    return inputs[0] is not None and inputs[0] == inputs[1] and before.rows_in == after.rows_in
+
+
+def _inputs_at(
+    before: ResultVersion, after: ResultVersion
+) -> tuple[ResultVersion, ResultVersion, str] | None:
+    """Return the versions of the result that is the only input of both, and the name of its output.
+
+    ``None`` if it is not, or if one of the versions was not kept.
+    """
+    facts = [one.manifest.inputs for one in (before, after)]
+    if any(len(one) != 1 for one in facts) or facts[0][0].get("path") != facts[1][0].get("path"):
+        return None
+    node = _node_of(Path(str(facts[0][0].get("path"))), after.folder)
+    if node is None:
+        return None
+    found = [_version_with(*node, one[0]) for one in facts]
+    return None if found[0] is None or found[1] is None else (found[0], found[1], node[1])
+
+
+def _node_of(result: Path, near: NodeFolder) -> tuple[NodeFolder, str] | None:
+    """Return the node of a result, and the name of the output; ``None`` if no node has made it."""
+    if not result.name.endswith(RESULT):
+        return None
+    root = near.root.at(result.parent)
+    folder = NodeFolder.of(root, result.name.removesuffix(RESULT))
+    own = Manifest.of(folder)
+    if own is None or not own.part_of:
+        return None if own is None else (folder, "")
+    path = Path(os.path.normpath(result.parent / own.part_of))
+    node = NodeFolder.of(root.at(path.parent), path.name.removesuffix(MANIFEST))
+    manifest = Manifest.of(node)
+    outputs = {} if manifest is None else manifest.parts(node)
+    names = [name for name, (place, _) in outputs.items() if place.result == result]
+    return (node, names[0]) if names else None
+
+
+def _version_with(folder: NodeFolder, output: str, facts: dict[str, Any]) -> ResultVersion | None:
+    """Return the version of a node in which an output has the content that facts tell of."""
+    names = [CURRENT, *map(str, reversed(versions_at(folder).numbers()))]
+    for name in names:
+        try:
+            version = version_named(folder, name)
+        except ResultMissingError:  # removed meanwhile, or damaged
+            continue
+        dataset = version.results.get(output)
+        if dataset is not None and facts.get("fingerprint") == dataset.fingerprint:
+            return version
+    return None

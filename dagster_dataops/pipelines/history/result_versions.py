@@ -1,0 +1,169 @@
+"""`versions` and `restore`: list the versions of a result, and publish an earlier one again."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.versions.keeping import remove_beyond
+from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
+from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
+from dagster_dataops.errors import ResultMissingError
+from dagster_dataops.foundation.concurrency.background import deleting
+from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.pipelines.history.node_folder import node_at
+
+_LOCK_SECONDS: Final = 3.0
+
+
+def versions(folder: str | os.PathLike[str]) -> list[ResultVersion]:
+    """Return the versions of a result: those that were kept, the oldest first, and the present one.
+
+    Args:
+        folder: The folder of the node, or of one of its partitions or results.
+
+    Raises:
+        ResultMissingError: The folder has no result.
+    """
+    node = node_at(folder)
+    found = []
+    for number in versions_at(node).numbers():
+        try:
+            found.append(version_named(node, str(number)))
+        except ResultMissingError:  # removed meanwhile, or damaged
+            continue
+    return [*found, version_named(node, CURRENT)]
+
+
+@dataclass(frozen=True)
+class ReadingNode:
+    """A node that reads a result that was restored.
+
+    Attributes:
+        name: Its name.
+        path: Its folder.
+        current: Whether its result was made from the restored content.
+    """
+
+    name: str
+    path: Path
+    current: bool
+
+    @override
+    def __str__(self) -> str:
+        if self.current:
+            return f"{self.name}: its result was made from this version; nothing is to be done"
+        return (
+            f"{self.name}: its result was made from another version; its next run reads this one "
+            "and makes its result anew"
+        )
+
+
+@dataclass(frozen=True)
+class Restored:
+    """An earlier result that was published again.
+
+    Attributes:
+        version: The version, as it was kept.
+        kept_as: The number under which the result before it is kept; empty if the restored result
+            is equal to it, or if it was edited.
+        readers: The nodes below the root that read the result.
+    """
+
+    version: ResultVersion
+    kept_as: str
+    readers: tuple[ReadingNode, ...]
+
+    @override
+    def __str__(self) -> str:
+        return "\n".join(self._text())
+
+    def _text(self) -> Iterator[str]:
+        manifest = self.version.manifest
+        records = counted(manifest.rows_out, "records")
+        yield f"version {self.version.name} of run {manifest.run} is published again: {records}"
+        if self.kept_as:
+            yield f"the result that it replaced is kept as version {self.kept_as}"
+        yield (
+            "the next run of this node replaces it: with the present options and code, and the "
+            "present input"
+        )
+        if not self.readers:
+            yield "no node below the root reads it"
+        yield from map(str, self.readers)
+
+
+def restore(
+    folder: str | os.PathLike[str],
+    version: str | int,
+    root: str | os.PathLike[str] | None = None,
+) -> Restored:
+    """Publish an earlier version of a result again, as a run publishes its result.
+
+    The result that it replaces is kept as the newest version. Other nodes are not run.
+
+    Args:
+        folder: The folder of the node, or of one of its partitions or results.
+        version: The number of the version.
+        root: The folder with the nodes that may read the result, to tell what they will do; by
+            default the folder of the pipeline, which is the one above that of the node.
+
+    Raises:
+        VersionMissingError: There is no such version, or its files were changed.
+        RestoreRefusedError: An unfinished run would lose its settled records.
+        FolderLockedError: A run is at work in the folder.
+        StorageError: The disk or the store refuses. The published result stays.
+    """
+    from dagster_dataops.checkpoints.publish.restored import publish_version
+
+    node = node_at(folder)
+    chosen = version_named(node, str(version))
+    before = versions_at(node).numbers()
+    publish_version(node, chosen.name, f"restore-{os.getpid()}", _LOCK_SECONDS)
+    added = [number for number in versions_at(node).numbers() if number not in before]
+    place = node.root.at(node.path.parent if root is None else Path(root).expanduser().absolute())
+    readers = tuple(_readers(node, chosen, place))
+    return Restored(chosen, str(added[-1]) if added else "", readers)
+
+
+def keep_only(folder: str | os.PathLike[str], most: int) -> list[int]:
+    """Remove the oldest versions of a result, so that ``most`` are left; return their numbers.
+
+    Args:
+        folder: The folder of the node, or of one of its partitions or results.
+        most: How many are left.
+
+    Raises:
+        FolderLockedError: A run is at work in the folder.
+    """
+    node = node_at(folder)
+    claim = node.place.claim(f"versions-{os.getpid()}", _LOCK_SECONDS)
+    try:
+        removed = remove_beyond(node, most)
+        deleting.finish()  # so that `prune-files` does not find what they name
+        return removed
+    finally:
+        claim.release()
+
+
+def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[ReadingNode]:
+    """Yield the nodes below a root that read a result of a node."""
+    from dagster_dataops.foundation.parts import function_of_part
+
+    contents = {
+        str(place.result): own.fingerprint for place, own in version.manifest.parts(node).values()
+    }
+    for one in function_of_part("published_nodes")([root]):
+        read = [facts for facts in _inputs(one.manifest) if str(facts.get("path")) in contents]
+        if read and one.folder.path != node.path:
+            current = all(facts["fingerprint"] == contents[str(facts["path"])] for facts in read)
+            yield ReadingNode(one.name, one.folder.path, current)
+
+
+def _inputs(manifest: Manifest | None) -> list[dict[str, object]]:
+    return [] if manifest is None else manifest.inputs

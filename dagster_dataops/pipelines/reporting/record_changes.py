@@ -1,0 +1,64 @@
+"""Changes of a record: the columns that differ before and after a node, word by word."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dagster_dataops.pipelines.reporting.excerpts import text_of_value
+from dagster_dataops.pipelines.reporting.word_changes import TextPiece, changed_words
+from dagster_dataops.records import text_of
+
+_LONG: Final = 1000  # characters of a column that only one side has
+_MOST: Final = 40  # columns
+
+
+@dataclass(frozen=True)
+class Change:
+    """A column of a record before and after a node.
+
+    Attributes:
+        column: The column.
+        before: Its text before, with the words that went marked; ``None`` if it is new.
+        after: Its text after, with new words marked; ``None`` if it is gone.
+    """
+
+    column: str
+    before: Sequence[TextPiece] | None
+    after: Sequence[TextPiece] | None
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """Return the columns that differ between two records, with the words that differ marked."""
+    found: list[Change] = []
+    for name in dict.fromkeys([*before, *after]):
+        if len(found) >= _MOST:
+            break
+        if name in before and name in after and before[name] == after[name]:
+            continue
+        if name in before and name in after:
+            found.append(Change(text_of(name), *changed_words(*_texts(before, after, name))))
+            continue
+        record, mark = (before, "cut") if name in before else (after, "add")
+        piece = [TextPiece(text_of_value(record[name])[:_LONG], mark)]
+        sides = (piece, None) if name in before else (None, piece)
+        found.append(Change(text_of(name), *sides))
+    return found
+
+
+def _texts(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> tuple[str, str]:
+    return text_of_value(before[name]), text_of_value(after[name])
+
+
+def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
+    """Return all columns of two records, with the words that differ marked; long texts are cut."""
+    found = []
+    for name in list(dict.fromkeys([*first, *second]))[:_MOST]:
+        texts = [
+            text_of_value(one[name])[:_LONG] if name in one else None for one in (first, second)
+        ]
+        if texts[0] is None or texts[1] is None:
+            sides = [None if text is None else [TextPiece(text)] for text in texts]
+        else:
+            sides = list(changed_words(texts[0], texts[1], around=False))
+        found.append(Change(text_of(name), sides[0], sides[1]))
+    return found

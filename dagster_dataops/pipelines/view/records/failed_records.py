@@ -1,0 +1,94 @@
+"""Failed records of an error file, grouped by cause: exception, part and form of the message."""
+
+import re
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from dagster_dataops.pipelines.reporting.excerpts import excerpt
+from dagster_dataops.pipelines.view.records.background_work import BackgroundWork, BackgroundWorks
+from dagster_dataops.pipelines.view.records.viewed_file import ViewedFile, indexed
+
+_MOST_GROUPS: Final = 200
+_FORM: Final = 160  # characters of a message that are compared
+_VARIABLE: Final = re.compile(r"\d[\d.,:_]*|'[^']*'|\"[^\"]*\"|`[^`]*`|\{.*|0x[0-9a-f]+")
+
+
+@dataclass
+class FailedGroup:
+    """Failed records with one cause.
+
+    Attributes:
+        exception: The type of the exception.
+        part: The part of a chain, or the stage of a stream, that failed; may be empty.
+        message: The message of the first.
+        records: Their indices in the error file.
+    """
+
+    exception: str
+    part: str
+    message: str
+    records: "array[int]" = field(default_factory=lambda: array("Q"))
+
+
+@dataclass
+class FailedGroups:
+    """All failed records of an error file.
+
+    Attributes:
+        groups: The groups, the most frequent first.
+        total: The number of records.
+    """
+
+    groups: list[FailedGroup]
+    total: int
+
+    def records(self, group: int | None) -> "array[int] | range":
+        """Return the indices of the records of a group; of all without one."""
+        if group is None:
+            return range(self.total)
+        return self.groups[group].records if 0 <= group < len(self.groups) else array("Q")
+
+
+def failed_records(file: ViewedFile, works: BackgroundWorks) -> BackgroundWork:
+    """Return the work that groups the failed records of an error file, as `FailedGroups`.
+
+    The index of the file must be ready.
+    """
+    location, state = file.location, file.state
+
+    def group(work: BackgroundWork) -> FailedGroups:
+        groups: dict[tuple[str, str, str], FailedGroup] = {}
+        total = 0
+        with indexed(location, works) as again:
+            for block in again.blocks():
+                for at, line in enumerate(block.lines(), block.first):
+                    _add(groups, at, _row(line))
+                total = block.end
+                work.advance(block.start, again.interval.end)
+        ordered = sorted(groups.values(), key=lambda one: -len(one.records))
+        return FailedGroups(ordered, total)
+
+    return works.begun(("failed", str(location), state), group)
+
+
+def _row(line: bytes) -> Mapping[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        row = None
+    return row if isinstance(row, dict) else {"exception": "(a line that is no record)"}
+
+
+def _add(
+    groups: dict[tuple[str, str, str], FailedGroup], record: int, row: Mapping[str, Any]
+) -> None:
+    message, part = excerpt(row.get("message", "")), str(row.get("part") or row.get("stage") or "")
+    exception = str(row.get("exception"))
+    key = (exception, part, _VARIABLE.sub("…", message[:_FORM]))
+    if key not in groups and len(groups) >= _MOST_GROUPS:
+        key = exception, part, message = ("others", "", "")
+    groups.setdefault(key, FailedGroup(exception, part, message)).records.append(record)

@@ -1,0 +1,195 @@
+"""The application of the view: which address shows which page."""
+
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.applications import Starlette
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from dagster_dataops.errors import DataOpsError
+from dagster_dataops.pipelines.view.server.guard import Guard
+from dagster_dataops.pipelines.view.server.media import file_part, thumbnail
+from dagster_dataops.pipelines.view.server.overview_page import overview_page
+from dagster_dataops.pipelines.view.server.page_request import PageRequest, View, link
+from dagster_dataops.pipelines.view.server.page_table import NODE_PAGES, NodePage
+from dagster_dataops.pipelines.view.server.page_templates import rendered
+from dagster_dataops.pipelines.view.viewed_root import ViewedNode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+
+_HTML: Final = "text/html; charset=utf-8"
+_EMPTY: Final = {"refresh": 0, "note": ""}
+
+
+def application(view: View) -> Guard:
+    """Return the application that shows a view."""
+    site = _Site(view)
+    routes = [
+        Route("/", site.overview),
+        Route("/style.css", _style),
+        Route("/thumbnail/{key:path}", site.thumbnail),
+        Route("/media/{key:path}", site.media),
+        Route("/node/{key:path}", site.unpublished),
+        *(Route(f"/{page.name}/{{key:path}}", site.page(page)) for page in NODE_PAGES),
+        Route("/{other:path}", site.missing),
+    ]
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> "AsyncIterator[None]":
+        yield
+        view.works.stop()
+
+    failing: Any = {Exception: site.failed}
+    return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=failing))
+
+
+def _style(_: "Request") -> Response:
+    text = files("dagster_dataops.pipelines.view").joinpath("templates", "style.css").read_bytes()
+    return Response(text, media_type="text/css; charset=utf-8")
+
+
+class _Site:
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def _answer(self, template: str, status: int = 200, **context: Any) -> Response:
+        root = self._view.root
+        whole = {**_EMPTY, "root": root.title, "place": str(root.top), "pages": [], **context}
+        return Response(rendered(template, **whole), status, media_type=_HTML)
+
+    def _refusal(self, status: int, message: str) -> Response:
+        return self._answer("refusal", status, message=message, found=status != 404)
+
+    def missing(self, request: "Request") -> Response:
+        """Answer an address that shows nothing."""
+        return self._refusal(404, f"There is no page {request.url.path}.")
+
+    def failed(self, _: "Request", error: Exception) -> Response:
+        """Answer after an error that nobody expected; the server logs it."""
+        return self._refusal(500, f"The page cannot be made: {type(error).__name__}: {error}")
+
+    def overview(self, _: "Request") -> Response:
+        """Answer with the first page."""
+        try:
+            return self._answer("overview", **overview_page(self._view))
+        except (DataOpsError, OSError) as error:
+            return self._refusal(500, str(error))
+
+    def page(self, page: NodePage) -> Any:
+        """Return the function that answers with a page about a node."""
+
+        def shown(request: "Request") -> Response:
+            return self._of_node(request, page)
+
+        return shown
+
+    def unpublished(self, request: "Request") -> Response:
+        """Answer with the state of a node that has no result."""
+        node = self._view.root.node(request.path_params["key"])
+        if node is None:
+            return self._no_node(request)
+        return self._refusal(200, f"{node.name}: {node.state or 'nothing is published yet'}.")
+
+    def _no_node(self, request: "Request") -> Response:
+        key = request.path_params["key"]
+        return self._refusal(404, f"There is no node {key!r} below {self._view.root.top}.")
+
+    def _of_node(self, request: "Request", page: NodePage) -> Response:
+        key = request.path_params["key"]
+        node = self._view.root.node(key)
+        if node is None:
+            other = self._view.root.output_at(key)
+            if other is None:
+                return self._no_node(request)
+            return RedirectResponse(link(page.name, other[0].key, output=other[1]))
+        asked = PageRequest(self._view, node, request.query_params)
+        try:
+            context = page.context(asked)
+        except (DataOpsError, OSError) as error:
+            return self._refusal(409, str(error))
+        return self._answer(page.name, **_about(asked, page), **context)
+
+    def thumbnail(self, request: "Request") -> Response:
+        """Answer with a small picture of an image that a record names."""
+        return self._file(request, self._picture)
+
+    def media(self, request: "Request") -> Response:
+        """Answer with a sound, a film or an image that a record names, or with a part of it."""
+        return self._file(request, self._part)
+
+    def _file(self, request: "Request", answer: Any) -> Response:
+        node = self._view.root.node(request.path_params["key"])
+        if node is None:
+            return self._no_node(request)
+        try:
+            return answer(PageRequest(self._view, node, request.query_params), request)  # type: ignore[no-any-return]
+        except (DataOpsError, OSError) as error:
+            return Response(f"{error}\n", 404, media_type="text/plain; charset=utf-8")
+
+    @staticmethod
+    def _picture(asked: PageRequest, _: "Request") -> Response:
+        made = thumbnail(asked)
+        return Response(made[1], media_type=made[0]) if made else Response(b"", 404)
+
+    @staticmethod
+    def _part(asked: PageRequest, request: "Request") -> Response:
+        wanted = request.headers.get("range", "")
+        part = file_part(asked, wanted)
+        if part is None:
+            return Response(b"", 416)
+        length = part.end - part.start
+        headers = {"accept-ranges": "bytes", "content-length": str(length)}
+        if length < part.size:
+            headers["content-range"] = f"bytes {part.start}-{part.end - 1}/{part.size}"
+        status = 206 if length < part.size else 200
+        return StreamingResponse(part.blocks, status, headers, part.media_type)
+
+
+def _about(asked: PageRequest, page: NodePage) -> dict[str, Any]:
+    """Return what the head of every page about a node shows."""
+    node = asked.node
+    pages = [
+        (one.title, number, asked.link(one.name), one.name == page.name)
+        for one in NODE_PAGES
+        if one.title and (number := one.number(node)) is not None
+    ]
+    return {
+        "node": node,
+        "manifest": node.manifest,
+        "asked": asked,
+        "pages": pages,
+        "page": page,
+        "output": asked.output,
+        "outputs": list(node.outputs),
+        "is_published": asked.output not in node.outputs or node.is_published(asked.output),
+        "inputs": _inputs(node, asked.view),
+    }
+
+
+def _inputs(node: ViewedNode, view: View) -> list[tuple[str, str]]:
+    """Return name and address of each input; no address if it is not the result of a node."""
+    found = []
+    for location in node.published.inputs:
+        maker = view.root.node_of_result(str(location))
+        if maker is None:
+            found.append((str(location), ""))
+        else:
+            found.append(
+                (
+                    maker[0].name,
+                    PageRequest(view, maker[0], asked_nothing()).link("records", output=maker[1]),
+                )
+            )
+    return found
+
+
+def asked_nothing() -> Any:
+    """Return an empty query."""
+    from starlette.datastructures import QueryParams
+
+    return QueryParams()

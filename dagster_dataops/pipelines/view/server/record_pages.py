@@ -1,0 +1,104 @@
+"""Pages with records of a node: those of its result, and the failed ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dagster_dataops.pipelines.view.records.conditions import TESTS, Conditions
+from dagster_dataops.pipelines.view.records.failed_records import failed_records
+from dagster_dataops.pipelines.view.records.searches import search
+from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, ViewedFile, indexed
+from dagster_dataops.pipelines.view.server.page_request import PageRequest
+from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged
+from dagster_dataops.pipelines.view.shown.shown_cells import Row, cell, columns_of_rows
+
+
+def records_page(request: PageRequest) -> dict[str, Any]:
+    """Return the records of a result, or those that a search finds."""
+    query = request.query
+    names = ("column", "is", "value")
+    conditions = Conditions.of_form(query.get("q", ""), *map(query.getlist, names))
+    ours = request.node.is_published(request.output)
+    with indexed(request.location, request.view.works, ours=ours) as file:
+        context = {
+            "conditions": conditions,
+            "tests": list(TESTS),
+            "sizes": ROWS,
+            "index": _index_state(file),
+        }
+        if conditions:
+            return context | _found(request, file, conditions)
+        total = file.index.record_count if file.index else request.node.rows(request.output)
+        first = min(request.number("from", 1, 1), max(total, 1)) - 1
+        waits = file.index is None and first > 0  # the first records need no index
+        lines = [] if waits else file.lines(first, page_size(request))
+    context |= paged(request, first, total, len(lines))
+    return context | _table(lines, conditions) | {"refresh": SOON if waits else 0}
+
+
+def _index_state(file: ViewedFile) -> dict[str, Any]:
+    return {"percent": file.work.percent, "ready": file.index is not None, "error": file.work.error}
+
+
+def _found(request: PageRequest, file: ViewedFile, conditions: Conditions) -> dict[str, Any]:
+    """Return the records of a page that a search has found until now."""
+    if file.index is None:
+        return _table([], conditions) | {"refresh": SOON, "searched": None}
+    work = search(file, conditions, request.view.works)
+    found, size = work.result, page_size(request)
+    if found is None:
+        return _table([], conditions) | {"refresh": SOON, "searched": None}
+    first = request.number("from", 1, 1) - 1
+    records = found.records[first : first + size]
+    lines = file.records(records)
+    searched = {
+        "records": found.searched,
+        "found": len(found.records),
+        "ready": work.ready,
+        "error": work.error,
+        "limited": found.limited,
+        "all": file.index.record_count,
+    }
+    context = paged(request, first, len(found.records), len(records))
+    waits = not work.ready and len(records) < size
+    context |= {"refresh": SOON if waits else 0, "searched": searched}
+    return context | _table([lines[one] for one in records], conditions)
+
+
+def _table(lines: Sequence[ReadLine], conditions: Conditions) -> dict[str, Any]:
+    records = [line.shown() for line in lines]
+    names = columns_of_rows(records)
+    texts = [one.value for one in conditions.columns if one.test in {"contains", "is"}]
+    marks = [text for text in (conditions.text, *texts) if text]
+    rows = [
+        Row(
+            line.number,
+            record,
+            [cell(record, name, line.number, marks) for name in names],
+            {"size": line.size, "whole": line.whole},
+        )
+        for line, record in zip(lines, records, strict=True)
+    ]
+    return {"columns": names, "rows": rows}
+
+
+def failed_page(request: PageRequest) -> dict[str, Any]:
+    """Return the failed records of a node, grouped by cause."""
+    manifest = request.node.manifest
+    path = manifest.error_file(request.node.folder) if manifest else None
+    context: dict[str, Any] = {"path": path, "sizes": ROWS, "groups": [], "rows": []}
+    if path is None:
+        return context | {"total": 0}
+    with indexed(path, request.view.works) as file:
+        work = failed_records(file, request.view.works) if file.index else file.work
+        if work.error or not work.ready or file.index is None:
+            waits = 0 if work.error else SOON
+            return context | {"note": work.error, "refresh": waits, "work": work, "total": 0}
+        groups = work.result
+        wanted = request.number("group", -1, -1)
+        chosen = groups.records(wanted if "group" in request.query else None)
+        first = min(request.number("from", 1, 1), max(1, len(chosen))) - 1
+        records = list(chosen[first : first + page_size(request)])
+        lines = file.records(records)
+    context |= {"groups": groups.groups, "group": wanted if "group" in request.query else None}
+    context |= paged(request, first, len(chosen), len(records))
+    return context | {"rows": [lines[one].shown() for one in records if one in lines]}

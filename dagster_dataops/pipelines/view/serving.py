@@ -1,0 +1,73 @@
+"""serve: show a view on this machine until it is interrupted."""
+
+import socket
+from contextlib import closing
+from typing import Final
+
+from dagster_dataops.errors import ConfigurationError, MissingExtraError
+from dagster_dataops.pipelines.view.viewed_root import ViewedRoot
+
+PORT: Final = 8765
+_ADDRESS: Final = "127.0.0.1"
+
+
+def view_application(shown: str) -> object:
+    """Return the web application of a view, an ASGI application.
+
+    Args:
+        shown: The folder or URL of a root, of a pipeline or of a node; or ``FILE.py:NAME``.
+
+    Raises:
+        ConfigurationError: There is no such folder or pipeline.
+        MissingExtraError: The packages of the web server are not installed.
+    """
+    try:
+        from dagster_dataops.pipelines.view.server.application import application
+        from dagster_dataops.pipelines.view.server.page_request import View
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in {"starlette", "jinja2", "anyio"}:
+            raise
+        raise MissingExtraError("the view", "view") from error
+    return application(View(ViewedRoot.of(shown)))
+
+
+def serve(shown: str, port: int, *, opens: bool = False) -> str:
+    """Show a view on this machine until Ctrl-C, and return a last text.
+
+    Args:
+        shown: As for `view_application`.
+        port: The port; 0 for any that is free.
+        opens: Whether to open a browser.
+
+    Raises:
+        ConfigurationError: The port is taken, or what is to be shown is not there.
+        MissingExtraError: The packages of the web server are not installed.
+    """
+    app = view_application(shown)
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError("the view", "view") from error
+    with closing(_listening(port)) as listening:
+        address = f"http://localhost:{listening.getsockname()[1]}/"
+        print(f"{shown}: {address}  (Ctrl-C ends it)", flush=True)  # noqa: T201 - before it serves
+        if opens:
+            import webbrowser
+
+            webbrowser.open(address)
+        settings = uvicorn.Config(app, log_level="warning", server_header=False, lifespan="on")  # type: ignore[arg-type]
+        uvicorn.Server(settings).run([listening])
+    return "ended"
+
+
+def _listening(port: int) -> socket.socket:
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((_ADDRESS, port))
+        made.listen(128)
+    except (OSError, OverflowError) as error:
+        made.close()
+        allowed = f"a free port, or 0 for any: {getattr(error, 'strerror', '') or error}"
+        raise ConfigurationError("--port", port, allowed) from None
+    return made

@@ -1,0 +1,1 @@
+"""What pages show: records, changes by word, pictures of numbers and of the graph."""

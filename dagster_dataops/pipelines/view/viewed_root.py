@@ -1,0 +1,286 @@
+"""`ViewedRoot`: the nodes that a view shows, as they are on the disk now."""
+
+import importlib.util
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.places.placement import place_of
+from dagster_dataops.configuration import config, root_setting
+from dagster_dataops.datasets.published_files import MANIFEST
+from dagster_dataops.errors import ConfigurationError, ResultMissingError
+from dagster_dataops.foundation.places.bucket import Location, StoreBucket
+from dagster_dataops.foundation.places.opening import exists
+from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.operators.kinds.kind_table import kind_named
+from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode, published_nodes
+from dagster_dataops.pipelines.tracing.traced_node import TracedNode
+
+_FRESH_SECONDS: Final = 1.0  # nodes are listed again after this time
+_FRESH_IN_BUCKET: Final = 10.0
+_LEFT_OUT: Final = ("/.versions/", "/checkpoints/")
+
+
+@dataclass(frozen=True)
+class ViewedNode:
+    """A node, or one partition of it.
+
+    Attributes:
+        key: Its key in addresses: the path of its folder below the root.
+        published: Its files.
+    """
+
+    key: str
+    published: PublishedNode
+
+    @property
+    def name(self) -> str:
+        """Its name, with the partition."""
+        return self.published.name
+
+    @property
+    def folder(self) -> NodeFolder:
+        """Its folder."""
+        return self.published.folder
+
+    @property
+    def state(self) -> str:
+        """Why nothing is published, or what goes on beside the result; may be empty."""
+        return self.published.state
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The manifest; ``None`` if nothing is published."""
+        return self.published.manifest
+
+    @property
+    def title(self) -> str:
+        """The folder and the name, for titles: nodes of several pipelines may have one name."""
+        above = self.key.rpartition("/")[0] if "/partitions/" not in self.key else ""
+        return f"{above} / {self.name}" if above else self.name
+
+    @cached_property
+    def outputs(self) -> dict[str, Location]:
+        """Where each result is, by the name of the output; one without a name if there is one."""
+        if self.manifest is None:
+            return {}
+        parts = self.manifest.parts(self.folder).items()
+        return {name: own.dataset(place).location for name, (place, own) in parts}
+
+    @property
+    def holds_files(self) -> bool:
+        """Whether its records are the list of the files that it made."""
+        return self.manifest is not None and kind_named(self.manifest.kind).holds_files
+
+    def result(self, output: str) -> Location:
+        """Return where a result is.
+
+        Raises:
+            ResultMissingError: There is no such output, or nothing is published.
+        """
+        if output in self.outputs:
+            return self.outputs[output]
+        if self.manifest is None:
+            raise ResultMissingError(self.name, self.state or "nothing is published yet")
+        known = ", ".join(self.outputs)
+        raise ResultMissingError(self.name, f"it has no output {output!r}; its outputs: {known}")
+
+    def rows(self, output: str) -> int:
+        """Return the number of records of a result, as its manifest tells."""
+        if self.manifest is None:
+            return 0
+        parts = self.manifest.parts(self.folder)
+        return parts[output][1].rows_out if output in parts else 0
+
+    def is_published(self, output: str) -> bool:
+        """Return whether the file of a result is the published one, neither edited nor replaced."""
+        parts = self.manifest.parts(self.folder) if self.manifest else {}
+        if output not in parts:
+            return False
+        place, own = parts[output]
+        return place.bucket is not None or own.tells_of(place.result)
+
+    def traced(self) -> TracedNode:
+        """Return the node with its inputs, and the map between their records.
+
+        Raises:
+            ResultMissingError: Nothing is published.
+        """
+        if self.manifest is None:
+            raise ResultMissingError(self.name, self.state or "nothing is published yet")
+        return TracedNode(self.folder, self.manifest)
+
+
+class ViewedRoot:
+    """The nodes below some folders.
+
+    Args:
+        title: What is shown, for titles.
+        places: The folders.
+        top: The folder that they are in; keys of nodes are relative to it.
+    """
+
+    def __init__(self, title: str, places: Sequence[Root], top: Root) -> None:
+        self.title, self.top = title, top
+        self._places = list(places)
+        self._lock = threading.Lock()
+        self._nodes: dict[str, ViewedNode] = {}
+        self._listed = -float("inf")
+
+    @classmethod
+    def of(cls, shown: str) -> "ViewedRoot":
+        """Return the nodes of a root, or of a pipeline.
+
+        Args:
+            shown: The folder or URL of a root, of a pipeline or of a node; or ``FILE.py:NAME``, a
+                Python file and the name of a pipeline in it.
+
+        Raises:
+            ConfigurationError: There is no such folder, or the file has no such pipeline.
+        """
+        file, colon, name = shown.rpartition(":")
+        if colon and file.endswith(".py"):
+            return cls.of_pipeline(_loaded(file, name))
+        root = root_setting("ROOT", shown, config.storage_options)
+        if root.bucket is None and not root.path.is_dir():
+            allowed = "a folder of results that exists, a URL of an object store, or FILE.py:NAME"
+            raise ConfigurationError("ROOT", shown, allowed)
+        return cls(root.path.name, [root], root)
+
+    @classmethod
+    def of_pipeline(cls, of: Pipeline) -> "ViewedRoot":
+        """Return the nodes of a pipeline, whose results are below the configured root."""
+        top = config.results_root() / of.name
+        return cls(of.name or "pipeline", [top / name for name in of.graph.nodes], top)
+
+    def nodes(self) -> Mapping[str, ViewedNode]:
+        """Return the nodes by key, each after those that made its inputs."""
+        with self._lock:
+            fresh = _FRESH_SECONDS if self.top.bucket is None else _FRESH_IN_BUCKET
+            if time.monotonic() - self._listed > fresh:
+                for place in self._places:
+                    _refresh(place)
+                nodes = published_nodes(self._places)
+                listed = [ViewedNode(self._key(one), one) for one in nodes if not self._is_top(one)]
+                self._nodes = {node.key: node for node in listed}
+                self._listed = time.monotonic()
+            return self._nodes
+
+    def node(self, key: str) -> ViewedNode | None:
+        """Return a node with its present manifest; ``None`` if there is none with this key."""
+        node = self.nodes().get(key)
+        if node is None or node.manifest is None or node.folder.bucket is not None:
+            return node
+        now = Manifest.of(node.folder)
+        found = PublishedNode(node.name, node.folder, now or node.manifest, node.state)
+        return ViewedNode(key, found)
+
+    def output_at(self, key: str) -> tuple[ViewedNode, str] | None:
+        """Return the node and the output whose folder has a path below the root."""
+        path = self.top.path / key
+        for node in self.nodes().values():
+            for output, (place, _) in (
+                node.manifest.parts(node.folder).items() if node.manifest else ()
+            ):
+                if place.path == path:
+                    return node, output
+        return None
+
+    def node_of_result(self, path: str) -> tuple[ViewedNode, str] | None:
+        """Return the node whose result has a path or URL, and the name of its output."""
+        for node in self.nodes().values():
+            for output, (place, _) in (
+                node.manifest.parts(node.folder).items() if node.manifest else ()
+            ):
+                if path in {str(place.result), str(node.outputs[output])}:
+                    return node, output
+        return None
+
+    def after(self, key: str) -> list[ViewedNode]:
+        """Return the last nodes after a node: those that no other node reads."""
+        nodes = self.nodes()
+        behind = {key}
+        read: set[str] = set()
+        for node in nodes.values():
+            makers = [
+                found[0].key
+                for path in node.published.inputs
+                if (found := self.node_of_result(str(path)))
+            ]
+            if behind.intersection(makers):
+                behind.add(node.key)
+                read.update(makers)
+        return [nodes[one] for one in nodes if one in behind and one not in read and one != key]
+
+    def _is_top(self, node: PublishedNode) -> bool:
+        """Return whether a node stands for a folder that is empty."""
+        return node.manifest is None and node.folder.path == self.top.path
+
+    def _key(self, node: PublishedNode) -> str:
+        path, top = node.folder.path, self.top.path
+        key = os.path.relpath(path, top)
+        if key == "." or key.startswith(".."):
+            return node.folder.name
+        return key if path.name == node.folder.name else f"{key}/{node.folder.name}"
+
+
+def _refresh(place: Root) -> None:
+    """Copy the manifests and small results of a bucket to this machine; large ones stay there.
+
+    Raises:
+        StorageError: The store cannot be read.
+    """
+    bucket = place.bucket
+    if bucket is None:
+        return
+    for folder, name in _heads(bucket, bucket.key_of(place.path)):
+        place_of(place.at(folder), name).refresh(whole=False)
+
+
+def _heads(bucket: StoreBucket, prefix: str) -> list[tuple[Path, str]]:
+    from dagster_dataops.foundation.places.open_stores import reading
+
+    keys = [
+        key
+        for key in reading(bucket).listed(prefix)
+        if key.endswith(MANIFEST) and not any(part in key for part in _LEFT_OUT)
+    ]
+    paths = [bucket.folder / key for key in sorted(keys)]
+    return [(path.parent, path.name.removesuffix(MANIFEST)) for path in paths]
+
+
+def _loaded(file: str, name: str) -> Pipeline:
+    """Return the pipeline with a name in a Python file, which is imported.
+
+    Raises:
+        ConfigurationError: There is no such file or pipeline, or the file cannot be imported.
+    """
+    path = Path(file).expanduser().absolute()
+    if not exists(path):
+        raise ConfigurationError("ROOT", file, "a Python file that exists, as FILE.py:NAME")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None  # noqa: S101 - a path that ends with .py has one
+    assert spec.loader is not None  # noqa: S101
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        reason = f"a Python file that can be imported: {type(error).__name__}: {error}"
+        raise ConfigurationError("ROOT", file, reason) from error
+    found = getattr(module, name, None)
+    if not isinstance(found, Pipeline):
+        pipelines = [key for key, one in vars(module).items() if isinstance(one, Pipeline)]
+        known = f"; it has {', '.join(pipelines)}" if pipelines else "; it has none"
+        raise ConfigurationError("ROOT", f"{file}:{name}", f"the name of a pipeline{known}")
+    return found

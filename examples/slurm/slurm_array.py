@@ -1,0 +1,260 @@
+"""Run operators as array jobs of Slurm: ``_concurrency_mode="slurm"``.
+
+The run is the head: it submits arrays, with a range of the input for each task. A task writes its
+spans to a file in a shared folder. The head reads them there and writes them to the checkpoint.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pickle
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+from dagster_dataops.workplaces import (
+    Attempt,
+    Interval,
+    Sink,
+    WorkList,
+    range_worker,
+    receive,
+    register_workplace,
+    ship,
+)
+
+# A task in any other state has ended.
+ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "STAGE_OUT", "SUSPENDED", "STOPPED"}
+MOST_TASKS = 1000  # of an array, by Slurm's default
+MOST_DEATHS = 3  # of tasks in a row that have not finished a record
+HEAD_SECONDS = 120.0  # after which a task ends if its head has died
+
+
+class SlurmError(RuntimeError):
+    """Slurm cannot run the operator. Finished records are kept for the next run."""
+
+
+class SlurmArray:
+    """Runs ranges of the input as tasks of array jobs.
+
+    Args:
+        shared: A folder that all nodes see, and to which only this user can write: operators and
+            spans are pickled there.
+        options: Further options of ``sbatch``, such as ``--partition=cpu``.
+        task_bytes: Size of a range; more if the input would need over 1,000 tasks.
+        poll_seconds: How often the files and ``squeue`` are read.
+        note_seconds: How often a note tells why no task runs.
+    """
+
+    def __init__(self, shared, options=(), task_bytes=1 << 20, poll_seconds=5.0, note_seconds=60.0):
+        self.shared, self.options, self.task_bytes = Path(shared), list(options), task_bytes
+        self.poll_seconds, self.note_seconds = poll_seconds, note_seconds
+
+    def run(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:
+        """Run what is open of the input."""
+        head = _Head(self, attempt, work, sink)
+        try:
+            head.cancel()  # the tasks of a head that was killed
+            head.run()
+        finally:
+            head.cancel()
+            shutil.rmtree(head.folder, ignore_errors=True)
+
+
+class _Head:
+    def __init__(self, place, attempt, work, sink):
+        self.place, self.attempt, self.work, self.sink = place, attempt, work, sink
+        self.name = "dataops-" + hashlib.sha256(bytes(sink.folder.resolve())).hexdigest()[:16]
+        self.folder = place.shared / f"{self.name}-{time.time_ns()}"
+        self.tasks = {}  # by job and index
+        self.deaths = {}  # by start of a range
+        self.cancelled = []  # ranges that are done again when another task finishes
+        self.note_at = time.monotonic() + place.note_seconds
+
+    def cancel(self):
+        with contextlib.suppress(SlurmError):
+            _slurm("scancel", f"--name={self.name}")
+
+    def run(self):
+        self.folder.mkdir(mode=0o700, parents=True)
+        size = sum(end - start for start, end in self.work.open)
+        mode, operator = self.attempt.settings.concurrency_mode, ship(self.attempt.operator)
+        order = sys.path, mode, operator, self.work.dataset
+        (self.folder / "order").write_bytes(pickle.dumps(order))
+        waiting = list(self.work.ranges(max(self.place.task_bytes, -(-size // MOST_TASKS))))
+        poll_at = 0.0
+        while waiting or self.tasks:
+            if waiting and len(self.tasks) < self.attempt.settings.max_workers:
+                self.submit(waiting[:MOST_TASKS])
+                del waiting[:MOST_TASKS]
+            if time.monotonic() >= poll_at:
+                (self.folder / "alive").write_text(str(poll_at))
+                waiting += self.poll()
+                poll_at = time.monotonic() + self.place.poll_seconds
+            self.sink.tick()
+            time.sleep(0.05)
+
+    def submit(self, ranges):
+        folder = self.folder / str(time.time_ns())
+        folder.mkdir()
+        (folder / "ranges").write_text(json.dumps(ranges))
+        array = f"--array=0-{len(ranges) - 1}%{self.attempt.settings.max_workers}"
+        task = f"--wrap=exec {shlex.join([sys.executable, __file__, str(folder)])}"
+        where = [f"--job-name={self.name}", f"--output={folder}/%a.log", *self.place.options]
+        answer = _slurm("sbatch", "--parsable", "--no-requeue", array, *where, task)
+        for index, interval in enumerate(ranges):
+            key = answer.partition(";")[0].strip(), index
+            self.tasks[key] = _Task(folder / f"{index}.spans", interval)
+
+    def poll(self):
+        """Write what the tasks have finished; return the ranges that have to be done again."""
+        states, again = self.states(), []
+        for key, task in list(self.tasks.items()):
+            state, _ = (states or {}).get(key, ("GONE", ""))
+            for kind, value in task.news():
+                self.take(task, kind, value)
+            ended = states is not None and state not in ALIVE
+            if task.done:
+                del self.tasks[key]
+                again, self.cancelled = again + self.cancelled, []
+            elif ended and task.ended:  # its file may be seen later than its end
+                del self.tasks[key]
+                others = self.cancelled if state.startswith("CANCELLED") else again
+                others.append(self.rest(task, state))
+            task.ended = ended
+        if self.cancelled and not self.tasks:
+            raise SlurmError("the tasks were cancelled; run again to continue")
+        self.note(states)
+        return again
+
+    def take(self, task, kind, value):
+        if kind == "span":
+            self.sink.write(value)
+            task.start = value.span.start + value.span.length
+        elif kind == "failure":
+            failure, last_failed = value
+            self.sink.add_last_failed(last_failed)
+            raise self.sink.error_of(failure)
+        elif kind == "error":
+            raise value
+        task.done = kind == "done" or task.start == task.end
+
+    def rest(self, task, state):
+        deaths = self.deaths[task.start] = self.deaths.get(task.start, 0) + 1
+        text = f"a task ended ({state}) at byte {task.start} of {self.work.dataset.location}"
+        if deaths == MOST_DEATHS:
+            log = task.file.with_suffix(".log").read_text(errors="replace")[-1000:]
+            raise SlurmError(f"{text}, the {deaths}rd there without a record. Its log:\n{log}")
+        self.attempt.log(f"{text}; the rest of its range is done again")
+        return Interval(task.start, task.end)
+
+    def states(self):
+        """Return state and reason of each task by job and index; ``None`` if Slurm cannot say."""
+        states = {}
+        for job in {job for job, _ in self.tasks}:
+            try:
+                text = _slurm("squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%K|%T|%r")
+            except SlurmError as error:
+                if "invalid job id" not in str(error).lower():  # else it has ended long ago
+                    return None
+                text = ""
+            for index, state, reason in (line.strip().split("|", 2) for line in text.splitlines()):
+                states[job, int(index)] = state, reason
+        return states
+
+    def note(self, states):
+        waits = states is None or all(state == "PENDING" for state, _ in states.values())
+        if self.tasks and waits and time.monotonic() < self.note_at:
+            return
+        self.note_at = time.monotonic() + self.place.note_seconds
+        if self.tasks and waits:
+            reasons = ", ".join(sorted({reason for _, reason in (states or {}).values()}))
+            why = "squeue does not answer" if states is None else f"Slurm says: {reasons}"
+            self.attempt.log(f"waiting for the first of {len(self.tasks)} array tasks; {why}")
+
+
+class _Task:
+    def __init__(self, file, interval):
+        self.file, (self.start, self.end), self.read = file, interval, 0
+        self.done = self.ended = False
+
+    def news(self):
+        with contextlib.suppress(FileNotFoundError), self.file.open("rb") as file:
+            file.seek(self.read)
+            while len(head := file.read(12)) == 12:
+                data = file.read(int.from_bytes(head[:8], "little"))
+                if zlib.crc32(data) != int.from_bytes(head[8:], "little"):
+                    return  # only in part
+                self.read = file.tell()
+                yield pickle.loads(data)  # noqa: S301 - from a task of this user
+
+
+def _slurm(*command):
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if ended.returncode:
+        raise SlurmError(f"{command[0]} failed: {ended.stderr.strip()}")
+    return ended.stdout
+
+
+class _SpanFile(Sink):
+    def __init__(self, file):
+        super().__init__(file.parent)
+        self.out, self.alive = file.open("wb"), file.parent.parent / "alive"
+        self.seen, self.seen_at = "", time.monotonic()
+
+    def send(self, kind, value=None):
+        data = pickle.dumps((kind, value))
+        head = len(data).to_bytes(8, "little") + zlib.crc32(data).to_bytes(4, "little")
+        self.out.write(head + data)
+        self.out.flush()
+
+    def write(self, span):
+        self.send("span", span)
+
+    def tick(self):
+        seen = self.alive.read_text()
+        if seen != self.seen:
+            self.seen, self.seen_at = seen, time.monotonic()
+        if time.monotonic() > self.seen_at + HEAD_SECONDS:
+            sys.exit("the head has died")
+
+    def error_of(self, failure):
+        return _FailedError(failure, sorted(self.last_failed or ()))
+
+    def journal(self, *_): ...
+
+    check_input_unchanged = take_segment_number = journal  # the head does this
+
+
+class _FailedError(Exception): ...
+
+
+def main(folder):
+    """Run the range of a task."""
+    index = int(os.environ["SLURM_ARRAY_TASK_ID"])
+    order = pickle.loads((folder.parent / "order").read_bytes())  # noqa: S301 - from the head
+    sys.path[:], mode, payload, dataset = order
+    register_workplace(mode, SlurmArray(folder), default_workers=1)
+    sink = _SpanFile(folder / f"{index}.spans")
+    try:
+        operator = receive(payload)
+        work = WorkList(operator, dataset)
+        work.open = [Interval(*json.loads((folder / "ranges").read_text())[index])]
+        with range_worker(Attempt(operator=operator), work, sink) as run_range:
+            run_range(work.open[0])
+        sink.send("done")
+    except _FailedError as failed:
+        sink.send("failure", failed.args)
+    except Exception as error:  # noqa: BLE001 - the head raises it
+        sink.send("error", error)
+
+
+if __name__ == "__main__":
+    from slurm_array import main as run_task  # whose classes have the name of this module
+
+    run_task(Path(sys.argv[1]))

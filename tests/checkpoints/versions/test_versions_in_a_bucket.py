@@ -1,0 +1,130 @@
+"""Versions of results in a bucket: kept without a copy, compared, restored, removed."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops import (
+    JsonlDataset,
+    config,
+    data_register,
+    diff,
+    load_artefact,
+    load_result,
+    restore,
+    versions,
+)
+from dagster_dataops.errors import VersionMissingError
+from tests.command_line import main
+from tests.nodes import NodeFolder, OperatorExecutor, RunContext
+from tests.object_stores import FakeStore, machine
+from tests.pipelines.history.nodes_with_history import numbered, write_records
+
+
+@data_register("data.in_bucket", _concurrency_mode="single")
+def sign(record: dict[str, Any], text: str = ".") -> Any:
+    return [] if record["n"] == 3 else {**record, "text": text}
+
+
+_artefacts: Any = data_register.new_group("bucket_history")
+
+
+class Words(_artefacts):
+    """Builds a file of an option."""
+
+    def __init__(self, end: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.end = end
+
+    def build(self, records: Any, folder: Path) -> None:
+        (folder / "words").write_text(f"{len(list(records))}{self.end}")
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    return FakeStore()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, store: FakeStore) -> Iterator[NodeFolder]:
+    with config.temporary(data_process_scratch=tmp_path / "scratch"):
+        root = machine(tmp_path / "scratch", store)
+        yield NodeFolder.of(root / "docs" / "node")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> JsonlDataset:
+    return JsonlDataset.of_file(write_records(tmp_path / "in.jsonl", numbered(10)))
+
+
+def _run(operator: Any, source: JsonlDataset, folder: NodeFolder) -> None:
+    OperatorExecutor(RunContext(run="run")).run(operator, [source], folder)
+
+
+def _texts(folder: NodeFolder) -> set[str]:
+    return {str(row["text"]) for row in load_result(folder).read()}
+
+
+def test_a_version_is_a_head_whose_files_stay(folder, source, store):
+    for text in "abc":
+        before = {key for key in store.objects if key.endswith("node_results.jsonl")}
+        _run(sign(text=text, _keep_versions=1), source, folder)
+    heads = [key for key in store.objects if "/.history/" in key]
+    results = {key for key in store.objects if key.endswith("node_results.jsonl")}
+
+    assert heads == ["root/docs/node/.history/00000002.json"]
+    assert len(results) == 2
+    assert len(before & results) == 1  # the very object of the result before
+    assert [one.name for one in versions(folder.path)] == ["2", "current"]
+
+
+def test_versions_are_compared_and_restored_from_another_machine(folder, source, store, tmp_path):
+    for text in "ab":
+        _run(sign(text=text, _keep_versions=2), source, folder)
+    shutil.rmtree(tmp_path / "scratch")
+    with config.temporary(data_process_scratch=tmp_path / "other"):
+        other = NodeFolder.of(machine(tmp_path / "other", store) / "docs" / "node")
+
+        found = diff(other.path)
+        assert found.changed == 9
+        assert [str(one) for one in found.causes] == ['option text: "a" became "b"']
+
+        restore(other.path, 1)
+
+        assert _texts(other) == {"a"}
+        assert [one.name for one in versions(other.path)] == ["1", "2", "current"]
+    assert _texts(folder) == {"a"}  # the first machine
+
+
+def test_removed_versions_leave_no_object(folder, source, store):
+    for text in "abc":
+        _run(sign(text=text, _keep_versions=5), source, folder)
+    restore(folder.path, 1)
+    assert main(["versions", str(folder.path), "--keep", "0"]) == 0
+
+    results = [key for key in store.objects if key.endswith("node_results.jsonl")]
+
+    assert len(results) == 1
+    assert not [key for key in store.objects if "/.history/" in key]
+    assert _texts(folder) == {"a"}
+
+
+def test_an_artefact_is_restored(folder, source, store):
+    for end in "!?":
+        _run(Words(end=end, _keep_versions=1), source, folder)
+    restore(folder.path, 1)
+    assert (load_artefact(folder).path / "words").read_text() == "10!"
+
+
+def test_a_version_whose_file_is_gone_is_refused(folder, source, store):
+    for text in "ab":
+        _run(sign(text=text, _keep_versions=1), source, folder)
+    _run(sign(text="b"), source, folder)
+    key = min(key for key in store.objects if key.endswith("node_results.jsonl"))
+    store.objects.pop(key)
+    with pytest.raises(VersionMissingError):
+        restore(folder.path, 1)
+    assert _texts(folder) == {"b"}

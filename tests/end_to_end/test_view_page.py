@@ -1,0 +1,147 @@
+"""Tests of the view in a browser: wide and narrow, by keyboard, with the tree of a screen reader.
+
+Screenshots are left in tests/artifacts.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dagster_dataops import config
+from tests.end_to_end.browser import ARTIFACTS, CHROMIUM, OPTIONS
+from tests.pipelines.view.conftest import judged, write_source
+from tests.subprocesses import killed_at_exit
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no Chromium at {CHROMIUM}"),
+]
+WIDTHS = (1280, 400)
+PAGES = {
+    "overview": "/",
+    "records": "/records/looks/judged",
+    "search": "/records/looks/judged?q=fox&column=n&is=is+at+least&value=20",
+    "dropped": "/dropped/looks/judged",
+    "failed": "/failed/looks/judged",
+    "changes": "/changes/looks/judged",
+    "numbers": "/numbers/looks/judged",
+    "record": "/record/looks/judged?line=1",
+    "input": "/input/looks/judged?input=0&line=4",
+    "missing": "/records/nothing",
+}
+_UNNAMED = """[...document.querySelectorAll(
+    'a, button, input:not([type=hidden]), select, audio, img')]
+  .filter(one => !(one.innerText || one.ariaLabel || one.alt || one.getAttribute('aria-label')
+    || (one.labels && one.labels[0] && one.labels[0].innerText)))
+  .map(one => one.outerHTML)"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a view that the command serves."""
+    folder = tmp_path_factory.mktemp("viewed")
+    source = write_source(folder / "in.jsonl")
+    with config.temporary(data_process_path=folder / "root"):
+        judged().materialize(source)
+    command = [sys.executable, "-m", "dagster_dataops", "view", folder / "root", "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with killed_at_exit(process):
+        assert process.stdout is not None
+        found = re.search(r"http://localhost:\d+", process.stdout.readline())
+        assert found is not None
+        yield found[0]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    ARTIFACTS.mkdir(exist_ok=True)
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield found
+        found.close()
+
+
+@pytest.fixture(params=WIDTHS)
+def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """An empty page; errors and requests are in its lists."""
+    page = chromium.new_page(viewport={"width": request.param, "height": 900})
+    page.errors, page.requests = [], []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("console", lambda message: page.errors.append(message.text))
+    page.on("request", lambda asked: page.requests.append(asked.url))
+    page.set_default_timeout(20_000)
+    yield page
+    page.close()
+
+
+def opened(page: Any, address: str, path: str) -> None:
+    """Open a page, and wait until it is not loaded again by itself."""
+    page.goto(f"{address}{path}")
+    while page.locator("meta[http-equiv=refresh]").count():
+        page.wait_for_timeout(100)
+
+
+def test_no_page_is_wider_than_the_window_or_has_unnamed_controls(page: Any, address: str):
+    width = page.viewport_size["width"]
+    for name, path in PAGES.items():
+        opened(page, address, path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        assert page.evaluate(_UNNAMED) == [], name
+        assert page.evaluate("document.querySelectorAll('h1').length") == 1, name
+        assert page.locator("main").count() == 1, name
+        assert page.locator("th:not([scope])").count() == 0, name
+        page.screenshot(path=ARTIFACTS / f"view_{name}_{width}.png", full_page=width > 400)
+    missing = [one for one in page.errors if "404" not in one]
+    assert missing == []
+    assert [one for one in page.requests if not one.startswith((address, "data:"))] == []
+
+
+def test_texts_of_records_do_not_run(page: Any, address: str):
+    opened(page, address, PAGES["records"])
+    assert page.title() == "judged: Records · dagster-dataops"
+    assert page.get_by_text("document.title").last.is_visible()
+
+
+def test_a_record_is_found_by_the_keyboard_alone(page: Any, address: str):
+    opened(page, address, "/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.innerText") == "Skip to the content"
+    page.keyboard.press("Enter")
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if "judged: 300" in (
+            page.evaluate("document.activeElement.getAttribute('aria-label')") or ""
+        ):
+            break
+    page.keyboard.press("Enter")
+    page.get_by_role("searchbox", name="Text in any column").focus()
+    page.keyboard.type("fox 217 ")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 found in all 264 records").wait_for()
+    page.get_by_role("link", name=re.compile("record in line")).focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Through the nodes").wait_for()
+    page.get_by_role("navigation", name="Place").get_by_role("link", name="root").click()
+    assert page.get_by_role("heading", name="Graph").is_visible()
+
+
+def test_a_screen_reader_finds_tables_and_landmarks(page: Any, address: str):
+    opened(page, address, PAGES["records"])
+    for role, name in (
+        ("navigation", "Place"),
+        ("navigation", "Pages of the node"),
+        ("region", "Records"),
+        ("search", None),
+        ("main", None),
+    ):
+        options = {"name": name} if name else {}
+        assert page.get_by_role(role, **options).count() >= 1, (role, name)
+    assert page.get_by_role("table").count() == 1
+    assert page.get_by_role("row").count() == 26
+    assert page.get_by_role("columnheader").count() >= 4
+    assert page.get_by_role("link", name="Records", exact=False).first.get_attribute("aria-current")

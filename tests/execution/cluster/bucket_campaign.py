@@ -1,0 +1,255 @@
+"""Kill agents, workers and heads, and stop the store, where all machines share a bucket alone.
+
+python -m tests.execution.cluster.bucket_campaign --kills 200
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from dagster_dataops import JsonlDataset, config, load_result
+from dagster_dataops.checkpoints.places import sent_segments
+from dagster_dataops.configuration import root_setting
+from dagster_dataops.errors import ClusterError
+from tests.execution.cluster.fixtures import Apart, input_of, of_another_user, works
+from tests.execution.helpers import node, run
+from tests.nodes import NodeFolder, ResumePolicy
+from tests.object_stores import SECRETS, reading, s3_server, unreliable
+
+_MIXED: Final = ["keep", "fail", "twice", "drop", "keep", "keep"]
+_LONGEST_WAIT: Final = 2.0
+_PATIENCE_SECONDS: Final = 20.0  # until there is a victim
+_LONGEST_OUTAGE: Final = 3.0
+_HANG_SECONDS: Final = 600.0
+_AGENTS_DIED: Final = 3  # exit status of a head
+_KINDS: Final = ["worker", "worker", "agent", "agent", "head", "store"]
+
+
+class _Store:
+    """Faults of the store: every request fails for some time."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._chance = random.Random(0)
+
+    def stop(self, seconds: float) -> None:
+        """Answer no request for some seconds."""
+        self._until = time.monotonic() + seconds
+
+    def fault(self, method: str, path: str) -> str:
+        """Return what a request gets in place of its answer."""
+        del method, path
+        if time.monotonic() > self._until:
+            return ""
+        return self._chance.choice(["500", "503", "503", "cut"])
+
+
+class Campaign:
+    """Runs that are killed until their results are complete.
+
+    Args:
+        folder: For the machines.
+        seed: Of what is killed.
+        store: The faults of the store.
+    """
+
+    def __init__(self, folder: Path, seed: int, store: _Store) -> None:
+        self._folder, self._store = folder, store
+        self._chance = random.Random(seed)
+        self._machines = 0
+        self.told = dict.fromkeys([*dict.fromkeys(_KINDS), "results", "in parts"], 0)
+
+    @property
+    def kills(self) -> int:
+        """The number of kills and outages."""
+        return sum(self.told[kind] for kind in dict.fromkeys(_KINDS))
+
+    def machine(self, name: str) -> Path:
+        """Return the folder of another machine."""
+        self._machines += 1
+        folder = self._folder / f"{name}{self._machines}"
+        of_another_user(folder)
+        return folder
+
+    def round(self) -> None:
+        """Make a result, and compare it with that of a run at home."""
+        number = self.told["results"]
+        dataset = input_of(self._folder, _MIXED * (100 + 50 * (number % 5)))
+        expected = self._at_home(dataset, number)
+        url, source = f"s3://results/campaign{number}", str(dataset.path)
+        if number % 2:  # else agents do not see the file: the head sends it
+            source = f"{url}-input/docs.jsonl"
+            _put(source, dataset.path.read_bytes())
+        whole = self._chance.choice([0.0, 0.0, math.inf])
+        while self._killed(url, source, whole):
+            pass
+        reader = self.machine("reader")
+        with config.temporary(data_process_scratch=reader):
+            there = NodeFolder.of(root_setting("root", url) / "works")
+            found = load_result(there).path.read_bytes(), there.errors.read_bytes()
+            assert there.bucket is not None
+            self.told["in parts"] += self._check_objects(there)
+        rows = [json.loads(line) for line in found[1].splitlines()]
+        assert found[0] == expected[0], (number, self.told)
+        assert [row["input"] for row in rows] == expected[1], (number, self.told)
+        self.told["results"] += 1
+
+    def _at_home(self, dataset: JsonlDataset, number: int) -> tuple[bytes, list[Any]]:
+        home = node(self._folder / f"home{number}")
+        run(works(), dataset, home)
+        rows = [json.loads(line) for line in home.errors.read_bytes().splitlines()]
+        return home.result.read_bytes(), [row["input"] for row in rows]
+
+    def _check_objects(self, there: NodeFolder) -> bool:
+        """Check that no part is missing; return whether the result is in parts."""
+        assert there.bucket is not None
+        store = reading(there.bucket)
+        keys = store.names(there.bucket.key_of(there.path))
+        lists = [key for key in keys if key.endswith(".parts")]
+        for key in lists:
+            content = store.read(key)
+            assert content is not None
+            named = json.loads(content[0])["objects"]
+            folder = key.partition("/.versions/")[0]
+            assert {f"{folder}/.journal/data/{name}" for name in named} <= set(keys)
+        assert len([key for key in keys if key.endswith(("_results.jsonl", ".parts"))]) == 1, keys
+        return bool(lists)
+
+    def _killed(self, url: str, source: str, whole: float) -> bool:
+        """Continue a run on another machine, and kill; return whether its head was killed."""
+        place = self.machine("head")
+        agents = self._folder / f"agents{self._machines}"
+        log = (self._folder / "log").open("ab")
+        head = subprocess.Popen(
+            [sys.executable, "-m", __spec__.name, "--head", url, source, str(whole)],
+            cwd=place,
+            env={
+                **os.environ,
+                **{name: str(place) for name in ("HOME", "TMPDIR")},
+                "DATAOPS_DATA_PROCESS_SCRATCH": str(place / "scratch"),
+                "MACHINES": str(agents),
+                "PYTHONPATH": str(Path(__file__).parents[3]),
+            },
+            stderr=log,
+            start_new_session=True,
+        )
+        until = time.monotonic() + _HANG_SECONDS
+        for _ in range(self._chance.randrange(9)):
+            time.sleep(self._chance.random() * _LONGEST_WAIT)  # a random moment is what is tested
+            kind = self._chance.choice(_KINDS)
+            patience = time.monotonic() + _PATIENCE_SECONDS
+            while head.poll() is None and time.monotonic() < patience:
+                if self._fault(head.pid, kind):
+                    break
+                time.sleep(0.05)
+        while head.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        if head.poll() is None:
+            os.killpg(head.pid, signal.SIGKILL)
+            raise AssertionError(f"the run hangs: {self.told}")
+        log.close()
+        killed = head.returncode in {-signal.SIGKILL, _AGENTS_DIED}
+        assert killed or not head.returncode, (self._folder / "log").read_text()[-3000:]
+        return killed
+
+    def _fault(self, head: int, kind: str) -> bool:
+        """Kill a process, or stop the store; return ``False`` if there is no such process."""
+        if kind == "store":
+            self._store.stop(self._chance.random() * _LONGEST_OUTAGE)
+            self.told["store"] += 1
+            return True
+        with suppress(psutil.NoSuchProcess):
+            me = psutil.Process(head)
+            agents = [one for one in me.children() if "agent_process" in " ".join(one.cmdline())]
+            families = [child for one in agents for child in one.children(recursive=True)]
+            found = {"head": [me], "agent": agents, "worker": families}[kind]
+            if found:
+                self._chance.choice(found).kill()
+                self.told[kind] += 1
+                return True
+        return False
+
+
+def _put(url: str, data: bytes) -> None:
+    with config.temporary(data_process_scratch=Path(tempfile.gettempdir()) / "campaign-input"):
+        root = root_setting("root", url.rpartition("/")[0])
+        assert root.bucket is not None
+        reading(root.bucket).put(url.removeprefix(f"{root.bucket.url}/"), data)
+
+
+def head(url: str, source: str, whole: float) -> None:
+    """Run as the head of a run, on a machine of its own."""
+    sent_segments.LEAST_PART_BYTES = sent_segments.LEAST_OBJECT_BYTES = 0  # type: ignore[misc]
+    root = root_setting("root", url)
+    dataset = JsonlDataset.of_file(source)
+    if "://" not in source:
+        copy = root.path / "input.jsonl"  # in the working copy, which no other machine sees
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(Path(source).read_bytes())
+        os.utime(copy, ns=(0, 0))
+        dataset = JsonlDataset.of_file(copy)
+    cluster = Apart(agents=2, cpus_per_agent=1)
+    try:
+        run(
+            works(seconds=0.01),
+            dataset,
+            NodeFolder.of(root / "works"),
+            cluster=cluster,
+            resume=ResumePolicy.AUTO,
+            flush_seconds=0,
+            whole_result_mb=whole,
+        )
+    except ClusterError:  # agents were killed faster than they start
+        sys.exit(_AGENTS_DIED)
+
+
+def campaign(kills: int, seed: int, *, shown: bool = False) -> dict[str, int]:
+    """Kill until so many processes have died, over as many results as that takes.
+
+    Returns:
+        The number of faults of each kind, and of results.
+    """
+    store = _Store()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        s3_server() as server,
+        unreliable(server, store.fault) as address,
+    ):
+        os.environ.update({**SECRETS, "AWS_ENDPOINT_URL": address})
+        Path(folder).chmod(0o711)
+        made = Campaign(Path(folder), seed, store)
+        while made.kills < kills:
+            made.round()
+            if shown:
+                sys.stderr.write(f"{made.told}\n")
+    return made.told
+
+
+def main() -> None:
+    """Run the campaign and print what was killed, or run as a head."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--head", nargs=3)
+    options = parser.parse_args()
+    if options.head:
+        url, source, whole = options.head
+        head(url, source, float(whole))
+        return
+    sys.stdout.write(f"{campaign(options.kills, options.seed, shown=True)}\n")
+
+
+if __name__ == "__main__":
+    main()

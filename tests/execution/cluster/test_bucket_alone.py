@@ -1,0 +1,123 @@
+"""Tests of runs whose machines share a bucket and nothing else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dagster_dataops import JsonlDataset, RunReport, config, load_result
+from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
+from dagster_dataops.checkpoints.places.bucket_claim import BucketClaim
+from dagster_dataops.configuration import root_setting
+from dagster_dataops.errors import StorageError
+from tests.execution.cluster.fixtures import Apart, Meanwhile, input_of, of_another_user, works
+from tests.execution.helpers import node, run
+from tests.nodes import NodeFolder, ResumePolicy, Root
+from tests.object_stores import SECRETS, s3_server
+
+_MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    pytest.importorskip("obstore", reason="obstore is not installed")
+    pytest.importorskip("moto.server", reason="moto is not installed")
+    with s3_server() as address:
+        yield address
+
+
+@pytest.fixture
+def bucket(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Set the environment of the machines; return the URL of a root."""
+    for name, value in {**SECRETS, "AWS_ENDPOINT_URL": server}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MACHINES", str(tmp_path / "machines"))
+    return f"s3://results/{tmp_path.name}"
+
+
+def head(folder: Path, url: str) -> Root:
+    """Return a root of results on a machine of its own."""
+    of_another_user(folder)
+    with config.temporary(data_process_scratch=folder):
+        return root_setting("root", url)
+
+
+def result(folder: Path, url: str, name: str = "works") -> tuple[bytes, bytes]:
+    """Return result and error file of a node, as another machine reads them."""
+    there = NodeFolder.of(head(folder, url) / name)
+    content = load_result(there).path.read_bytes()
+    return content, there.errors.read_bytes()
+
+
+def at_home(tmp_path: Path, dataset: JsonlDataset) -> tuple[bytes, bytes]:
+    """Return result and error file of a run without a bucket."""
+    folder = node(tmp_path / "home")
+    run(works(), dataset, folder)
+    return folder.result.read_bytes(), folder.errors.read_bytes()
+
+
+def away(folder: Path, url: str, dataset: JsonlDataset, **context: object) -> RunReport:
+    """Run over agents that share nothing but the bucket with the head."""
+    cluster = Apart(agents=2, cpus_per_agent=1)
+    there = NodeFolder.of(head(folder, url) / "works")
+    return run(works(seconds=0.001), dataset, there, cluster=cluster, **context)
+
+
+def test_agents_put_their_outputs_in_the_bucket(tmp_path: Path, bucket: str) -> None:
+    dataset = input_of(tmp_path, _MIXED * 50)
+
+    away(tmp_path / "head", bucket, dataset, resume=ResumePolicy.AUTO)
+
+    assert result(tmp_path / "reader", bucket) == at_home(tmp_path, dataset)
+    assert not list((tmp_path / "machines").rglob("segment-*"))
+
+
+@pytest.mark.slow
+def test_a_head_that_dies_is_continued_on_another_machine(tmp_path: Path, bucket: str) -> None:
+    dataset = input_of(tmp_path, _MIXED * 100)
+
+    def killed() -> None:
+        raise KeyboardInterrupt  # in a process of its own it would be SIGKILL; see the campaign
+
+    progress = Meanwhile(200, killed)
+    with pytest.raises(KeyboardInterrupt):
+        away(tmp_path / "head", bucket, dataset, progress=progress, flush_seconds=0)
+    report = away(tmp_path / "other", bucket, dataset, resume=ResumePolicy.AUTO, whole_result_mb=0)
+
+    assert 0 < report.manifest.resumed < len(_MIXED) * 100
+    assert result(tmp_path / "reader", bucket) == at_home(tmp_path, dataset)
+
+
+def test_an_input_that_only_the_head_has_is_sent_once(tmp_path: Path, bucket: str) -> None:
+    root = head(tmp_path / "head", bucket)
+    dataset = input_of(root.path, _MIXED * 20)  # in the working copy
+
+    away(tmp_path / "head", bucket, dataset)
+
+    assert result(tmp_path / "reader", bucket) == at_home(tmp_path, dataset)
+
+
+def test_the_result_of_another_node_is_read_in_the_bucket(tmp_path: Path, bucket: str) -> None:
+    dataset = input_of(tmp_path, ["keep"] * 50)
+    first = away(tmp_path / "head", bucket, dataset)
+    assert first.dataset.path.exists()  # on the machine of the head alone
+    there = NodeFolder.of(head(tmp_path / "head", bucket) / "second")
+    run(works(), first.dataset, there, cluster=Apart(agents=1, cpus_per_agent=1))
+
+    home = node(tmp_path / "home")
+    run(works(), dataset, home)
+    assert load_result(there).path.read_bytes() == home.result.read_bytes()
+
+
+def test_an_agent_that_does_not_reach_the_bucket_says_so(
+    tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = input_of(tmp_path, ["keep"] * 5)
+    hidden = f"{bucket.removeprefix('s3://results/')}-another"
+
+    def sent_place(claim: BucketClaim) -> SentPlace:
+        return SentPlace(claim._place.bucket, hidden, "00000001-x", f"{hidden}/claim")
+
+    monkeypatch.setattr(BucketClaim, "sent_place", sent_place)
+    with pytest.raises(StorageError, match=r"machine .* sees no such object, which the run has"):
+        away(tmp_path / "head", bucket, dataset)
