@@ -56,12 +56,12 @@ class Python(verify):
         if not any(block.code.strip() for block in blocks):
             return self._verdict.of(record, "empty")
         for block in blocks:
-            if fault := syntax_fault(block.code, block.line):
+            if fault := _fault(block.code, block.line):
                 return self._verdict.of(record, *fault)
         return self._verdict.of(record, None)
 
 
-def syntax_fault(code: str, line: int = 0) -> tuple[str, str] | None:
+def _fault(code: str, line: int) -> tuple[str, str] | None:
     """Return the reason and the error of code that cannot be compiled."""
     if len(code) > _MOST_BYTES or len(code.encode("utf-8", "replace")) > _MOST_BYTES:
         return "too_long", f"line {line + 1}: longer than {_MOST_BYTES:,} bytes"
@@ -76,3 +76,8 @@ def syntax_fault(code: str, line: int = 0) -> tuple[str, str] | None:
     except ValueError as error:  # null bytes, lone surrogates, integers of many digits
         return "syntax_error", f"line {line + 1}: {error}"
     return None
+
+
+def syntax_fault(code: str) -> tuple[str, str] | None:
+    """Return the reason and the error of code that cannot be compiled; ``None`` if it can."""
+    return _fault(code, 0)
