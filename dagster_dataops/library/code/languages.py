@@ -1,6 +1,7 @@
 """``code.Language``: the programming language of a file."""
 
 from collections.abc import Collection
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -91,27 +92,34 @@ def _usual_name(language: str) -> str:
 
 
 def _by_name(name: str, text: str) -> str | None:
-    known = _lexer_of_ending(PurePosixPath(name).suffix.lower() or name)
-    if known is not _SEVERAL:
-        return None if known is None else str(known.aliases[0])
+    for spelling in dict.fromkeys((name, name.lower())):  # `.R` and `.r` are of two languages
+        suffix = "" if spelling in _whole_names() else PurePosixPath(spelling).suffix
+        fitting = _lexers_of(f"x{suffix}" if suffix else spelling)
+        if suffix and len(fitting) > 1:
+            return str(max(fitting, key=lambda lexer: lexer.analyse_text(text)).aliases[0])
+        if fitting:
+            return str(fitting[0].aliases[0])
+    return None
+
+
+@lru_cache(maxsize=1)
+def _whole_names() -> frozenset[str]:
+    """Return the names of files that Pygments knows as a whole, such as ``CMakeLists.txt``."""
     lexers, _ = pygments()
-    return str(lexers.find_lexer_class_for_filename(name, text).aliases[0])
-
-
-_SEVERAL: Final = object()  # languages
+    patterns = (pattern for _, _, names, _ in lexers.get_all_lexers() for pattern in names)
+    return frozenset(pattern for pattern in patterns if not set("*?[") & set(pattern))
 
 
 @lru_cache(maxsize=10_000)
-def _lexer_of_ending(ending: str) -> Any:
-    """Return the lexer of the files with an ending; ``None``, or `_SEVERAL`."""
+def _lexers_of(name: str) -> list[Any]:
+    """Return the lexers of the files with a name; first the one that Pygments takes for no text."""
     lexers, _ = pygments()
-    name = f"x{ending}" if ending.startswith(".") else ending
     first = lexers.find_lexer_class_for_filename(name)
     if first is None or not first.aliases:
-        return None
-    fitting = {
-        kind
-        for kind, _, patterns, _ in lexers.get_all_lexers()
-        if any(PurePosixPath(name).match(pattern) for pattern in patterns)
-    }
-    return first if len(fitting) < 2 else _SEVERAL
+        return []
+    others = [
+        type(lexers.get_lexer_by_name(aliases[0]))
+        for _, aliases, patterns, _ in lexers.get_all_lexers()
+        if aliases and any(fnmatchcase(name, pattern) for pattern in patterns)
+    ]
+    return list(dict.fromkeys([first, *others]))
