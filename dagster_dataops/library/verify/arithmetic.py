@@ -20,10 +20,10 @@ _MARKS: Final[dict[int, str]] = {
     0x066A: "%",
     0x2019: "'",
 }
+_BEFORE: Final = "+-$\u20ac\u00a3\u00a5"  # signs and currencies before a number
 _SWAPPED: Final = str.maketrans(",.", ".,")
 # Thousands are grouped by commas, spaces or apostrophes, or as in India: 12,34,567.
 _NUMBER: Final = re.compile(
-    r"[$\u20ac\u00a3\u00a5]? *"
     r"(?P<whole>[0-9]{1,3}(?P<mark>[, '])[0-9]{3}(?:(?P=mark)[0-9]{3})*(?![0-9])"
     r"|[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}(?![0-9])|[0-9]+|(?=\.[0-9]))"
     r"(?P<decimals>\.[0-9]*)?"
@@ -111,7 +111,7 @@ class _Sum:
 
     def _signed(self) -> Fraction:
         negative = False
-        while sign := self._next("+-"):
+        while sign := self._next(_BEFORE):
             negative ^= sign == "-"
         value = self._atom()
         while self._next("%"):
