@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
@@ -30,7 +29,7 @@ from dagster_dataops.execution.runners.part_files import (
     PartsFile,
     write_parts,
 )
-from dagster_dataops.execution.runners.stages import SentOperator, Stages
+from dagster_dataops.execution.runners.stages import SentOperator, Stages, scratch_folder
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.operators.options.read_columns import ReadKey
@@ -68,8 +67,7 @@ class DatasetStages:
         state: Callable[[], ProgressState],
     ) -> None:
         self._attempt, self._regrouping = attempt, regrouping
-        folder = attempt.folder.checkpoints / "partitions"
-        self._stages = Stages(attempt, folder, fingerprint, state)
+        self._stages = Stages(attempt, folder_of_stages(attempt), fingerprint, state)
         self._sent = SentOperator(attempt.operator)
         self._inputs = list(attempt.inputs)
         self.records = 0
@@ -83,7 +81,7 @@ class DatasetStages:
         plan = self._regrouping.plan(size, memory, self._sampled)
         sizes = [dataset.size_bytes for dataset in self._inputs]
         split = _Split(self._sent, self._stages.folder, self._inputs, sizes, plan)
-        counts = self._stages.run("split", split, ranges, plan)
+        counts = self._stages.run("split", split, ranges, _of_range, plan)
         if any(one["refused"] for one in counts):
             self._stages.forget()
             return False
@@ -97,7 +95,7 @@ class DatasetStages:
             memory,
         )
         numbers: list[Record] = [{"number": one} for one in range(self._count)]
-        self._stages.run("work", work, numbers, [plan, ranges])
+        self._stages.run("work", work, numbers, _worked, [plan, ranges])
         return True
 
     def _sum(self, counts: Sequence[Any]) -> None:
@@ -146,6 +144,11 @@ class DatasetStages:
                 for line in block.split(b"\n", 2)[1:2]:  # whole, or no record
                     with suppress(ValueError):
                         yield decode(line)
+
+
+def folder_of_stages(attempt: NodeAttempt) -> Path:
+    """Return the folder of the stages of a dataset operator."""
+    return attempt.folder.checkpoints / "partitions"
 
 
 def dataset_stages(
@@ -251,8 +254,8 @@ class _Work(_Task):
             )
             for n in range(len(self.sizes))
         ]
-        with TemporaryDirectory(dir=self.folder, prefix="scratch-") as scratch:
-            worked = self.regrouping(self.sizes).work(parts, Path(scratch), self.memory)
+        with scratch_folder(self.folder) as scratch:
+            worked = self.regrouping(self.sizes).work(parts, scratch, self.memory)
             write_parts(_worked(self.folder, number), map(marshal.dumps, _blocks(worked)))
         return {}
 

@@ -7,12 +7,14 @@ do; it is settled when it is finished, and a later run does not repeat it.
 
 import shutil
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
 
+import orjson
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
@@ -21,14 +23,23 @@ from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs
 from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import storage, sync_folder
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failure
 from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.runners.part_files import DamagedPartError
+from dagster_dataops.execution.runners.part_files import (
+    DamagedPartError,
+    is_whole,
+    remove,
+    remove_damaged,
+)
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import run_workplace
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import read_range
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.kinds.kind_table import RECORD
@@ -38,8 +49,11 @@ from dagster_dataops.records import Record, decode_own
 
 _LEAST_RANGE: Final = 1 << 20
 _RANGES_IN_MEMORY: Final = 8  # a decoded range takes several times its bytes
+_MOST_REPAIRS: Final = 2
+_SCRATCH: Final[dict[str, Any]] = {"prefix": "scratch-", "ignore_cleanup_errors": True}
 
 Task = Callable[[Record], Record]
+Returned = TypeVar("Returned")
 
 
 class SentOperator:
@@ -103,14 +117,20 @@ class Stages:
         return min(most, max(_LEAST_RANGE, memory // _RANGES_IN_MEMORY))
 
     def run(
-        self, name: str, task: Task, records: Iterable[Record], identity: object = None
+        self,
+        name: str,
+        task: Task,
+        records: Iterable[Record],
+        path: Callable[[Path, int], Path],
+        identity: object = None,
     ) -> list[Record]:
-        """Run the tasks of a stage that no earlier run has finished.
+        """Run the tasks of a stage that no earlier run has finished, or whose files are damaged.
 
         Args:
             name: Of the stage, for its folder.
-            task: Does one task, and writes its result to files that it replaces whole.
-            records: Describe the tasks.
+            task: Does one task, and writes its result to a file of parts.
+            records: Describe the tasks; each has its number.
+            path: Returns that file, of the folder and the number of the task.
             identity: What the tasks depend on besides, such as the number of partitions.
 
         Returns:
@@ -118,22 +138,58 @@ class Stages:
 
         Raises:
             DatasetOperatorError: A task failed.
-            DamagedPartError: A file of an earlier stage is damaged.
+            DamagedPartError: A file of an earlier stage, or the checkpoint of this one, is damaged.
+            StorageError: The disk is full, or cannot be read or written.
             RunStoppedError: A stop was requested.
         """
         folder = self.folder / name
+        self._remove_unfinished()
         tasks = write_records(folder / "tasks.jsonl", records, name, scratch=True)
         source = f"{self._fingerprint.input} {tasks.fingerprint} {identity!r}"
         fingerprint = replace(self._fingerprint, input=source)
         before = CheckpointContent.read(folder)
         if before.fingerprint != fingerprint:  # of other tasks, or damaged
             before = CheckpointContent(folder, None, [], SpanTable())
-            (folder / "journal").unlink(missing_ok=True)
+            self._remove_old(folder, path)
+        before.table = before.table.without(self._lost(before.table, tasks, path))
         with ExitStack() as resources:
             sink = self._sink(folder, task, tasks, resources, before, fingerprint)
             with synced_on_failure(sink.checkpoint):
                 self._run(sink)
             return _results(sink.checkpoint)
+
+    def _remove_unfinished(self) -> None:
+        """Delete what killed tasks have left."""
+        for pattern in (".*", "scratch-*"):
+            for left in self.folder.glob(pattern):
+                remove(left)
+
+    def _remove_old(self, folder: Path, path: Callable[[Path, int], Path]) -> None:
+        """Delete journal and files of other tasks, so that a power loss brings none back."""
+        with storage(self.folder, "delete files of an earlier run"):
+            remove(folder / "journal")
+            name, _, _ = path(self.folder, 0).name.partition("-")
+            for old in self.folder.glob(f"{name}-*"):
+                remove(old)
+            sync_folder(folder)
+            sync_folder(self.folder)
+
+    def _lost(
+        self, table: SpanTable, tasks: JsonlDataset, path: Callable[[Path, int], Path]
+    ) -> list[int]:
+        """Return the starts of the settled tasks whose files are damaged, and delete these."""
+        damaged: dict[Path, int] = {}
+        with opened(tasks.location) as source:
+            for span, _, _ in table.ordered():
+                lines = read_range(source, span.start, span.length).splitlines()
+                files = [path(self.folder, orjson.loads(line)["number"]) for line in lines]
+                damaged |= {file: span.start for file in files if not is_whole(file)}
+        for file in damaged:
+            remove(file)
+        if damaged:
+            files_of = counted(len(damaged), "files of partitions")
+            self._attempt.note(f"{files_of} are damaged on disk; making them again")
+        return list(damaged.values())
 
     def _sink(
         self,
@@ -187,6 +243,36 @@ def _results(checkpoint: Checkpoint) -> list[Record]:
     if damaged:
         raise DamagedPartError(str(checkpoint.folder))
     return records
+
+
+@contextmanager
+def scratch_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder for a task; an error of the disk in the block is a `StorageError`."""
+    with storage(folder, "work in a partition"), TemporaryDirectory(**_SCRATCH, dir=folder) as path:
+        yield Path(path)
+
+
+def repaired(attempt: NodeAttempt, folder: Path, work: Callable[[], Returned]) -> Returned:
+    """Do work that reads files of parts; repeat it without those that are damaged.
+
+    Args:
+        attempt: Whose log says so.
+        folder: Of the stages.
+        work: The work, which makes files again that are gone.
+
+    Raises:
+        StorageError: Files that were made again are damaged again.
+    """
+    for _ in range(1 + _MOST_REPAIRS):
+        try:
+            return work()
+        except DamagedPartError as error:
+            attempt.note(f"{error.path} is damaged on disk")
+            if Path(error.path).parent == folder:
+                remove(Path(error.path))
+            remove_damaged(folder)
+    reason = "files that were made again are damaged again; check the disk"
+    raise StorageError(str(folder), "work in partitions", reason)
 
 
 class _StageSink(CheckpointSink):
