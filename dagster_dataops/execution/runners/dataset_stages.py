@@ -22,6 +22,7 @@ from dagster_dataops.datasets.lines import (
     iterate_lines,
     next_line_start,
 )
+from dagster_dataops.errors import DatasetOperatorError, StorageError
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.runners.part_files import (
@@ -34,7 +35,7 @@ from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.operators.options.read_columns import ReadKey
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
-from dagster_dataops.operators.partitioning import Regrouped, Regrouping
+from dagster_dataops.operators.partitioning import Parts, Regrouped, Regrouping
 from dagster_dataops.records import Record, decode
 
 LEAST_BYTES: Final = 64 << 20  # of less input, starting workers takes longer than the work
@@ -74,7 +75,7 @@ class DatasetStages:
         self.lacking: dict[str, int] = {}
 
     def run(self) -> bool:
-        """Run the stages; return whether all lines of the inputs are records."""
+        """Run the stages; return whether all lines of the inputs are records that can be split."""
         memory = self._regrouping.max_bytes // self._stages.workers
         ranges = list(self._ranges(self._stages.range_bytes(memory, RANGE_BYTES)))
         size = sum(dataset.size_bytes for dataset in self._inputs)
@@ -84,6 +85,7 @@ class DatasetStages:
         counts = self._stages.run("split", split, ranges, _of_range, plan)
         if any(one["refused"] for one in counts):
             self._stages.forget()
+            self._attempt.log("lines of its input cannot be put into partitions; using one thread")
             return False
         self._sum(counts)
         self._count = plan.partitions
@@ -105,7 +107,11 @@ class DatasetStages:
                 self.lacking[name] = self.lacking.get(name, 0) + number
 
     def lines(self) -> Iterator[tuple[bytes, int]]:
-        """Yield the lines of the result, and how many they are."""
+        """Yield the lines of the result, and how many they are.
+
+        Raises:
+            DatasetOperatorError: The operator cannot process a record, which is the first such one.
+        """
         parts = [self._entries(number) for number in range(self._count)]
         merged: Iterable[tuple[bytes, bytes]] = (
             chain.from_iterable(parts)
@@ -113,7 +119,11 @@ class DatasetStages:
             else heapq.merge(*parts, key=itemgetter(0))
         )
         for _, text in merged:
-            yield text, text.count(b"\n")
+            rows = text.count(b"\n")
+            if not rows:
+                reason = f"{ValueError.__name__}: {text.decode()}"
+                raise DatasetOperatorError(self._attempt.name, reason, "")
+            yield text, rows
 
     def _entries(self, number: int) -> Iterator[tuple[bytes, bytes]]:
         for block in PartsFile(_worked(self._stages.folder, number)):
@@ -204,9 +214,19 @@ class _Split(_Task):
         with opened(self.inputs[at].location) as source:
             records = read.records(line.text for line in iterate_lines(source, [interval]))
             numbered = enumerate(records, number << _NUMBER_BITS)
-            parts = self.regrouping(self.sizes).split(numbered, at, self.plan)
+            parts, refused = self._parts(numbered, at)
         write_parts(_of_range(self.folder, number), parts)
-        return {"records": read.count, "refused": read.refused, "lacking": read.lacking}  # type: ignore[dict-item]
+        refused = refused or read.refused
+        return {"records": read.count, "refused": refused, "lacking": read.lacking}  # type: ignore[dict-item]
+
+    def _parts(self, numbered: Iterator[tuple[int, Record]], at: int) -> tuple[Parts, bool]:
+        """Return the parts, and whether a record failed; one thread then finds the first such."""
+        try:
+            return self.regrouping(self.sizes).split(numbered, at, self.plan), False
+        except (OSError, StorageError, MemoryError):
+            raise
+        except Exception:  # noqa: BLE001 - whatever a record of a user can raise
+            return [], True
 
 
 class _Reading:
