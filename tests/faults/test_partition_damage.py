@@ -1,8 +1,6 @@
 """Files of partitions that are damaged between a kill and the next run are made again."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +8,17 @@ import pytest
 
 from dagster_dataops import JsonlDataset, data
 from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
-from dagster_dataops.execution.runners import dataset_stages, part_files, selection_stages, stages
+from dagster_dataops.execution.runners import dataset_stages, part_files, selection_stages
 from tests.each import each
-from tests.execution.helpers import SpanSizes, cut_by, error_rows, node, run, write_input
-from tests.nodes import ResumePolicy
+from tests.execution.helpers import error_rows, node, run, write_input
+from tests.faults.partitioned import OPERATORS, PartitionedCase, in_partitions
 
-_COUNT = 600
-_OPERATORS: dict[str, Callable[..., Any]] = {
-    "exact": partial(data.dedup.Exact, "text"),
-    "top": partial(data.sample.TopK, "value", 2, group_key="key"),
-    "sort": partial(data.sample.Sort, "key"),
-    "group": partial(data.sample.GroupBy, "key"),
-    "merge": partial(data.join.Merge, "key", duplicates="first", how="outer"),
-}
 _SELECTIONS = ("exact", "top")
 _FILES = {  # the last stage that ends before the kill, by the files that are then damaged
-    "range": dict.fromkeys(_OPERATORS, "split"),
-    "last": {name: "decide" if name in _SELECTIONS else "work" for name in _OPERATORS},
+    "range": dict.fromkeys(OPERATORS, "split"),
+    "last": {name: "decide" if name in _SELECTIONS else "work" for name in OPERATORS},
     "lines": dict.fromkeys(_SELECTIONS, "lines"),
 }
-_NAMES = {"split": "range-*", "decide": "decided-*", "work": "worked-*", "lines": "lines-*"}
 
 
 def _cut(path: Path) -> None:
@@ -67,66 +56,6 @@ _DAMAGE: dict[str, Callable[[Path], object]] = {
 }
 
 
-def _rows() -> list[dict[str, Any]]:
-    return [
-        {"n": n, "key": n * 7 % 401, "text": f"text {n * 31 % 997} " * 4, "value": n * 13 % 500}
-        for n in range(_COUNT)
-    ]
-
-
-class _Killed(KeyboardInterrupt):
-    """Ends a run between two stages."""
-
-
-@contextmanager
-def _in_partitions() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection_stages, "LEAST_RECORDS", 0)
-        patch.setattr(dataset_stages, "LEAST_BYTES", 0)
-        patch.setattr(stages, "_LEAST_RANGE", 1 << 10)
-        for module in (selection_stages, dataset_stages):
-            patch.setattr(module, "RANGE_BYTES", 8_000)
-        yield patch
-
-
-class _Case:
-    """A run of an operator over an input, or two."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name = folder, name
-        first = write_input(folder / "input.jsonl", _rows())
-        others = [write_input(folder / "right.jsonl", _rows()[::-3])] if name == "merge" else []
-        self.inputs = [first, *others]
-        self.report: Any = None
-
-    def result(self, where: str, mode: str = "single", **options: Any) -> bytes:
-        if self.name == "merge":
-            options["max_memory_mb"] = 1
-        operator = _OPERATORS[self.name](_concurrency_mode=mode, **options)
-        if self.name == "merge":
-            operator._max_bytes = 20_000  # of which the right input is more than a half
-        with pytest.MonkeyPatch.context() as patch:
-            cut_by(patch, SpanSizes(0.0, 50, 4_000, 0.01))
-            place = node(self.folder / where)
-            self.report = run(operator, self.inputs, place, resume=ResumePolicy.AUTO)
-        return node(self.folder / where).result.read_bytes()
-
-    def kill_after(self, stage: str) -> list[Path]:
-        """Run until a stage has ended; return the files of all stages."""
-        run_stage = stages.Stages.run
-
-        def run_and_die(self: Any, name: str, *arguments: Any) -> Any:
-            returned = run_stage(self, name, *arguments)
-            if name == stage:
-                raise _Killed
-            return returned
-
-        with pytest.MonkeyPatch.context() as patch, pytest.raises(_Killed):
-            patch.setattr(stages.Stages, "run", run_and_die)
-            self.result("killed")
-        return sorted(self.folder.rglob(_NAMES[stage]))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "files"), [(name, files) for files in _FILES for name in _FILES[files]]
@@ -137,9 +66,9 @@ def test_damaged_files_of_partitions_are_made_again(
 ) -> None:
     folder = tmp_path / how
     folder.mkdir()
-    case = _Case(folder, name)
+    case = PartitionedCase(folder, name)
     expected = case.result("alone")
-    with _in_partitions():
+    with in_partitions():
         paths = case.kill_after(_FILES[files][name])
         assert paths
         for path in {paths[0], paths[len(paths) // 2], paths[-1]}:
@@ -151,7 +80,7 @@ def test_damaged_files_of_partitions_are_made_again(
 
 @pytest.mark.parametrize("name", ["exact", "sort"])
 def test_files_that_are_damaged_again_and_again_are_an_error(tmp_path: Path, name: str) -> None:
-    case = _Case(tmp_path, name)
+    case = PartitionedCase(tmp_path, name)
     written: list[str] = []
 
     def write(path: Path, parts: Any) -> None:
@@ -160,13 +89,13 @@ def test_files_that_are_damaged_again_and_again_are_an_error(tmp_path: Path, nam
             written.append(path.name)
             _flip(path)
 
-    with _in_partitions() as patch:
+    with in_partitions() as patch:
         for module in (selection_stages, dataset_stages):
             patch.setattr(module, "write_parts", write)
         with pytest.raises(StorageError, match="damaged again; check the disk"):
             case.result("again")
     assert len(written) == 3
-    with _in_partitions():  # the disk works again
+    with in_partitions():  # the disk works again
         found = case.result("again")
     assert found == case.result("alone")
 
@@ -183,7 +112,7 @@ _SPOILED: dict[str, dict[int, bytes]] = {
 }
 
 
-def _outcome(case: _Case, where: str, mode: str, **options: Any) -> list[Any]:
+def _outcome(case: PartitionedCase, where: str, mode: str, **options: Any) -> list[Any]:
     """Return result, error rows and error of a run."""
     try:
         result, error = case.result(where, mode, **options), ""
@@ -200,7 +129,7 @@ def test_lines_that_fail_in_partitions_fail_as_in_one_thread(
 ) -> None:
     folder = tmp_path / how
     folder.mkdir()
-    case = _Case(folder, name)
+    case = PartitionedCase(folder, name)
     path = folder / "input.jsonl"
     lines = path.read_bytes().splitlines()
     for place, line in _SPOILED[how].items():
@@ -208,7 +137,7 @@ def test_lines_that_fail_in_partitions_fail_as_in_one_thread(
     path.write_bytes(b"\n".join(lines))
     case.inputs[0] = JsonlDataset.of_file(path)
     expected = _outcome(case, "alone", "single", _ignore_errors=ignored)
-    with _in_partitions():
+    with in_partitions():
         assert _outcome(case, "parted", "single", _ignore_errors=ignored) == expected
         assert _outcome(case, "shared", "process", _ignore_errors=ignored) == expected
 
@@ -227,6 +156,6 @@ def test_a_merge_names_the_first_key_that_is_there_twice(tmp_path: Path, memory:
         return str(raised.value).partition("Traceback")[0]
 
     alone = error("alone")
-    with _in_partitions():
+    with in_partitions():
         assert error("parted") == alone
     assert "ValueError: 2 records of the other side have the key [1900]" in alone

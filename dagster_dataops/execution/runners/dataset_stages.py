@@ -76,7 +76,7 @@ class DatasetStages:
 
     def run(self) -> bool:
         """Run the stages; return whether all lines of the inputs are records that can be split."""
-        memory = self._regrouping.max_bytes // self._stages.workers
+        memory = self._stages.memory(self._regrouping.max_bytes)
         ranges = list(self._ranges(self._stages.range_bytes(memory, RANGE_BYTES)))
         size = sum(dataset.size_bytes for dataset in self._inputs)
         plan = self._regrouping.plan(size, memory, self._sampled)

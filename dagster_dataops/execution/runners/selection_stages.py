@@ -70,7 +70,7 @@ class SelectionStages:
         self._stages = Stages.of(sink)
         self._folder = self._stages.folder
         self._sent = SentOperator(sink.attempt.operator)
-        self._memory = partitioning.max_bytes // self._stages.workers
+        self._memory = self._stages.memory(partitioning.max_bytes)
         size = self._stages.range_bytes(self._memory, RANGE_BYTES)
         self._ranges = list(_ranges(sink, failed, size))
 

@@ -48,8 +48,14 @@ from dagster_dataops.operators.pickling import receive, ship
 from dagster_dataops.records import Record, decode_own
 
 _LEAST_RANGE: Final = 1 << 20
+_LIMIT_SHARE: Final = 2  # the rest of the limit of a worker is for what is not counted
 _RANGES_IN_MEMORY: Final = 8  # a decoded range takes several times its bytes
 _MOST_REPAIRS: Final = 2
+_OF_MEMORY: Final = ("WorkerDied", MemoryError.__name__)
+_MEMORY_ADVICE: Final = (
+    ". If memory ran out, lower max_memory_mb or _max_workers, or give the run more memory; then "
+    "run again"
+)
 _SCRATCH: Final[dict[str, Any]] = {"prefix": "scratch-", "ignore_cleanup_errors": True}
 
 Task = Callable[[Record], Record]
@@ -111,6 +117,16 @@ class Stages:
         """The number of processes that share the tasks."""
         settings = self._attempt.settings
         return settings.max_workers if settings.concurrency_mode == "process" else 1
+
+    def memory(self, max_bytes: int) -> int:
+        """Return the bytes of memory for a partition.
+
+        Args:
+            max_bytes: Memory that all processes together may use.
+        """
+        limit = self._attempt.settings.max_worker_memory_mb << 20
+        share = max_bytes // self.workers
+        return min(share, limit // _LIMIT_SHARE) if limit else share
 
     def range_bytes(self, memory: int, most: int) -> int:
         """Return the size of the ranges of an input, so that a decoded one fits in memory."""
@@ -224,12 +240,18 @@ class Stages:
                 run_workplace(sink)
             sink.check_complete()
         except RecordError as error:
-            if error.exception == DamagedPartError.__name__:
-                raise DamagedPartError(error.message) from None
-            if error.exception == StorageError.__name__:
-                raise StorageError(str(self.folder), "process a partition", error.message) from None
-            reason = f"{error.exception}: {error.message}"
-            raise DatasetOperatorError(error.operator, reason, error.traceback_text) from None
+            raise self._error(error) from None
+
+    def _error(self, error: RecordError) -> Exception:
+        """Return the error of the step after that of a task."""
+        if error.exception == DamagedPartError.__name__:
+            return DamagedPartError(error.message)
+        if error.exception == _TaskStorageError.__name__:
+            return StorageError(*orjson.loads(error.message))
+        reason = f"{error.exception}: {error.message}"
+        if error.exception in _OF_MEMORY:
+            reason += _MEMORY_ADVICE
+        return DatasetOperatorError(error.operator, reason, error.traceback_text)
 
     def forget(self) -> None:
         """Delete the files, so that the stages are repeated."""
@@ -287,6 +309,10 @@ class _StageSink(CheckpointSink):
         return self._state()
 
 
+class _TaskStorageError(Exception):
+    """A `StorageError` in a task; its text is the fields as JSON."""
+
+
 class StageOperator(Operator):
     """Does the tasks of a stage.
 
@@ -298,7 +324,11 @@ class StageOperator(Operator):
 
     def forward(self, record: Record) -> Record:
         """Do the task that a record describes."""
-        return self.task(record)
+        try:
+            return self.task(record)
+        except StorageError as error:
+            fields = [error.path, error.action, error.reason]
+            raise _TaskStorageError(orjson.dumps(fields).decode()) from error
 
 
 def _stage_operator(outer: Operator, task: Task, *, shared: bool) -> StageOperator:
@@ -309,6 +339,7 @@ def _stage_operator(outer: Operator, task: Task, *, shared: bool) -> StageOperat
     inner = ExecutionSettings(
         concurrency_mode="process" if separate else "single",
         max_workers=use.settings.max_workers if separate else 1,
+        max_worker_memory_mb=settings.max_worker_memory_mb if separate else 0,
         ignore_errors=False,
         missing=ALLOWED,
         agents=None if shared and settings.agents is not False else False,
