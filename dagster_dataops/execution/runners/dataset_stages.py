@@ -120,7 +120,7 @@ class DatasetStages:
         )
         for _, text in merged:
             rows = text.count(b"\n")
-            if not rows:
+            if text and not rows:
                 reason = f"{ValueError.__name__}: {text.decode()}"
                 raise DatasetOperatorError(self._attempt.name, reason, "")
             yield text, rows
