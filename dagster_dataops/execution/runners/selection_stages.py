@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
@@ -24,7 +23,7 @@ from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.runners.kept_lines import KeptLines, ResultBlock
 from dagster_dataops.execution.runners.part_files import Column, PartsFile, write_parts
-from dagster_dataops.execution.runners.stages import SentOperator, Stages
+from dagster_dataops.execution.runners.stages import SentOperator, Stages, scratch_folder
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.operators.bound_methods import SKETCH, change_function
 from dagster_dataops.operators.partitioning import Partitioned, Partitioning
@@ -55,11 +54,6 @@ def selection_stages(sink: CheckpointSink, failed: "array[int]") -> "SelectionSt
     return None if partitioning is None else SelectionStages(sink, partitioning, failed)
 
 
-def forget_stages(sink: CheckpointSink) -> None:
-    """Delete the files of the stages, so that they are repeated."""
-    Stages.of(sink).forget()
-
-
 class SelectionStages:
     """Runs the second half of a selection in partitions.
 
@@ -76,7 +70,7 @@ class SelectionStages:
         self._stages = Stages.of(sink)
         self._folder = self._stages.folder
         self._sent = SentOperator(sink.attempt.operator)
-        self._memory = partitioning.max_bytes // self._stages.workers
+        self._memory = self._stages.memory(partitioning.max_bytes)
         size = self._stages.range_bytes(self._memory, RANGE_BYTES)
         self._ranges = list(_ranges(sink, failed, size))
 
@@ -85,10 +79,10 @@ class SelectionStages:
         sketch_bytes = sum(self._sink.checkpoint.table.column("output_bytes"))
         self._count = self._partitioning.partitions(sketch_bytes, self._memory)
         split = _Split(self._sent, self._folder, self._sink.checkpoint.folder, self._count)
-        self._stages.run("split", split, self._ranges, self._count)
+        self._stages.run("split", split, self._ranges, _of_range, self._count)
         decide = _Decide(self._sent, self._folder, len(self._ranges), self._memory)
         numbers: list[Record] = [{"number": one} for one in range(self._count)]
-        self._stages.run("decide", decide, numbers, len(self._ranges))
+        self._stages.run("decide", decide, numbers, _decided, len(self._ranges))
 
     def verdicts(self) -> Iterator[Any]:
         """Yield the verdicts in input order."""
@@ -105,7 +99,7 @@ class SelectionStages:
     def blocks(self) -> Iterator[ResultBlock]:
         """Make the lines of the result in workers; then yield them in input order."""
         lines = _MakeLines(self._sent, self._folder, self._sink.work.dataset, self._count)
-        self._stages.run("lines", lines, self._ranges, self._count)
+        self._stages.run("lines", lines, self._ranges, _lines, self._count)
         for number in range(len(self._ranges)):
             parts = PartsFile(_lines(self._folder, number))
             for at in range(0, len(parts), 2):
@@ -212,8 +206,8 @@ class _Decide(_Task):
     def __call__(self, record: Record) -> Record:
         number = cast("int", record["number"])
         parts = Column([_of_range(self.folder, one) for one in range(self.ranges)], number)
-        with TemporaryDirectory(dir=self.folder, prefix="scratch-") as scratch:
-            decided = self.partitioning.decide(parts, Path(scratch), self.memory)
+        with scratch_folder(self.folder) as scratch:
+            decided = self.partitioning.decide(parts, scratch, self.memory)
             write_parts(_decided(self.folder, number), decided)
         return {}
 
