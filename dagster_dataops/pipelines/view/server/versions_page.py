@@ -1,18 +1,18 @@
 """The page with the versions of a result, and with the difference between two of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import Manifest
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
-from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
+from dagster_dataops.checkpoints.versions.version import CURRENT
 from dagster_dataops.datasets.published_files import HISTORY
-from dagster_dataops.errors import VersionMissingError
 from dagster_dataops.pipelines.history.changed_lines import ChangedLine
 from dagster_dataops.pipelines.history.difference import Difference, compared
 from dagster_dataops.pipelines.reporting.excerpts import shown_line
 from dagster_dataops.pipelines.reporting.record_changes import ValueChange, changes
+from dagster_dataops.pipelines.view.records.background_work import BackgroundWork
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, link
 from dagster_dataops.pipelines.view.server.paging import SOON
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode
@@ -47,47 +47,52 @@ def versions_number(node: ViewedNode) -> str | None:
 
 
 def versions_page(request: PageRequest) -> dict[str, Any]:
-    """Return the versions of a node, and what differs between two of them."""
-    folder = request.node.folder
-    found = list(_versions(folder))
-    names = [one.name for one in found]
+    """Return the versions of a node, and what differs between two of them.
+
+    Versions in a bucket are fetched only if two are chosen.
+    """
+    found = dict(_versions(request.node))
+    names = list(found)
     after = request.query.get("after", CURRENT)
     earlier = names[: names.index(after)] if after in names else []
-    before = request.query.get("before", earlier[-1] if earlier else "")
+    near = earlier[-1:] if request.node.folder.bucket is None else []
+    before = request.query.get("before", "".join(near))
     context = {
-        "versions": [(one, _address(request, one)) for one in reversed(found)],
+        "versions": [(name, one, _address(request, name)) for name, one in reversed(found.items())],
         "before": before,
         "after": after,
     }
-    if before not in names or after not in names:
+    if before not in found or after not in found:
         return context
-    sides = [found[names.index(name)] for name in (before, after)]
-    return context | _difference(request, sides[0], sides[1])
+    return context | _difference(request, {name: found[name] for name in (before, after)})
 
 
-def _versions(folder: NodeFolder) -> Iterator[ResultVersion]:
-    for name in (*map(str, versions_at(folder).numbers()), CURRENT):
-        try:
-            yield version_named(folder, name)
-        except VersionMissingError:  # removed meanwhile, or damaged
-            continue
+def _versions(node: ViewedNode) -> Iterator[tuple[str, Manifest]]:
+    """Yield name and manifest of each version, the present one last."""
+    versions = versions_at(node.folder)
+    for number in versions.numbers():
+        manifest = Manifest.parse(versions.manifest(number), node.folder.manifest)
+        if manifest is not None:  # neither removed meanwhile, nor damaged
+            yield str(number), manifest
+    if node.manifest is not None:
+        yield CURRENT, node.manifest
 
 
-def _address(request: PageRequest, version: ResultVersion) -> str:
-    if version.name == CURRENT:
+def _address(request: PageRequest, name: str) -> str:
+    if name == CURRENT:
         return request.link("records")
-    return link("records", f"{request.node.key}/{HISTORY}/{version.name}", output=request.output)
+    return link("records", f"{request.node.key}/{HISTORY}/{name}", output=request.output)
 
 
-def _difference(
-    request: PageRequest, before: ResultVersion, after: ResultVersion
-) -> dict[str, Any]:
+def _difference(request: PageRequest, sides: Mapping[str, Manifest]) -> dict[str, Any]:
     folder, output = request.node.folder, request.output
-    states = [(one.name, one.manifest.run, one.manifest.fingerprint) for one in (before, after)]
-    work = request.view.works.begun(
-        ("versions", request.node.key, output, *states),
-        lambda _: compared(folder, before, after, _SAMPLES, (output,)),
-    )
+    states = [(name, one.run, one.fingerprint) for name, one in sides.items()]
+
+    def compare(_: BackgroundWork) -> Difference:
+        versions = [version_named(folder, name) for name in sides]
+        return compared(folder, versions[0], versions[-1], _SAMPLES, (output,))
+
+    work = request.view.works.begun(("versions", request.node.key, output, *states), compare)
     if not work.ready or work.error:
         return {"note": work.error, "refresh": 0 if work.error else SOON, "work": work}
     difference: Difference = work.result
