@@ -15,6 +15,7 @@ from dagster_dataops import (
     load_artefact,
     load_result,
     restore,
+    trace,
     versions,
 )
 from dagster_dataops.checkpoints.places import sent_segments
@@ -194,3 +195,27 @@ def test_a_version_in_parts_is_restored_on_another_machine(folder, source, parts
         _run_in_parts(sign(text="c", _keep_versions=1), source, other)
         assert [one.name for one in versions(other.path)] == ["3", "current"]
     assert _texts(folder) == {"c"}
+
+
+@pytest.mark.parametrize("forms", [("jsonl.zst", "jsonl"), ("jsonl", "jsonl.zst")])
+def test_versions_of_other_forms_are_restored_and_traced(folder, source, parts, forms):
+    """A plain result is in parts; a compressed one is one object."""
+    for text, form in zip("ab", forms, strict=True):
+        context = RunContext(run="run", whole_result_mb=0, flush_seconds=0, result_format=form)
+        OperatorExecutor(context).run(sign(text=text, _keep_versions=1), [source], folder)
+    assert diff(folder.path).changed == 9
+    (old, _) = versions(folder.path)
+    found = trace(old.folder.path, line=4)
+    assert [one.outcome for one in found.steps] == ["kept"]
+    assert found.steps[0].given[0].line == 5
+
+    restore(folder.path, 1)
+
+    assert _texts(folder) == {"a"}
+    assert load_result(folder).path.name == f"node_results.{forms[0]}"
+    assert not list(folder.path.glob(f"node_results.{forms[1]}"))
+    restore(folder.path, 2)
+    assert _texts(folder) == {"b"}
+    assert main(["versions", str(folder.path), "--keep", "0"]) == 0
+    assert _texts(folder) == {"b"}
+    assert len([key for key in parts.objects if "/node_results." in key]) == 2  # and the head
