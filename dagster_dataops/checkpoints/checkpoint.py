@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import (
     CHANGEABLE,
@@ -27,13 +27,15 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments, SegmentWriter, segment_path
-from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.concurrency.background import background
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
 
@@ -258,7 +260,7 @@ class Checkpoint:
         self.table.add(entry)
         self._dirty.add(entry.segment)
 
-    def note_sent(self, objects: Iterable[SentObject]) -> None:
+    def note_sent(self, objects: "Iterable[SentObject]") -> None:
         """Note that agents have put outputs in a bucket; call it before `journal` with them."""
         self._journal.sent(objects)
 

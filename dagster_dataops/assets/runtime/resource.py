@@ -34,6 +34,7 @@ from dagster_dataops.configuration import config, format_setting, input_object, 
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import FORMS
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import ObjectUrl
 from dagster_dataops.foundation.quantities import counted
@@ -220,6 +221,12 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         # A code server may lack the variables with the secrets of its runs.
         options = {**config.storage_options, **written_values(self.storage_options)}
         return root_setting("root", self.root, options)
+
+    @property
+    def defined_form(self) -> str:
+        """The form of the files of results in the definitions; a launch may still change it."""
+        form = self.result_format
+        return form if form in FORMS else config.result_format
 
     @property
     def clients(self) -> dict[str, object]:

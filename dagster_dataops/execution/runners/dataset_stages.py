@@ -30,7 +30,13 @@ from dagster_dataops.execution.runners.part_files import (
     PartsFile,
     write_parts,
 )
-from dagster_dataops.execution.runners.stages import SentOperator, Stages, scratch_folder
+from dagster_dataops.execution.runners.stages import (
+    SentOperator,
+    Stages,
+    StageTask,
+    file_of_range,
+    scratch_folder,
+)
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.operators.options.read_columns import ReadKey
@@ -81,8 +87,8 @@ class DatasetStages:
         size = sum(dataset.size_bytes for dataset in self._inputs)
         plan = self._regrouping.plan(size, memory, self._sampled)
         sizes = [dataset.size_bytes for dataset in self._inputs]
-        split = _Split(self._sent, self._stages.folder, self._inputs, sizes, plan)
-        counts = self._stages.run("split", split, ranges, _of_range, plan)
+        split = _SplitInput(self._sent, self._stages.folder, self._inputs, sizes, plan)
+        counts = self._stages.run("split", split, ranges, file_of_range, plan)
         if any(one["refused"] for one in counts):
             self._stages.forget()
             self._attempt.log("lines of its input cannot be put into partitions; using one thread")
@@ -179,26 +185,19 @@ def dataset_stages(
     return None if regrouping is None else DatasetStages(attempt, fingerprint, regrouping, state)
 
 
-def _of_range(folder: Path, number: int) -> Path:
-    return folder / f"range-{number:06d}"
-
-
 def _worked(folder: Path, number: int) -> Path:
     return folder / f"worked-{number:06d}"
 
 
 @dataclass(frozen=True)
-class _Task:
-    sent: SentOperator
-    folder: Path
-
+class _DatasetTask(StageTask):
     def regrouping(self, sizes: Sequence[int]) -> Regrouping:
         operator = cast("Regrouped", self.sent.operator)
         return cast("Regrouping", operator.__dataops_regrouping__(sizes))
 
 
 @dataclass(frozen=True)
-class _Split(_Task):
+class _SplitInput(_DatasetTask):
     """Splits a range of an input."""
 
     inputs: list[JsonlDataset]
@@ -210,12 +209,12 @@ class _Split(_Task):
         interval = Interval(cast("int", task["start"]), cast("int", task["end"]))
         use = self.sent.operator.__dataops__
         keys = [] if use.resolved.missing == ALLOWED else use.keys_read(at)
-        read = _Reading(keys)
+        read = _DecodedLines(keys)
         with opened(self.inputs[at].location) as source:
             records = read.records(line.text for line in iterate_lines(source, [interval]))
             numbered = enumerate(records, number << _NUMBER_BITS)
             parts, refused = self._parts(numbered, at)
-        write_parts(_of_range(self.folder, number), parts)
+        write_parts(file_of_range(self.folder, number), parts)
         refused = refused or read.refused
         return {"records": read.count, "refused": refused, "lacking": read.lacking}  # type: ignore[dict-item]
 
@@ -229,7 +228,7 @@ class _Split(_Task):
             return [], True
 
 
-class _Reading:
+class _DecodedLines:
     """Decodes lines.
 
     Attributes:
@@ -258,7 +257,7 @@ class _Reading:
 
 
 @dataclass(frozen=True)
-class _Work(_Task):
+class _Work(_DatasetTask):
     """Works on a partition."""
 
     ranges: list[int]  # the input of each range
@@ -269,7 +268,7 @@ class _Work(_Task):
         number = cast("int", task["number"])
         parts = [
             Column(
-                [_of_range(self.folder, at) for at, one in enumerate(self.ranges) if one == n],
+                [file_of_range(self.folder, at) for at, one in enumerate(self.ranges) if one == n],
                 number,
             )
             for n in range(len(self.sizes))

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
@@ -79,6 +79,24 @@ class SentOperator:
 
 def _received(payload: bytes) -> SentOperator:
     return SentOperator(receive(payload))
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """Does the tasks of a stage; it is sent to workers.
+
+    Attributes:
+        sent: The operator of the step.
+        folder: For the files of the tasks.
+    """
+
+    sent: SentOperator
+    folder: Path
+
+
+def file_of_range(folder: Path, number: int) -> Path:
+    """Return the file with what the first stage made of a range of an input."""
+    return folder / f"range-{number:06d}"
 
 
 class Stages:
