@@ -23,7 +23,6 @@ from dagster_dataops.library.review.review_folder import (
     undecided,
 )
 from dagster_dataops.operators.options.ranges import PositiveInt
-from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import OperatorContext, StopRun
 from dagster_dataops.records import Record, decode
 
@@ -165,30 +164,17 @@ class Ask(review):
     def _new(
         self, context: OperatorContext, folder: ReviewFolder, wanted: dict[str, None]
     ) -> Iterator[Question]:
-        """Yield each question of the input that was not asked; note the ids of all.
-
-        Raises:
-            StopRun: No record has one of the fields.
-        """
-        absent, record = self._keys, dict[str, Any]()
+        """Yield each question of the input that was not asked; note the ids of all."""
         with opened_content(context.input) as (source, interval):
             for line in iterate_lines(source, [interval]):
                 try:
-                    record = decode(line.text)
-                    question = self._question(record)
+                    question = self._question(decode(line.text))
                 except Exception:  # noqa: BLE001, S112 - the record fails when it is processed
                     continue
-                if absent:
-                    absent = [key for key in absent if not key.present(record)]
                 if question is not None and question.id not in wanted:
                     wanted[question.id] = None
                     if question.id not in folder.asked:
                         yield question
-        if record and absent:
-            near = nearest(absent[0].name, record)
-            hint = f"; did you mean {near!r}?" if near else ""
-            has = ", ".join(record)
-            raise StopRun(f"no record has the field {absent[0].name!r}: they have {has}{hint}")
 
     def _check(self) -> None:
         """Raise an `OperatorContextError` where the operator cannot wait."""
@@ -223,6 +209,6 @@ def conditions_of(when: Sequence[Any] | None) -> list[Comparison]:
 def _told(folder: ReviewFolder, left: Sequence[str], all_: int) -> str:
     files = ", ".join(folder.files_with(left))
     return (
-        f"{len(left):,} of {counted(all_, 'questions')} are undecided: decide in {files}, or put "
+        f"undecided questions: {len(left):,} of {all_:,}; decide in {files}, or put "
         f"files with decisions into {folder.path}, and run again"
     )

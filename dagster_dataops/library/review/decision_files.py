@@ -218,7 +218,8 @@ def _tasks(content: bytes) -> Iterator[Row]:
 
 def _small(task: dict[str, Any], place: str) -> Row:
     edited = _numbered_edits(task)
-    return _flat({DECISION: None, **task, "edited": edited or task.get("edited")}, place)
+    row = _flat({DECISION: None, **task, "edited": edited or task.get("edited")}, place)
+    return row._replace(texts=True)
 
 
 def _numbered_edits(values: Mapping[str, Any]) -> dict[str, Any]:

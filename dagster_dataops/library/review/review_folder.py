@@ -140,6 +140,12 @@ class ReviewFolder:
                 ignored.append(read.where)
         return Answers(decisions, faults, ignored)
 
+    @property
+    def state(self) -> list[tuple[str, int, int]]:
+        """Name, size and time of change of each file that people may have written."""
+        stats = ((path.name, path.stat()) for path in self._paths() if path.name != STATE)
+        return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+
     def take(self, answers: Answers) -> None:
         """Write down the decisions."""
         if len(answers.decisions) > len(self._taken()):
@@ -193,13 +199,13 @@ class ReviewFolder:
             except FaultError as fault:
                 faults.append(f"{path} {fault.place}: {fault.reason}")
 
-    def _decision_files(self, faults: list[str]) -> Iterator[Path]:
-        if not self.path.is_dir():
-            return
+    def _paths(self) -> list[Path]:
         with storage(self.path, "list the decisions"):
-            paths = sorted(self.path.iterdir())
+            return sorted(self.path.iterdir()) if self.path.is_dir() else []
+
+    def _decision_files(self, faults: list[str]) -> Iterator[Path]:
         forms = {Path(name).stem for name in self._files}
-        for path in paths:
+        for path in self._paths():
             hidden = path.name.startswith((".", "~$")) or path.name.lower() in _OF_SYSTEMS
             if hidden or path.name == STATE or (path.suffix == ".xml" and path.stem in forms):
                 continue
