@@ -7,7 +7,7 @@ import orjson
 
 from dagster_dataops.library.review.decision_files import FaultError, Row
 from dagster_dataops.library.review.decisions import Decision
-from dagster_dataops.library.review.question_files import CHANGED, text_of
+from dagster_dataops.library.review.question_files import NEW, text_of
 from dagster_dataops.library.review.questions import EDITED, Form
 
 _SHOWN: Final = 80
@@ -64,15 +64,18 @@ def _edited(row: Row, question: Asked) -> dict[str, Any]:
     if not isinstance(row.edited, dict):
         raise FaultError(row.place, f"'edited' must be an object; got {row.edited!r:.80}")
     edit = question.form.edit
-    names = {CHANGED.format(number): name for number, name in enumerate(edit)}
+    names = {NEW.format(number): name for number, name in enumerate(edit)}
     edited = {}
     for key, value in row.edited.items():
         name = key if key in edit else names.get(key)
         if name is None:
             allowed = ", ".join(edit) or "no column"
             raise FaultError(row.place, f"changes {key!r}; reviewers may change {allowed}")
-        changed = _typed(row, name, value, question.shown[name])
-        if changed != question.shown[name]:
+        before = question.shown[name]
+        if key in names and isinstance(value, str) and value.strip() == text_of(before).strip():
+            continue  # as the form of Label Studio shows it
+        changed = _typed(row, name, value, before)
+        if changed != before:
             edited[name] = changed
     return edited
 

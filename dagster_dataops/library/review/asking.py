@@ -44,9 +44,9 @@ class Ask(review):
     export of Label Studio. The next run takes the decisions; a sensor launches it under Dagster.
     When every question is decided, all records are published in their order.
 
-    The decision ``drop`` drops a record, for the reason ``review``. Any other is written to
-    ``output_key``, and columns of ``edit`` get the values that the person wrote. Records that are
-    not asked about pass with ``null`` there.
+    Writes ``output_key="review"``: the decision, or ``null`` in records that are not asked about.
+    The decision ``drop`` drops a record, for the reason ``review``. Columns of ``edit`` get the
+    values that the person wrote.
 
     A question is what the person sees: ``fields`` with their values, ``choices``, ``edit``,
     ``instructions``. Equal questions are asked once, in all runs. A decision that was taken stands.

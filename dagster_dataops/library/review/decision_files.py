@@ -10,8 +10,15 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from dagster_dataops.datasets.durable_files import storage
-from dagster_dataops.library.review.question_files import CHANGED, FORMULA
-from dagster_dataops.library.review.questions import COMMENT, DECISION, EDITED, ID, REVIEWER
+from dagster_dataops.library.review.question_files import FORMULA
+from dagster_dataops.library.review.questions import (
+    CHANGED,
+    COMMENT,
+    DECISION,
+    EDITED,
+    ID,
+    REVIEWER,
+)
 
 _DELIMITERS: Final = ",;\t|"
 _MARKS: Final = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
@@ -188,11 +195,13 @@ def _row_of(place: str, cells: dict[str, str]) -> Row:
     edited = {
         name.removeprefix(EDITED): cell
         for name, cell in plain.items()
-        if name.startswith(EDITED) and cell
+        if CHANGED.fullmatch(name) and cell
     }
+    if "annotation_id" in plain:  # exported by Label Studio
+        plain.setdefault(REVIEWER, plain.get("annotator", ""))
     told = [plain.get(name, "") for name in (ID, DECISION)]
     person = [plain.get(name, "").strip() for name in (REVIEWER, COMMENT)]
-    shown = {name: cell for name, cell in plain.items() if not name.startswith(EDITED)}
+    shown = {name: cell for name, cell in plain.items() if not CHANGED.fullmatch(name)}
     return Row(place, told[0], told[1], edited, person[0], person[1], shown, texts=True)
 
 
@@ -224,11 +233,10 @@ def _small(task: dict[str, Any], place: str) -> Row:
 
 def _numbered_edits(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a form's fields for changes, by the number of the column."""
-    begin = CHANGED.format("")
     return {
-        f"{CHANGED.format(name.removeprefix(begin))}": value
+        name: value[0] if isinstance(value, list) and len(value) == 1 else value
         for name, value in values.items()
-        if name.startswith(begin)
+        if CHANGED.fullmatch(name)
     }
 
 

@@ -23,7 +23,7 @@ Format: TypeAlias = Literal["jsonl", "csv", "label_studio"]
 SUFFIXES: Final[Mapping[str, str]] = {"jsonl": "jsonl", "csv": "csv", "label_studio": "json"}
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # begin what a spreadsheet computes
 SHOWN: Final = "shown_{}"  # names in a form of Label Studio, by the number of the column
-CHANGED: Final = "edited_{}"
+NEW: Final = "edited_{}"
 
 
 def question_file(format: str, form: Form, questions: Sequence[Question]) -> bytes:  # noqa: A002
@@ -48,7 +48,7 @@ def label_studio_form(form: Form) -> bytes:
         shown = SHOWN.format(form.fields.index(name))
         lines.append(f"  <Header value={quoteattr(f'new value of {name}')}/>")
         lines.append(
-            f'  <TextArea name="{CHANGED.format(number)}" {target} value="${shown}" '
+            f'  <TextArea name="{NEW.format(number)}" {target} value="${shown}" '
             'maxSubmissions="1" editable="true"/>'
         )
     lines.append(f'  <TextArea name="{COMMENT}" {target} maxSubmissions="1"/>')

@@ -1,6 +1,7 @@
 """`Form`: what a person is asked about a record; `Question`: about one record."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +17,7 @@ COMMENT: Final = "comment"
 CHOICES: Final = "choices"
 INSTRUCTIONS: Final = "instructions"
 EDITED: Final = "edited:"  # begins the names of columns with new values
+CHANGED: Final = re.compile(r"edited:.*|edited_[0-9]+", re.DOTALL)  # the second in Label Studio
 RESERVED: Final = (ID, DECISION, REVIEWER, COMMENT, CHOICES, INSTRUCTIONS)
 
 
@@ -62,7 +64,7 @@ class Form(NamedTuple):
         self._check_names("fields", self.fields)
         self._check_names("choices", self.choices)
         for name in self.fields:
-            if name in RESERVED or name.startswith(EDITED):
+            if name in RESERVED or CHANGED.fullmatch(name):
                 reason = f"the files of a review use the name {name!r}; rename the column first"
                 raise DefinitionError(f"fields: {reason}")
         for name in self.edit:

@@ -14,6 +14,7 @@ dies.
 """
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -42,6 +43,7 @@ from dagster_dataops.records import encode
 
 STATE: Final = "state"
 _FORMAT: Final = 1  # of the files of the state
+_ROUND: Final = re.compile(r"asked-([0-9]{3,9})-")
 _DECISIONS: Final = "decisions.jsonl"
 _WAITING: Final = "waiting.json"
 _OF_SYSTEMS: Final = frozenset({"thumbs.db", "desktop.ini"})
@@ -106,11 +108,12 @@ class ReviewFolder:
     def _load(self, file: Path) -> None:
         """Read the questions of a round."""
         head, *lines = _records(file)
-        form = _form_of(head, file)
-        name = _file_of(head, file)
+        form, name, number = _form_of(head, file), _file_of(head, file), _ROUND.match(file.name)
+        if number is None or not all({"id", "shown"} <= line.keys() for line in lines):
+            raise _damaged(file)
         self.asked |= {line["id"]: Asked(form, line["shown"]) for line in lines}
         self._files[name] = [line["id"] for line in lines]
-        self.rounds = max(self.rounds, int(file.name.split("-")[1]))
+        self.rounds = max(self.rounds, int(number[1]))
         if not file.with_suffix(".sent").exists():
             self._unsent.append(file)
 

@@ -121,6 +121,18 @@ def test_a_partition_has_questions_and_a_run_of_its_own(
     assert request.partition_key == "y"
 
 
+def test_a_preview_asks_nobody(
+    definitions: Any, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    job = definitions().resolve_job_def("checked_pipeline")
+    config = {"ops": {"checked__ask": {"config": {"limit": 1}}}}
+    preview = job.execute_in_process(
+        instance=instance, run_config=config, asset_selection=[dg.AssetKey(["checked", "ask"])]
+    )
+    assert preview.success
+    assert not list((tmp_path / "root").rglob("questions-*"))
+
+
 def test_a_pipeline_without_reviews_has_no_such_sensor(registry: OperatorRegistry):
     @registry("data.demo")
     def keep(record: dict[str, Any]) -> dict[str, Any]:

@@ -101,6 +101,14 @@ def test_only_what_a_person_sees_makes_another_question(folder: Path) -> None:
     assert len(list(data.review.Ask("text")(RECORDS))) == 4
 
 
+def test_records_without_a_question_fail_and_the_others_go_on(folder: Path) -> None:
+    records: list[Any] = [{"n": 1, "text": "a"}, {"n": "x", "text": "b"}, {"n": 9, "text": "c"}]
+    operator = data.review.Ask("text", when=["n", "<", 5])
+    assert "undecided questions: 1 of 1" in asks(operator, records)
+    decide(folder, lambda _: KEEP)
+    assert [row["n"] for row in operator(records)] == [1, 9]
+
+
 def test_equal_records_are_asked_about_once_and_new_ones_in_a_further_file(folder: Path) -> None:
     operator = data.review.Ask("text")
     asks(operator, [{"text": "a"}, {"text": "a"}])
@@ -199,6 +207,18 @@ def test_a_form_of_label_studio_and_its_exports_are_understood(folder: Path) -> 
     (folder / "min.json").write_bytes(orjson.dumps(small))
 
     assert [(row["n"], row["review"]) for row in operator(records)] == [(7, "keep"), (3, "keep")]
+
+    again = data.review.Ask(["text", "n"], edit=["text"], format="label_studio")
+    asks(again, records)
+    ids = [task["data"]["review_id"] for task in orjson.loads(questions(folder)[1].read_bytes())]
+    rows = [
+        {"annotation_id": "1", "annotator": "5", "review_id": one, "decision": "keep"}
+        for one in ids
+    ]
+    for row, text in zip(rows, ('<a> & "b" ', "new", ""), strict=True):
+        row["edited_0"] = text
+    (folder / "project.csv").write_text(text_of_table(rows), encoding="utf-8")
+    assert [row["text"] for row in again(records)] == [records[0]["text"], "new", "c"]
 
 
 def first_of(folder: Path) -> str:
@@ -345,6 +365,7 @@ def test_several_reviewers_must_agree(folder: Path) -> None:
         {"choices": ["a", ""]},
         {"fields": ["decision"]},
         {"fields": ["edited:a"]},
+        {"fields": ["edited_0"]},
         {"edit": ["other"]},
         {"fields": ["a.b"], "edit": ["a.b"]},
         {"when": 1.5},
