@@ -27,7 +27,7 @@ _NODE: Final = "node"
 _NEW: Final = "column_that_no_operator_knows"
 
 
-class _Variant(NamedTuple):
+class _ChangedRecords(NamedTuple):
     """A change of records, in words, and the records after it."""
 
     text: str
@@ -100,19 +100,21 @@ def _undeclared(operator: Operator, records: Sequence[Record]) -> list[str]:
     return sorted(names - terms.columns)
 
 
-def _variants(records: Sequence[Record]) -> Iterator[_Variant]:
+def _variants(records: Sequence[Record]) -> Iterator[_ChangedRecords]:
     """Yield changes of records, one column at a time."""
     rows = list(records)
     names = list(dict.fromkeys(name for record in rows for name in record))
-    yield _Variant("a column was added", [{**record, _NEW: "new"} for record in rows])
-    yield _Variant("a column was added in front", [{_NEW: 1, **record} for record in rows])
+    yield _ChangedRecords("a column was added", [{**record, _NEW: "new"} for record in rows])
+    yield _ChangedRecords("a column was added in front", [{_NEW: 1, **record} for record in rows])
     reverse = [dict(reversed(record.items())) for record in rows]
-    yield _Variant("the columns have another order", reverse)
+    yield _ChangedRecords("the columns have another order", reverse)
     for name in names:
-        yield _Variant(f"column {name!r} was removed", [_without(record, name) for record in rows])
+        yield _ChangedRecords(
+            f"column {name!r} was removed", [_without(record, name) for record in rows]
+        )
         for value in (None, "another value", 7):
             changed = [{**record, name: value} for record in rows]
-            yield _Variant(f"column {name!r} has another value", changed)
+            yield _ChangedRecords(f"column {name!r} has another value", changed)
 
 
 def _without(record: Record, name: str) -> Record:

@@ -109,7 +109,7 @@ def chat_record(record: Record, rules: ChatRules = USUAL) -> Record:
     Raises:
         UnfitRecordError: The record breaks a rule.
     """
-    chat: dict[str, Any] = dict(record)
+    chat: dict[str, Any] = record.copy()
     messages = chat_messages(json_list(record.get(MESSAGES), MESSAGES), rules)
     tools = json_list(chat.get(TOOLS), TOOLS)
     if tools is not None:
@@ -122,7 +122,7 @@ def chat_record(record: Record, rules: ChatRules = USUAL) -> Record:
         dict_entry(chat, "chat_template_kwargs", "")
     if rules.nulls == "arrow":
         messages, chat = without_arrow_nulls(messages, chat)
-    return {**chat, MESSAGES: messages}
+    return chat | {MESSAGES: messages}
 
 
 def chat_messages(

@@ -28,6 +28,7 @@ from dagster_dataops.execution.agent_pool import (
 _NAMESPACE: Final = "dagster-dataops"  # of the actors that tell that a run waits for agents
 _RECEIVE_SECONDS: Final = 1.0
 _REQUEST_SECONDS: Final = 5.0
+_GET_SECONDS: Final = 30.0  # messages of 100 KB or more may be on a node that has died
 _CONNECT_SECONDS: Final = 10.0
 _CALLS: Final = 4  # an agent sends messages while it gets orders
 _SHARES: Final = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
@@ -184,7 +185,7 @@ class RayAgents(AgentPool):
         for reference in ready:
             agent = self._receiving.pop(reference)
             try:
-                messages = ray.get(reference)
+                messages = ray.get(reference, timeout=_GET_SECONDS)
             except ray.exceptions.RayError as error:
                 agent.kill()
                 found.append((agent, Lost(_first_lines(error))))

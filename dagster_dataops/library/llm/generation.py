@@ -72,7 +72,7 @@ class Continue(LLMOperator, llm):
         asked = self._asked_messages(conversation, record)
         tools = {TOOLS: conversation[TOOLS]} if conversation.get(TOOLS) else {}
         reply = await self.ask(self._with_system(asked, record), **tools)
-        return {**conversation, self.output_key: [*asked, _message_of(reply, len(asked))]}
+        return conversation | {self.output_key: [*asked, _message_of(reply, len(asked))]}
 
     def _asked_messages(
         self, conversation: Mapping[str, Any], record: Record

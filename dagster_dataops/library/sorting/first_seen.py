@@ -134,15 +134,21 @@ class _Seen:
         """Return the numbers of the digests of a part that were seen before; add the others."""
         count = len(part) // _PACKED_BYTES
         numbers = array("I", part[count * _DIGEST.size :])
+        pairs: Iterator[tuple[int, bytes]] = zip(
+            numbers, unpacked(part[: count * _DIGEST.size]), strict=True
+        )
+        if self._turns > 1:
+            pairs = filter(self._is_of_turn, pairs)
         repeats, digests = array("I"), self._digests
-        for number, digest in zip(numbers, unpacked(part[: count * _DIGEST.size]), strict=True):
-            if self._turns > 1 and int.from_bytes(digest[1:4]) % self._turns != self._turn:
-                continue
+        for number, digest in pairs:
             if digest in digests:
                 repeats.append(number)
             else:
                 digests.add(digest)
         return repeats.tobytes()
+
+    def _is_of_turn(self, pair: tuple[int, bytes]) -> bool:
+        return int.from_bytes(pair[1][1:4]) % self._turns == self._turn
 
 
 class FirstOfEquals:

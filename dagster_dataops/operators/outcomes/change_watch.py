@@ -37,7 +37,7 @@ class ReadTerms(NamedTuple):
     adds: bool = False
 
 
-class _Begun(NamedTuple):
+class _BegunCall(NamedTuple):
     """A call that has begun.
 
     Attributes:
@@ -113,7 +113,7 @@ class ChangeWatch:
 
         return call
 
-    def _begin(self, given: Any) -> _Begun | None:
+    def _begin(self, given: Any) -> _BegunCall | None:
         """Return a call that begins; ``None`` if it is not watched."""
         self._notes = []
         if self._refusals:
@@ -121,10 +121,10 @@ class ChangeWatch:
         recorded = list(map(RecordedRecord, given if self._batch else [given]))
         if self._terms.shielded:
             shields = list(map(ShieldedRecord, recorded))
-            return _Begun(recorded, shields if self._batch else shields[0], orjson.dumps(given))
-        return _Begun(recorded, recorded if self._batch else recorded[0], b"")
+            return _BegunCall(recorded, shields if self._batch else shields[0], orjson.dumps(given))
+        return _BegunCall(recorded, recorded if self._batch else recorded[0], b"")
 
-    def _again(self, begun: _Begun, error: Exception) -> Any:
+    def _again(self, begun: _BegunCall, error: Exception) -> Any:
         """Return plain records for another call; no further call is watched.
 
         Raises:

@@ -63,10 +63,13 @@ class RecordedRecord(dict[str, Any]):
         return dict([*dict.items(self)])
 
     def _read(self, key: object) -> None:
-        """Note a column that was named; not a value that was set, or an object of `keys_given`."""
-        is_set = dict.__contains__(self, key) and key not in self.passed
-        is_given = self.keys_given.get(key) is key and len(str(key)) > 1  # type: ignore[call-overload]
-        if isinstance(key, str) and not is_set and not is_given:
+        """Note a column whose value is read, unless the value was set before."""
+        if not dict.__contains__(self, key) or key in self.passed:
+            self._name(key)
+
+    def _name(self, key: object) -> None:
+        """Note a column that was named; an object of `keys_given` is no name."""
+        if isinstance(key, str) and not (len(key) > 1 and self.keys_given.get(key) is key):
             self.log.columns[str(key)] = None
 
     def _all(self) -> None:
@@ -101,14 +104,14 @@ class RecordedRecord(dict[str, Any]):
 
     @override
     def __delitem__(self, key: str) -> None:
-        self._read(key)
+        self._name(key)
         super().__delitem__(key)
         self.passed.discard(key)
         self.placed.discard(key)
 
     @override
     def pop(self, key: str, default: Any = _ABSENT) -> Any:
-        self._read(key)
+        self._name(key)
         self.passed.discard(key)
         self.placed.discard(key)
         return super().pop(key) if default is _ABSENT else super().pop(key, default)

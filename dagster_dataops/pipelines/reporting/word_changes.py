@@ -87,9 +87,18 @@ def _matched(first: Sequence[str], second: Sequence[str]) -> Sides:
                 left += [*_pieces([word]), *_pieces([one[len(word) :]], "" if same else "cut")]
                 right += [*_pieces([word]), *_pieces([other[len(word) :]], "" if same else "add")]
         else:
-            left += _pieces(first[a:b], "cut")
-            right += _pieces(second[c:d], "add")
+            cut, added = "".join(first[a:b]), "".join(second[c:d])
+            spaces = _same_spaces(cut, added)
+            end = _pieces([cut[len(cut) - spaces :]])
+            left += [*_pieces([cut[: len(cut) - spaces]], "cut"), *end]
+            right += [*_pieces([added[: len(added) - spaces]], "add"), *end]
     return left, right
+
+
+def _same_spaces(first: str, second: str) -> int:
+    """Return the number of spaces at the end of two texts, if they end with the same ones."""
+    ends = [text[len(text.rstrip()) :] for text in (first, second)]
+    return len(ends[0]) if ends[0] == ends[1] else 0
 
 
 def _same(first: Sequence[str], second: Sequence[str]) -> int:

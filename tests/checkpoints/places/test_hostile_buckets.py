@@ -159,6 +159,8 @@ def _entry(pieces: object, data: object = "00000002-x", checkpoint: object = 1) 
         *(_entry([[name, 0, 5]]) for name in [*ESCAPES[:-1], "journal", "segment-1.jsonl.x"]),
         *(_entry([["segment-00001.jsonl", 0, 5]], data) for data in ["../../x", "", "a/b", 5]),
         _entry([[["segment-00001.jsonl"], 0, 5]]),
+        *(_entry([["segment-00001.jsonl", 0, 5, name]]) for name in ["../x", "", "a/b", 5, None]),
+        _entry([["../x.jsonl", 0, 5, "00000002-x"]]),
     ],
 )
 def test_a_journal_writes_the_files_of_its_checkpoint_only(attack: _Attack, entry: bytes) -> None:
@@ -176,7 +178,17 @@ def test_a_journal_writes_the_files_of_its_checkpoint_only(attack: _Attack, entr
     folder.place.claim("run", 0).release()  # and nothing stays locked
 
 
-@each("pieces", [[["segment-00001.jsonl", -1, 5]], [["segment-00001.jsonl", 5, 1]], [[1]], 5])
+@each(
+    "pieces",
+    [
+        [["segment-00001.jsonl", -1, 5]],
+        [["segment-00001.jsonl", 5, 1]],
+        [["segment-00001.jsonl", 0, 5, "00000002-x", 1]],
+        [["segment-00001.jsonl", 0.5, 5]],
+        [[1]],
+        5,
+    ],
+)
 def test_a_damaged_entry_of_a_journal_is_named(attack: _Attack, pieces: object) -> None:
     store = attack.store
     attack.clear()

@@ -198,3 +198,10 @@ def test_a_worker_knows_the_same_of_the_columns(registry: OperatorRegistry) -> N
         None,
         ReadTerms(frozenset({"text"})),
     ]
+
+
+def test_a_column_that_is_set_and_removed_counts() -> None:
+    call = program("in place", [("constant", "new", 1), ("pop", "new")], "one")
+    for terms in _TERMS.values():
+        assert not check(call, {"id": 1}, {"id": 1, "new": 2}, terms(set()))
+        assert check(call, {"id": 1}, {"id": 1, "further": 2}, terms(set()))

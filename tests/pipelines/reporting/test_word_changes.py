@@ -22,7 +22,7 @@ def shown(before: str, after: str) -> tuple[str, str]:
 @each(
     "case",
     [
-        ("the quick fox", "the slow fox", "the [quick ]fox", "the [slow ]fox"),
+        ("the quick fox", "the slow fox", "the [quick] fox", "the [slow] fox"),
         ("a  b  c", "a b c", "a[  ]b[  ]c", "a[ ]b[ ]c"),
         ("one two", "one two three", "one two", "one two[ three]"),
         ("  a", "a", "[  ]a", "a"),
