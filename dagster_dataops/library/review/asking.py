@@ -111,7 +111,7 @@ class Ask(review):
         self._asks = not context.folder.name.startswith(".")  # not a preview
         if not self._asks:
             return
-        self._check()
+        self._check(context)
         folder = ReviewFolder(self.folder_of(context), self.agreement)
         wanted: dict[str, None] = {}
         new = list(self._new(context, folder, wanted))
@@ -176,11 +176,14 @@ class Ask(review):
                     if question.id not in folder.asked:
                         yield question
 
-    def _check(self) -> None:
+    def _check(self, context: OperatorContext) -> None:
         """Raise an `OperatorContextError` where the operator cannot wait."""
         invocation = self.__dataops__
         if invocation.link is None:
             reason = "needs a node of its own; take the operator out of the chain"
+            raise OperatorContextError("review.Ask", reason)
+        if context.agent[1] > 1:
+            reason = "runs on one machine; leave out the cluster for its node"
             raise OperatorContextError("review.Ask", reason)
         if invocation.resolved.concurrency_mode != "async":
             reason = "needs the usual concurrency mode; leave out _concurrency_mode"

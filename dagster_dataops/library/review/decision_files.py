@@ -140,6 +140,7 @@ def _cells(text: str) -> Iterator[Row]:
         raise FaultError("line 1", "is empty; the first line names the columns")
     header = [name.strip() for name in rows[0][1]]
     _check_header(header)
+    _check_end(text, header, *rows[-1])
     for place, cells in rows[1:]:
         if not any(cell.strip() for cell in cells):
             continue
@@ -188,6 +189,13 @@ def _check_header(header: list[str]) -> None:
     double = [name for name in header if name and header.count(name) > 1]
     if double:
         raise FaultError("line 1", f"names the column {double[0]!r} twice")
+
+
+def _check_end(text: str, header: list[str], place: str, cells: list[str]) -> None:
+    """Raise a `FaultError` if a spreadsheet ends within a row: cells may be cut."""
+    complete = len(cells) >= len(header) and not CHANGED.fullmatch(header[-1])
+    if not complete and not text.endswith(("\n", "\r")):
+        raise FaultError(place, "has no line break at its end; is the file written to the end?")
 
 
 def _row_of(place: str, cells: dict[str, str]) -> Row:

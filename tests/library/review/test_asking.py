@@ -257,6 +257,8 @@ WRONG: list[tuple[str, Callable[[str], str | bytes], str]] = [
     ("a.csv", lambda q: f'review_id,decision\n{q},"keep\n', "line 2: begins a row that cannot"),
     ("a.csv", lambda q: f"review_id,decision\n{q},keep,x\n", "line 2: has 3 cells"),
     ("a.csv", lambda _: "", "line 1: is empty"),
+    ("a.csv", lambda q: f"review_id,decision,reviewer\n{q},keep", "line 2: has no line break"),
+    ("a.csv", lambda q: f"review_id,decision,edited:text\n{q},keep,ne", "line 2: has no line br"),
     ("a.csv", lambda q: f"review_id,decision,edited:n\n{q},keep,5\n", "line 2: changes 'n'"),
     ("a.csv", lambda q: f"review_id,text,decision\n{q},other,keep\n", "line 2: the cell of 'text'"),
     (
