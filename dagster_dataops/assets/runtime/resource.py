@@ -326,7 +326,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         attempt = attempt_context(self, context, resume, folder)
         with ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
-        _tell_of_view(context, str(self.results_root))
+        _tell_of_view(context, attempt.run, str(self.results_root))
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {folder.located(report.error_path)}"
@@ -366,11 +366,10 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 _TOLD: Final[set[tuple[str, str]]] = set()  # runs in this process that know of the view
 
 
-def _tell_of_view(context: StepContext, root: str) -> None:
+def _tell_of_view(context: StepContext, run: str, root: str) -> None:
     """Log the command that shows the records, once in a run and process."""
-    told = context.run.run_id, root
-    if told not in _TOLD:
-        _TOLD.add(told)
+    if (run, root) not in _TOLD:
+        _TOLD.add((run, root))
         text = f"see the records: python -m dagster_dataops view {shlex.quote(root)}"
         context.log.info(text)
 
