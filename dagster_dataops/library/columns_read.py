@@ -76,6 +76,11 @@ def _vectors(**options: Any) -> list[ReadName]:
     return _VECTORS(**options) or INPUT_KEY(**options)
 
 
+def _mined(**options: Any) -> list[ReadName]:
+    asked = ("vector_key",) if options.get("vector_key") else ("input_key",)
+    return OptionsOf((*asked, "positive_key", "answer_key"))(**options)
+
+
 def _merged(**options: Any) -> list[ReadName]:
     left = texts_in(options.get("on"))
     right = texts_in(options.get("right_on")) or left
@@ -148,6 +153,10 @@ def _seen(**options: Any) -> list[ReadName]:
 READS: Final[Mapping[str, Declaration]] = {
     "audio.Cut": OptionsOf(("input_key", "segments_key")),
     "chat.Validate": _COLUMN,
+    "code.CommentRatio": OptionsOf(("input_key", "language_key")),
+    "code.Language": OptionsOf(("path_key", "input_key")),
+    "code.Licence": OptionsOf(("input_key", "licence_key")),
+    "code.Syntax": OptionsOf(("input_key", "language_key")),
     "dedup.Against": _indexed,
     "dedup.Index": _indexed,
     "dedup.NearDuplicate": _kept,
@@ -190,6 +199,9 @@ READS: Final[Mapping[str, Declaration]] = {
     "llm.SemanticDedup": _vectors,
     "llm.Translate": _prompted,
     "llm.VisualQA": _seen,
+    "retrieval.HardNegatives": _mined,
+    "retrieval.Index": _vectors,
+    "retrieval.TrainingForm": OptionsOf(("input_key", "positive_key", "negatives_key")),
     "review.Ask": _asked,
     "sample.Balance": _GROUP,
     "sample.Diversity": _vectors,
