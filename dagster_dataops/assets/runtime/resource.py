@@ -29,11 +29,12 @@ from dagster_dataops.assets.runtime.step_context import (
 )
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.configuration import config, format_setting, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import FORMS
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import ObjectUrl
 from dagster_dataops.foundation.quantities import counted
@@ -222,6 +223,12 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return root_setting("root", self.root, options)
 
     @property
+    def defined_form(self) -> str:
+        """The form of the files of results in the definitions; a launch may still change it."""
+        form = self.result_format
+        return form if form in FORMS else config.result_format
+
+    @property
     def clients(self) -> dict[str, object]:
         """The clients of operators by name: the fields of a subclass over ``config.clients``."""
         added = type(self).model_fields.keys() - DataOpsResource.model_fields.keys()
@@ -305,7 +312,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         operator: Operator,
         inputs: Sequence[JsonlDataset],
         folder: NodeFolder,
-        resume: ResumePolicy = ResumePolicy.AUTO,
+        resume: ResumePolicy | ChosenRecords = ResumePolicy.AUTO,
     ) -> "RunReport":
         """Run one operator in a step, resuming an unfinished attempt.
 

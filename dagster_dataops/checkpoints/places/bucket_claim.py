@@ -228,5 +228,6 @@ class BucketClaim(FolderLock, Claim):
         self._seen = head
         with suppress(StorageError):  # the next publication deletes what is left
             place.store.remove(self._unused(head))
-            place.remove_replaced(seen, head, objects.first)
-            objects.remove_before(commit, place.parts_of(head))
+            used = place.objects_in_use(seen, head)
+            place.remove_replaced(seen, used, objects.first)
+            objects.remove_before(commit, used)
