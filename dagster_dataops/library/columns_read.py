@@ -6,7 +6,7 @@ it is missing.
 """
 
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dagster_dataops.operators.options.declared_columns import Declaration
@@ -20,6 +20,7 @@ _KEYS: Final = OptionsOf(("keys",), plain=True)
 _VECTORS: Final = OptionsOf(("vector_key",))
 _INSTRUCTIONS: Final = OptionsOf(("instructions_key", "kwargs_key"), plain=True)
 _ON: Final = OptionsOf(("on",))
+_FIELDS: Final = OptionsOf(("fields",))
 _SCHEMA: Final = OptionsOf(("schema",), plain=True)
 _DOCUMENT: Final = OptionsOf(("input_key", "unlock_key"))
 _PAGE: Final = OptionsOf(("input_key", "page_key", "unlock_key"))
@@ -43,6 +44,19 @@ def _indexed(**options: Any) -> list[ReadName]:
 def _compared(**options: Any) -> list[ReadName]:
     asked = options.get("op", "exists") == "exists"
     return [ReadName(key, optional=asked) for key in _KEY(**options)]
+
+
+def _asked(**options: Any) -> list[ReadName]:
+    """Return what a person sees, and the keys of the conditions."""
+    when = options.get("when")
+    if not isinstance(when, Sequence) or not when:
+        return _FIELDS(**options)
+    conditions = [when] if isinstance(when[0], str) else when
+    keys = [
+        ReadName(key, optional=op == "exists")
+        for key, op, *_ in (tuple(condition) for condition in conditions)
+    ]
+    return [*_FIELDS(**options), *keys]
 
 
 def _verified(**options: Any) -> list[ReadName]:
@@ -188,6 +202,7 @@ READS: Final[Mapping[str, Declaration]] = {
     "retrieval.HardNegatives": _mined,
     "retrieval.Index": _vectors,
     "retrieval.TrainingForm": OptionsOf(("input_key", "positive_key", "negatives_key")),
+    "review.Ask": _asked,
     "sample.Balance": _GROUP,
     "sample.Diversity": _vectors,
     "sample.GroupBy": _GROUP,

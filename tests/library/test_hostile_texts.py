@@ -61,7 +61,7 @@ OF_MODELS = {
     "score.Perplexity",
     "retrieval.HardNegatives",
 }
-IN_RUNS = {"llm"}  # a group whose operators need the clients of a run
+IN_RUNS = {"llm", "review"}  # groups whose operators need a run, with clients or people
 # Groups whose operators refuse values that are no text, and those that do not read texts.
 OF_TEXTS = {"filters", "language", "markdown", "pii", "text"}
 OF_ANY_VALUE = {"filters.Field", "filters.Lambda"}

@@ -51,6 +51,7 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "llm.PreferencePairs": {"rubric": "Style"},
     "llm.Rewrite": {"instruction": "Shorten"},
     "llm.Translate": {"to": "German"},
+    "review.Ask": {"fields": "text"},
     "sample.Balance": {"group_key": "text"},
     "sample.Diversity": {"count": 1},
     "sample.GroupBy": {"group_key": "text"},
