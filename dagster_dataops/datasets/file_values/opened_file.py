@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, cast
 
 from typing_extensions import override
 
@@ -24,9 +24,13 @@ from dagster_dataops.streams.files.contents import (
     PlainContent,
     WindowedContent,
 )
+from dagster_dataops.streams.files.logins import has_login
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
 _STORED: Final = re.compile(rf"{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{62}}")
+_BLOCK_BYTES: Final = 1 << 20
+_LEAST_BYTES: Final = 1 << 16  # of a part that is fetched
+_MOST_BYTES: Final = 1 << 22
 _FIND: Final = "check the path, and that this machine can read it"
 
 
@@ -61,9 +65,26 @@ class OpenedFile(Content):
     def close(self) -> None:
         """Close the file; some have nothing to close."""
 
-    def raw(self) -> io.RawIOBase:
+    @property
+    def is_remote(self) -> bool:
+        """Whether each read is a request to a server."""
+        return False
+
+    def part(self, size: int, offset: int) -> bytes:
+        """Return ``size`` bytes from ``offset``, fewer only at the end; no others are fetched."""
+        return self.read_at(size, offset)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the bytes of the file in order."""
+        size = 0
+        while block := self.read_at(_BLOCK_BYTES, size):
+            yield block
+            size += len(block)
+
+    def stream(self) -> BinaryIO:
         """Return a Python file for the bytes; it must not outlive this one."""
-        return _RawFile(self)
+        raw = _RemoteParts(self) if self.is_remote else _RawFile(self)
+        return cast("BinaryIO", io.BufferedReader(raw, _LEAST_BYTES))
 
 
 class _ContentFile(OpenedFile):
@@ -125,6 +146,21 @@ class RemoteUrlFile(_ContentFile):
         self.size = size if isinstance(size, int) else None
         self.version = _reported(details)
         self.content = WindowedContent(lambda: RemoteFile(url, options))
+        self._parts = _Parts(name, url, options)
+
+    @property
+    @override
+    def is_remote(self) -> bool:
+        return True
+
+    @override
+    def part(self, size: int, offset: int) -> bytes:
+        return self._parts.read(size, offset)
+
+    @override
+    def close(self) -> None:
+        super().close()
+        self._parts.close()
 
     def _details(self) -> dict[str, Any]:
         try:
@@ -159,6 +195,12 @@ class ObjectOfStore(OpenedFile):
             raise FileError(self.name, _reason(error), _FIND) from error
 
 
+    @property
+    @override
+    def is_remote(self) -> bool:
+        return True
+
+
 class _FileInStore(OpenedFile):
     """A file in a store, such as a tar. It is replaced with its store, which has the version."""
 
@@ -173,7 +215,35 @@ class FileOfShard(_FileInStore):
 
     def __init__(self, name: str, window: Any) -> None:
         self.name, self._window = name, window
-        self.size, self.version = window.size, _version_of_store(window.shard)
+        self.size = window.size
+        self.version = self._version()
+        self._parts = _Parts(name, window.shard, {})
+
+    def _version(self) -> str | None:
+        shard = self._window.shard
+        if not self.is_remote:
+            return _version_of_store(shard)
+        try:
+            return _reported(file_details(shard, {}))
+        except DataOpsError as error:
+            raise FileError(self.name, _reason(error), _FIND) from error
+
+    @property
+    @override
+    def is_remote(self) -> bool:
+        return is_url(self._window.shard)
+
+    @override
+    def part(self, size: int, offset: int) -> bytes:
+        if not self.is_remote:
+            return self.read_at(size, offset)
+        window = self._window
+        size = min(size, window.size - offset)
+        return self._parts.read(size, window.first + offset) if size > 0 else b""
+
+    @override
+    def close(self) -> None:
+        self._parts.close()
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:
@@ -188,7 +258,7 @@ class FileOfShard(_FileInStore):
 
     @override
     def check_unchanged(self) -> None:
-        if not self._window.is_unchanged():
+        if not self._window.is_unchanged() or (self.is_remote and self._version() != self.version):
             raise FileChangedError(self.name, "was replaced while it was read", "run again")
 
 
@@ -202,6 +272,34 @@ class FileOfStore(_FileInStore):
     @override
     def read_at(self, size: int, offset: int) -> bytes:
         return self._data[offset : offset + size]
+
+
+class _Parts:
+    """Parts of a file by URL; no other bytes are fetched.
+
+    Args:
+        name: What the reference calls the file, for errors.
+        url: The URL.
+        options: The arguments of fsspec's file system.
+    """
+
+    def __init__(self, name: str, url: str, options: Mapping[str, Any]) -> None:
+        self._name, self._file = name, RemoteFile(url, options, ahead=False)
+
+    def read(self, size: int, start: int) -> bytes:
+        """Return ``size`` bytes from ``start``; fewer only at the end."""
+        data = b""
+        self._file.seek(start)
+        try:
+            while len(data) < size and (part := self._file.read(size - len(data))):
+                data += part
+        except DataOpsError as error:
+            raise FileError(self._name, _reason(error), _FIND) from error
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class _RawFile(ContentFile):
@@ -225,6 +323,30 @@ class _RawFile(ContentFile):
         return self._file.size if self._file.size is not None else len(self._file.read_all())
 
 
+class _RemoteParts(_RawFile):
+    """A Python file over a file of a server, of which little more is fetched than is read.
+
+    A read after a ``seek`` fetches a small part; each read that follows it a part twice as large.
+    """
+
+    def __init__(self, file: OpenedFile) -> None:
+        super().__init__(file)
+        self._part, self._start, self._next = b"", 0, _LEAST_BYTES
+
+    @override
+    def readinto(self, buffer: Any, /) -> int:
+        end = self._start + len(self._part)
+        if not self._start <= self._at < end:
+            follows = self._at == end and end > 0
+            self._next = min(2 * self._next, _MOST_BYTES) if follows else _LEAST_BYTES
+            self._part, self._start = self._file.part(self._next, self._at), self._at
+        first = self._at - self._start
+        data = self._part[first : first + len(buffer)]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
 @contextmanager
 def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[OpenedFile]:
     """Yield the file that a reference names, open inside the block.
@@ -236,7 +358,9 @@ def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iter
     Raises:
         FileError: There is no such file, or it cannot be read.
     """
-    with _open(name, options) as file:
+    from dagster_dataops.datasets.file_values.cached_file import cached
+
+    with cached(_open(name, options)) as file:
         yield file
 
 
@@ -257,7 +381,7 @@ def _open(name: str, options: Mapping[str, Any]) -> OpenedFile:
 
 
 def _by_url(name: str, url: str, options: Mapping[str, Any]) -> OpenedFile:
-    file = None if options else object_at(url)
+    file = None if options or has_login(url) else object_at(url)
     return RemoteUrlFile(name, url, options) if file is None else ObjectOfStore(name, file)
 
 
