@@ -27,7 +27,7 @@ ADDED: Final[dict[Added, str]] = {
     # What an operator of the library says about records that it dropped.
     "drop_explainer": "dagster_dataops.library.explaining.drop_explanations:drop_explainer",
     # A file in a store, or where it is, by the path or URL of the store and the name of the file.
-    "file_of_store": "dagster_dataops.training.filestores.lazy_files:file_of_store",
+    "file_of_store": "dagster_dataops.training.filestores.cached_files:file_of_store",
     # A dataset, pipeline, operator, report or trace as HTML for a notebook.
     "html_of": "dagster_dataops.pipelines.notebook_html:html_of",
     # The nodes with results below some folders.

@@ -1,4 +1,4 @@
-"""Tests of operators that read the heads of large files: how much they fetch, and what they find."""
+"""Operators that read the heads of large files: how much they fetch, and what they find."""
 
 import tarfile
 from pathlib import Path

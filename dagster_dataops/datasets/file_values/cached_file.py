@@ -1,13 +1,15 @@
 """`CachedFile`: a file of a server, read whole once, and kept in a folder of this machine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Final, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 from typing_extensions import override
 
 from dagster_dataops.configuration import config
-from dagster_dataops.datasets.file_values.opened_file import OpenedFile
+from dagster_dataops.datasets.file_values.opened_file import OpenedFile, open_file
 from dagster_dataops.errors import FileChangedError
 from dagster_dataops.foundation.parts import function_of_part
 
@@ -96,15 +98,21 @@ class CachedFile(OpenedFile):
         if not self._kept:
             self._file.check_unchanged()
 
-    @override
-    def close(self) -> None:
-        self._file.close()
 
+@contextmanager
+def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[OpenedFile]:
+    """Yield the file that a reference names, open inside the block.
 
-def cached(file: OpenedFile) -> OpenedFile:
-    """Return a file that is kept in the folder ``config.file_cache``, if there is one.
+    It is kept in the folder ``config.file_cache``, if there is one. Files of this machine, and
+    those without a version or of more than 256 MiB, are not kept.
 
-    Files of this machine, and those without a version or of more than 256 MiB, are not kept.
+    Args:
+        name: Its path, URL, or store and name.
+        options: The arguments of fsspec's file system, for a URL.
+
+    Raises:
+        FileError: There is no such file, or it cannot be read.
     """
-    keeps = file.is_remote and file.version is not None and config.file_cache is not None
-    return CachedFile(file) if keeps and (file.size or 0) <= _MOST_BYTES else file
+    with open_file(name, options) as file:
+        keeps = file.is_remote and file.version is not None and config.file_cache is not None
+        yield CachedFile(file) if keeps and 0 <= (file.size or -1) <= _MOST_BYTES else file

@@ -5,7 +5,6 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, cast
@@ -194,7 +193,6 @@ class ObjectOfStore(OpenedFile):
         except (DataOpsError, OSError) as error:
             raise FileError(self.name, _reason(error), _FIND) from error
 
-
     @property
     @override
     def is_remote(self) -> bool:
@@ -347,9 +345,13 @@ class _RemoteParts(_RawFile):
         return len(data)
 
 
-@contextmanager
-def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[OpenedFile]:
-    """Yield the file that a reference names, open inside the block.
+def is_stored(name: str) -> bool:
+    """Return whether a name is that of a file that an operator made: it tells its content."""
+    return _STORED.fullmatch(name) is not None
+
+
+def open_file(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> OpenedFile:
+    """Open the file that a reference names; the caller closes it.
 
     Args:
         name: Its path, URL, or store and name.
@@ -358,18 +360,6 @@ def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iter
     Raises:
         FileError: There is no such file, or it cannot be read.
     """
-    from dagster_dataops.datasets.file_values.cached_file import cached
-
-    with cached(_open(name, options)) as file:
-        yield file
-
-
-def is_stored(name: str) -> bool:
-    """Return whether a name is that of a file that an operator made: it tells its content."""
-    return _STORED.fullmatch(name) is not None
-
-
-def _open(name: str, options: Mapping[str, Any]) -> OpenedFile:
     if is_stored(name):
         return _stored(name)
     local = name.removeprefix("file://") if name.startswith("file:///") else name
@@ -431,7 +421,7 @@ def state_of_file(name: str) -> list[object]:
     store, mark, _ = name.partition("#")
     if mark and os.path.isfile(store) and not os.path.exists(name):  # noqa: PTH110,PTH113 - texts
         return [_version_of_store(store)]
-    with opened(name) as file:
+    with open_file(name) as file:
         return file.state
 
 

@@ -11,17 +11,14 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
 
+from dagster_dataops.datasets.file_values.cached_file import opened
 from dagster_dataops.datasets.file_values.file_reads import READS
 from dagster_dataops.datasets.file_values.media_types import (
     same_type,
     type_of_content,
     type_of_name,
 )
-from dagster_dataops.datasets.file_values.opened_file import (
-    OpenedFile,
-    is_stored,
-    opened,
-)
+from dagster_dataops.datasets.file_values.opened_file import OpenedFile, is_stored
 from dagster_dataops.errors import FileChangedError, FileError, FileReferenceError
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")

@@ -38,9 +38,9 @@ class Size(SizeFilter, images):
     """Keep images of ``min_width`` to ``max_width`` and ``min_height`` to ``max_height`` pixels.
 
     Reads the head of the file in ``input_key="file"``. Of files above 1 MiB, size and version are
-    checked, not the digest. The image counts upright, as its metadata turns it. ``None`` is no limit. Signals ``image_width``, ``image_height``; reasons
-    ``low_image_width``, ``high_image_width``, ``low_image_height``, ``high_image_height``. Needs
-    the extra ``images``.
+    checked, not the digest. The image counts upright, as its metadata turns it. ``None`` is no
+    limit. Signals ``image_width``, ``image_height``; reasons ``low_image_width``,
+    ``high_image_width``, ``low_image_height``, ``high_image_height``. Needs the extra ``images``.
 
     Source: ``image_shape_filter`` of Data-Juicer.
 
@@ -71,8 +71,9 @@ class AspectRatio(SizeFilter, images):
     """Keep images whose width divided by their height is ``min_ratio`` to ``max_ratio``.
 
     Reads the head of the file in ``input_key="file"``. Of files above 1 MiB, size and version are
-    checked, not the digest. The image counts upright, as its metadata turns it. ``None`` is no limit. Signal ``image_aspect_ratio``; reasons
-    ``low_image_aspect_ratio``, ``high_image_aspect_ratio``. Needs the extra ``images``.
+    checked, not the digest. The image counts upright, as its metadata turns it. ``None`` is no
+    limit. Signal ``image_aspect_ratio``; reasons ``low_image_aspect_ratio``,
+    ``high_image_aspect_ratio``. Needs the extra ``images``.
 
     Source: ``image_aspect_ratio_filter`` of Data-Juicer, with its defaults.
 

@@ -6,9 +6,12 @@ from typing import Final
 
 from typing_extensions import override
 
+from dagster_dataops.configuration import config
+from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool
+from dagster_dataops.training.filestores.lazy_files import store_at
 from dagster_dataops.training.filestores.source_info import SourceInfo
-from dagster_dataops.training.filestores.store import FileStore
+from dagster_dataops.training.filestores.store import FileStore, FileWindow
 
 _LARGEST: Final = 1 << 20  # GB; a cache without a limit has one that can be counted
 
@@ -69,3 +72,30 @@ def cached_file(
 def _pool(folder: str, gigabytes: float) -> FileStoreCachePool:
     size = min(gigabytes, _LARGEST)
     return FileStoreCachePool(parent_cache_dir=folder, max_cache_size_gbytes=size)
+
+
+def file_of_store(address: str, name: str) -> FileWindow | str | bytes:
+    """Return a file in a store: where it can be read by ranges, else its content.
+
+    The content of a file of a server is kept in the folder ``config.file_cache``.
+
+    Args:
+        address: The path or URL of the store; see `file_store`.
+        name: The name of the file in it.
+
+    Returns:
+        Its own path or URL, or its window in a shard, or its content.
+
+    Raises:
+        AuxFileMissingError: There is no such file.
+        InputError: There is no such store.
+        PathEscapeError: The name leaves the store.
+    """
+    store = store_at(address)
+    place = store.place(name)
+    if place is not None:
+        return place
+    folder = config.file_cache
+    if folder is None or not is_url(store.path):
+        return store.get(name)
+    return _pool(str(folder), config.file_cache_gb).read(store, store.full_name(name), None)[0]
