@@ -102,8 +102,9 @@ class WorkerConfig:
             "restore_error_handler": self.restore_error_handler is not reraise_exception,
         }
         log_without_effect(_NAME, [name for name, is_given in options.items() if is_given])
-        if not callable(self.global_error_handler):
-            reason = f"global_error_handler is {self.global_error_handler!r}; give a function"
+        handler: object = self.global_error_handler
+        if not callable(handler):
+            reason = f"global_error_handler is {handler!r}; give a function"
             raise StreamArgumentError(_NAME, reason)
 
     @property
