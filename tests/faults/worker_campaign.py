@@ -94,6 +94,7 @@ class Timer:
 
 
 @mock.patch.object(shard_pool, "_DEATHS_OF_ELEMENT", sys.maxsize)  # no element is at fault here
+@mock.patch.object(shard_pool, "_KILLED_STARTS", sys.maxsize)  # a busy machine starts slowly
 def run(kills: int, seed: int, folder: Path) -> dict[str, int]:
     """Read streams until workers were disturbed ``kills`` times; return the rounds of each kind.
 
