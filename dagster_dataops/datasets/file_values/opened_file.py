@@ -23,7 +23,6 @@ from dagster_dataops.streams.files.contents import (
     PlainContent,
     WindowedContent,
 )
-from dagster_dataops.streams.files.logins import has_login
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
 _STORED: Final = re.compile(rf"{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{62}}")
@@ -371,6 +370,8 @@ def open_file(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> O
 
 
 def _by_url(name: str, url: str, options: Mapping[str, Any]) -> OpenedFile:
+    from dagster_dataops.streams.files.logins import has_login
+
     file = None if options or has_login(url) else object_at(url)
     return RemoteUrlFile(name, url, options) if file is None else ObjectOfStore(name, file)
 

@@ -5,13 +5,13 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
-from dagster_dataops.datasets.file_values.cached_file import opened
 from dagster_dataops.datasets.file_values.file_reads import READS
 from dagster_dataops.datasets.file_values.media_types import (
     same_type,
@@ -275,6 +275,15 @@ def identified(file: str, *, digest: bool, options: Mapping[str, Any]) -> FileRe
     """
     with opened(file, options) as opened_file:
         return FileReference(file).as_opened(opened_file, digest=digest)
+
+
+def opened(
+    name: str, options: Mapping[str, Any] = MappingProxyType({})
+) -> AbstractContextManager[OpenedFile]:
+    """Return a context with the file that a reference names, open inside the block."""
+    from dagster_dataops.datasets.file_values import cached_file  # most runs read no file
+
+    return cached_file.opened(name, options)
 
 
 def _digested(file: OpenedFile, copy: BinaryIO | None) -> tuple[int, str]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dagster_dataops.errors import StreamSourceError
-from dagster_dataops.streams.files.logins import with_login
 
 _RETRY_DELAYS: Final = (0.2, 1.0, 4.0)  # seconds before each retry
 _SKIP_BYTES: Final = 1 << 20  # bytes read at once when a server ignores the requested range
@@ -35,6 +34,8 @@ def file_system(url: str, options: Options) -> tuple[Any, str]:
         StreamSourceError: The file system is unknown, not installed or unreachable.
     """
     import fsspec
+
+    from dagster_dataops.streams.files.logins import with_login
 
     try:
         system, path = fsspec.url_to_fs(url, **with_login(url, options))
