@@ -51,7 +51,8 @@ OURS = [
     Victim("dagster-dataops, a model", "", "ours", asks=True, options={"mode": "async"}),
 ]
 PEERS = [
-    Victim("Ray Data", "ray", "ray"),
+    Victim("Ray Data, 1 file", "ray", "ray", options={"files": 1}),
+    Victim("Ray Data, 20 files", "ray", "ray", options={"files": 20}),
     Victim("Daft", "daft", "daft"),
     Victim("DataChain", "datachain", "datachain"),
     Victim("DataChain, batches of 100", "datachain", "datachain", options={"batch": 100}),
