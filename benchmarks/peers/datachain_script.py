@@ -19,7 +19,9 @@ def cleaned(number: int, text: str) -> str:
 if __name__ == "__main__":
     watch = Stopwatch()
     given = watch.specification
-    if not any(one.name == "documents" for one in dc.datasets(column="dataset").to_values("dataset")):
+    if not any(
+        one.name == "documents" for one in dc.datasets(column="dataset").to_values("dataset")
+    ):
         with Path(given["source"]).open("rb") as file:
             records = [orjson.loads(line) for line in file]
         numbers, texts = ([record[key] for record in records] for key in ("id", "text"))

@@ -39,7 +39,9 @@ if __name__ == "__main__":
     designer.set_run_config(dd.RunConfig(**run))
     builder = dd.DataDesignerConfigBuilder(model_configs=[model])
     builder.with_seed_dataset(dd.DataFrameSeedSource(df=records))
-    builder.add_column(dd.LLMTextColumnConfig(name="answer", prompt="{{ text }}", model_alias="rule"))
+    builder.add_column(
+        dd.LLMTextColumnConfig(name="answer", prompt="{{ text }}", model_alias="rule")
+    )
     made = designer.create(
         builder, num_records=len(records), dataset_name="answers", resume=ResumeMode.IF_POSSIBLE
     )

@@ -36,9 +36,7 @@ if __name__ == "__main__":
         {
             "id": [str(record["id"]) for record in records],
             "text": [record["text"] for record in records],
-            "metaxy_provenance_by_field": [
-                {"default": record["text"][:40]} for record in records
-            ],
+            "metaxy_provenance_by_field": [{"default": record["text"][:40]} for record in records],
         }
     )
     with store.open("w"):

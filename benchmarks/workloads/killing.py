@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,7 +61,13 @@ PEERS = [
     Victim("datatrove, 20 files", "datatrove", "datatrove", options={"files": 20}),
     Victim("datatrove, 2 files", "datatrove", "datatrove", options={"files": 2}),
     Victim("DataDesigner", "datadesigner", "datadesigner", asks=True),
-    Victim("DataDesigner, groups of 100", "datadesigner", "datadesigner", True, {"batch": 100}),
+    Victim(
+        "DataDesigner, groups of 100",
+        "datadesigner",
+        "datadesigner",
+        asks=True,
+        options={"batch": 100},
+    ),
     Victim("bespoke curator", "curator", "curator", asks=True),
     Victim("distilabel", "distilabel", "distilabel", asks=True),
 ]
