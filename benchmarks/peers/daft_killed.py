@@ -1,4 +1,7 @@
-"""Daft with a checkpoint by a key column, on its Ray runner, which the checkpoint needs."""
+"""Daft with a checkpoint by a key column, on its Ray runner, committed to a Delta table.
+
+Of its sinks, those of Delta and Iceberg take part in a checkpoint.
+"""
 
 import os
 from pathlib import Path
@@ -42,8 +45,9 @@ if __name__ == "__main__":
     frame = frame.into_batches(given.get("batch", 100))
     function = daft.func(return_dtype=DataType.string())(call)
     frame = frame.with_column("text", function(col("id"), col("text")))
-    frame.write_parquet(str(out / "result"))
-    rows = daft.read_parquet(str(out / "result" / "*.parquet")).select("id").to_pydict()["id"]
+    commit = daft.IdempotentCommit(store, idempotence_key="clean")
+    frame.write_deltalake(str(out / "result"), checkpoint=commit)
+    rows = daft.read_deltalake(str(out / "result")).select("id").to_pydict()["id"]
     written = out / "result.jsonl"
     with written.open("wb") as file:
         for number in rows:
