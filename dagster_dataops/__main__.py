@@ -155,6 +155,21 @@ def _view(options: argparse.Namespace) -> str:
     return serve(shown, options.port, opens=options.open)
 
 
+def _try(given: argparse.Namespace) -> str:
+    from dagster_dataops.models.tried_records import try_pipeline  # rare
+    from dagster_dataops.pipelines.loaded_pipeline import pipeline_in
+
+    file, _, name = given.pipeline.rpartition(":")
+    if not file:
+        file, name = name, "ppl"
+    ppl = pipeline_in(file, name, "--pipeline")
+    folder = _folder(given.folder, given.root)
+    tried = try_pipeline(folder, ppl, given.records, node=given.node)
+    if given.json:
+        return orjson.dumps(tried.to_json(), option=orjson.OPT_INDENT_2).decode()
+    return str(tried)
+
+
 def _folder(text: str, root: str | None) -> Path:
     """Return the folder as given, or below the root of the results."""
     if root is None and Path(text).expanduser().exists():
@@ -183,6 +198,7 @@ def _parser() -> argparse.ArgumentParser:
     command = _added(commands, "whole", _whole, text)
     command.add_argument("folder", metavar="FOLDER", help="URL of the folder of its node")
     _add_view(commands)
+    _add_try(commands)
     text = "Batches of requests that wait for the server of a model."
     batches = commands.add_parser("batches", help=text, description=text)
     text = "Cancel the batches of a node. What the server has answered is paid and used."
@@ -336,6 +352,29 @@ def _add_view(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--port", type=int, default=8765, help="port on this machine, 0 for any; 8765 by default"
     )
     command.add_argument("--open", action="store_true", help="open a browser")
+
+
+def _add_try(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = (
+        "Run the present code of a node on some records that it has processed before, and show "
+        "which outcomes differ. Nothing is published. A model is called only for requests that "
+        "have no stored reply."
+    )
+    command = _added(commands, "try", _try, text)
+    _add_folder(command)
+    command.add_argument(
+        "--records", type=int, default=200, help="how many records, spread evenly; 200 by default"
+    )
+    command.add_argument(
+        "--pipeline",
+        metavar="FILE.py:NAME",
+        default="definitions.py:ppl",
+        help="Python file and name of the pipeline in it; definitions.py:ppl by default",
+    )
+    command.add_argument(
+        "--node", default="", help="name of the node in the pipeline; by default that of the result"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _added(

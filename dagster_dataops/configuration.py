@@ -5,7 +5,7 @@ to ``config`` > the environment > the default. Under Dagster, `DataOpsResource` 
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +20,11 @@ from dagster_dataops.foundation.places.url_forms import folder_setting
 _DEFAULT_ROOT: Final = "data_pipeline_res"
 _SCRATCH: Final = "dagster-dataops"
 WHOLE_RESULT_MB: Final = 16.0
-Resume: TypeAlias = bool | Literal["failed_records", "across_code"]
+Resume: TypeAlias = bool | Literal["failed_records", "across_code"] | Mapping[str, str]
+_RESUME: Final = (
+    "true or false, or failed_records or across_code, or {'records': 'CONDITION'} with the name of "
+    "a 'node' if it is for one node"
+)
 
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _TRUE = {"1", "true", "yes", "on"}
@@ -36,7 +40,9 @@ class Configuration:
         data_process_resume: Whether a call resumes from an unfinished checkpoint and reuses
             finished results of the same operator, options, code and input; "failed_records"
             retries only the failed records of finished results; "across_code" resumes even if the
-            operator's code has changed. Environment DATAOPS_DATA_PROCESS_RESUME, default False.
+            operator's code has changed; ``{"records": "drop_reason == 'timeout'"}`` processes only
+            the records of finished results again that fulfil the condition, with ``"node"`` those
+            of one node. Environment DATAOPS_DATA_PROCESS_RESUME, default False.
         data_process_progress: Whether to draw progress bars: True, False, or None for "when
             standard error is a terminal". Environment DATAOPS_DATA_PROCESS_PROGRESS.
         data_process_scratch: Folder for working copies of results on object stores. Environment
@@ -156,16 +162,21 @@ class Configuration:
         """How a call uses an earlier run; False starts afresh.
 
         True resumes it, "across_code" does so even if the operator's code has changed, and
-        "failed_records" retries the failed records of a finished result.
+        "failed_records" retries the failed records of a finished result. A mapping has a condition
+        under "records": the records that fulfil it are processed again; and perhaps the name of the
+        "node" that is meant.
         """
         value = self._read("data_process_resume")
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            value = _mapping(value)
+        if isinstance(value, Mapping):
+            return _chosen(value)
         match str(value).strip().lower():
             case "failed_records":
                 return "failed_records"
             case "across_code":
                 return "across_code"
-        allowed = "true or false, or failed_records or across_code"
-        return self._read_bool("data_process_resume", allowed) or False
+        return self._read_bool("data_process_resume", _RESUME) or False
 
     @data_process_resume.setter
     def data_process_resume(self, value: Resume | None) -> None:
@@ -235,6 +246,28 @@ def format_setting(setting: str, value: object) -> str:
 
         del frame_writer  # it can be imported
     return str(form)
+
+
+def _mapping(text: str) -> object:
+    """Return the mapping in a JSON text, as an environment variable has it; else the text."""
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _chosen(value: Mapping[Any, Any]) -> Mapping[str, str]:
+    """Return a setting that chooses records by a condition, checked."""
+    known = {"records", "node"}
+    if "records" not in value or set(value) - known or not _are_texts(value.values()):
+        raise ConfigurationError("data_process_resume", dict(value), _RESUME)
+    return dict(value)
+
+
+def _are_texts(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) and value.strip() for value in values)
 
 
 def _default_scratch() -> Path:

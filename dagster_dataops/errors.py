@@ -10,6 +10,7 @@
  |   |-- UnknownOperatorError         a group or operator is not registered
  |   |-- ChainDefinitionError         operators cannot be made one chain
  |   |-- PipelineDefinitionError      cycles, unknown inputs, duplicate names
+ |   |-- ConditionSyntaxError         a condition on records is malformed
  |   |-- DefsYamlError                a defs.yaml is invalid
  |   |-- DefsYamlFaultsError          several operators of a defs.yaml are invalid
  |   |-- SelectorSyntaxError          a selector is malformed; also a ValueError
@@ -20,6 +21,7 @@
  |-- InputError                   the input cannot be read
  |-- MissingColumnError           a selected element is missing; also a ValueError
  |-- AbsentColumnError            no record has a column that an operator reads; also a ValueError
+ |-- ConditionColumnError         no record has a column of a condition; also a ValueError
  |-- NoTextError                  an input key selects a value that is no text; also a TypeError
  |-- UnfitRecordError             a record does not fit an operator; also a ValueError
  |-- SelectedElementError         a function failed on an element; also a RuntimeError
@@ -82,7 +84,10 @@
  |-- NewerVersionError            files are those of a newer version of this package
  |-- RestoreRefusedError          an earlier result cannot be published again at the moment
  |-- RetryRefusedError            failed records cannot be retried alone
- |   `-- RetryOutdatedError           because the input has changed
+ |   |-- RetryOutdatedError           because the input has changed
+ |   `-- RedoRefusedError             nor can records that a condition chooses
+ |       `-- RedoOutdatedError            because the input has changed
+ |-- TryRefusedError              the code of a node cannot be tried on some records
  |-- TraceError                   a record cannot be traced
  |   `-- TraceOutdatedError           because a file has changed since
  |-- WorkerError                  worker processes cannot start
@@ -458,6 +463,53 @@ class RetryRefusedError(DataOpsError):
 
 class RetryOutdatedError(RetryRefusedError):
     """The failed records of a result no longer match its input, which has changed."""
+
+
+class RedoRefusedError(RetryRefusedError):
+    """Records that a condition chooses cannot be processed again alone; nothing has changed."""
+
+    sentence = (
+        "The records of {path} that the condition chooses cannot be processed again alone: "
+        "{reason}. Run the operator over all records: resume `auto` or `never` in the launchpad, "
+        "in plain Python data_process_resume=False."
+    )
+
+
+class RedoOutdatedError(RedoRefusedError):
+    """The chosen records of a result no longer match its input, which has changed."""
+
+
+class ConditionSyntaxError(DefinitionError):
+    """A condition on records is malformed.
+
+    Attributes:
+        condition: The condition.
+        position: The character, counted from 1, where reading it stopped.
+        reason: What was found there.
+    """
+
+    sentence = "Condition {condition!r}, character {position}: {reason}"
+    condition: str
+    position: int
+    reason: str
+
+
+class ConditionColumnError(DataOpsError, ValueError):
+    """No record has a column that a condition names; nothing has changed."""
+
+    sentence = "Condition {condition!r} names {column}, which no record of {path} has. {known}"
+    condition: str
+    column: str
+    path: str
+    known: str
+
+
+class TryRefusedError(DataOpsError):
+    """The present code of a node cannot be tried on some of its records; nothing has changed."""
+
+    sentence = "The code of {node} cannot be tried on some records: {reason}"
+    node: str
+    reason: str
 
 
 class TraceError(DataOpsError):

@@ -37,6 +37,7 @@ OWN = {
     },
     "markdown": {"Sections"},
     "pii": {"Entities"},
+    "review": {"Ask"},
     "sample": {"Balance", "GroupBy", "Mix", "Reservoir", "Sort", "Split", "TopK"},
     "score": {"Embedding", "Linear", "Model", "TrainCharNGram"},
     "shape": set(data_register.operators("shape")),

@@ -184,7 +184,7 @@ def test_llms_txt_has_the_form_and_lists_every_page(files: dict[str, str]) -> No
     assert sum(bool(described) for _, described in links) > 0.9 * len(links)
     sections = re.findall(r"(?m)^## (.+)$", text)
     assert (sections[0], sections[-1]) == ("Start", "Optional")
-    assert len(text) < 15_000
+    assert len(text) < 135 * len(pages)  # short lines; their number is that of the pages
 
 
 def test_llms_full_txt_has_every_page_operator_and_public_name(files: dict[str, str]) -> None:

@@ -35,7 +35,7 @@ from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline, plann
 from dagster_dataops.assets.steps.source_assets import Source
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.concurrency.garbage import collected_rarely
-from dagster_dataops.foundation.parts import has_model_operators
+from dagster_dataops.foundation.parts import has_model_operators, has_review_operators
 from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.pipelines.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.pipeline import Pipeline
@@ -173,7 +173,7 @@ def build_definitions(
         asset_checks=declared,
         jobs=[job for kind, make in jobs_by_kind.items() if kind in kinds for job in make()],
         schedules=_schedules(jobs[0], options),
-        sensors=[*_sensors(source, jobs[0], assets, options), *_batches_sensors(planned)],
+        sensors=[*_sensors(source, jobs[0], assets, options), *_awaiting_sensors(planned)],
         resources=dataops_resources(dataops, planned.resource_key),
     )
     check_run_config(options.get("schedule"), jobs[0].name, settings.hooks or (), definitions)
@@ -199,12 +199,17 @@ def _estimate_jobs(
     return estimate_jobs(planned, source, tags=settings.tags)
 
 
-def _batches_sensors(planned: PlannedPipeline) -> Sequence[Any]:
-    if not has_model_operators():
-        return []
-    from dagster_dataops.assets.automation.batches_sensor import batches_sensors
+def _awaiting_sensors(planned: PlannedPipeline) -> list[Any]:
+    sensors: list[Any] = []
+    if has_model_operators():
+        from dagster_dataops.assets.automation.batches_sensor import batches_sensors
 
-    return batches_sensors(planned)
+        sensors += batches_sensors(planned)
+    if has_review_operators():
+        from dagster_dataops.assets.automation.reviews_sensor import reviews_sensors
+
+        sensors += reviews_sensors(planned)
+    return sensors
 
 
 def _schedules(job: Any, options: PipelineOptions) -> list[Any]:

@@ -25,7 +25,7 @@ from dagster_dataops.assets.steps.preview_step import limit_over, run_preview
 from dagster_dataops.assets.steps.source_assets import function_name, source_asset
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import PipelineDefinitionError
+from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.execution.runners.given_stream import Streamed
 from dagster_dataops.foundation.places.url_forms import ObjectUrl
 from dagster_dataops.pipelines.combined_inputs import Combined
@@ -121,6 +121,9 @@ def _operator_op(pipeline: str, node: OperatorNode) -> dg.OpDefinition:
         operator = with_loaded(node.name, checked(node.name, node.operator, config), folders)
         datasets = [inputs[argument_of(upstream)] for upstream in node.inputs]
         folder = dataops.folder(key_of(pipeline, node.name)).with_outputs(spec.outputs)
+        if tried := config.get("try"):
+            allowed = "empty for an op, which returns a result; use the asset or the command try"
+            raise ConfigurationError("try", tried, allowed)
         if limit := limit_over([*datasets, *listings.values()], config.get("limit")):
             report = run_preview(context, dataops, operator, datasets, folder, limit)
         else:

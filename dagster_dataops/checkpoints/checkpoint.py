@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import (
     CHANGEABLE,
@@ -27,13 +27,15 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments, SegmentWriter, segment_path
-from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
 from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.concurrency.background import background
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 
 _CHECKPOINT: Final = re.compile(r"([1-9][0-9]*)")
 
@@ -51,6 +53,8 @@ class CheckpointContent:
         retries: Whether the checkpoint was created to retry only failed records.
         result: Digest of the published result that the journal belongs to; empty if there is none.
         digests: Whether outcomes of single records can be found by their digests.
+        redo: Of a checkpoint in which only the records are open that a condition chose: the
+            ``condition``, and ``run`` and digest of the ``result`` that it chose them from.
         format: The format of the journal; empty if it is missing or unknown.
         started: When the first attempt began, as ISO 8601; empty if it is not known.
         segments_of: Return the segments of the checkpoint in a folder.
@@ -64,6 +68,7 @@ class CheckpointContent:
     retries: bool = False
     result: str = ""
     digests: bool = False
+    redo: dict[str, str] = field(default_factory=dict)
     format: str = ""
     started: str = ""
     segments_of: Callable[[Path], Segments] = Segments
@@ -111,6 +116,7 @@ class CheckpointContent:
             self.retries = attempt.get("retries") is True
             self.result = str(attempt.get("result", ""))
             self.started = str(attempt.get("started", ""))
+            self.redo = dict(attempt.get("redo", {}))
             add_counts(self.table.counts, attempt.get("counts", {}))
         except (ValueError, KeyError, TypeError, AttributeError):
             self.fingerprint = None
@@ -136,6 +142,7 @@ class CheckpointContent:
             "retries": self.retries,
             "result": result,
             "started": self.started,
+            **({"redo": self.redo} if self.redo and not result else {}),
         }
 
     def kept_runs(self, fingerprint: RunFingerprint) -> list[dict[str, str]]:
@@ -253,7 +260,7 @@ class Checkpoint:
         self.table.add(entry)
         self._dirty.add(entry.segment)
 
-    def note_sent(self, objects: Iterable[SentObject]) -> None:
+    def note_sent(self, objects: "Iterable[SentObject]") -> None:
         """Note that agents have put outputs in a bucket; call it before `journal` with them."""
         self._journal.sent(objects)
 

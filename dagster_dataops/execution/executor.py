@@ -19,7 +19,7 @@ from dagster_dataops.checkpoints.publish.commit import (
 )
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.other_versions import notes_on
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import chosen_only
 from dagster_dataops.checkpoints.resume.start import decide_start
 from dagster_dataops.checkpoints.resume.start_decision import StartRequest
 from dagster_dataops.datasets.artefact import held
@@ -184,7 +184,7 @@ def _link(attempt: NodeAttempt) -> RunLink:
         run=context.run,
         node=folder.name,
         input=_name_of(attempt.inputs),
-        retries_failed=context.resume is ResumePolicy.FAILED_RECORDS,
+        retries_failed=chosen_only(context.resume),
     )
     return RunLink(facts, context.clients)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.configuration import WHOLE_RESULT_MB
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.execution.progress import Progress, Quiet
@@ -49,7 +49,7 @@ class RunContext:
     """
 
     run: str
-    resume: ResumePolicy = ResumePolicy.NEVER
+    resume: ResumePolicy | ChosenRecords = ResumePolicy.NEVER
     reuse_finished: bool = False
     earlier_runs: frozenset[str] = frozenset()
     unreported: Callable[[str], bool] = lambda _: False

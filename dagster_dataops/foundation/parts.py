@@ -48,6 +48,11 @@ def has_model_operators() -> bool:
     return "dagster_dataops.models.model_operator" in sys.modules
 
 
+def has_review_operators() -> bool:
+    """Return whether the operator that asks people was imported; otherwise none exists."""
+    return "dagster_dataops.library.review.asking" in sys.modules
+
+
 class NotebookHtml:
     """The attribute ``_repr_html_`` of a class: a function that returns HTML.
 

@@ -7,8 +7,8 @@ from dagster_dataops.library.columns_read import INPUT_KEY, READS
 from dagster_dataops.operators.options.declared_columns import Declaration
 
 _FOLDERS: Final = """
-    audio chat chunk decontaminate dedup documents export filters html images join language llm
-    markdown pii sample score shape stats text tokens verify video
+    audio chat chunk code decontaminate dedup documents export filters html images join language llm
+    markdown pii retrieval review sample score shape stats text tokens verify video
     """.split()  # noqa: SIM905 - a list of words is easier to read
 _MODULES: Final = {
     "combine": "dagster_dataops.library.combine.stream_operators",

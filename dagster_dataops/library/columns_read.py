@@ -6,7 +6,7 @@ it is missing.
 """
 
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dagster_dataops.operators.options.declared_columns import Declaration
@@ -20,6 +20,7 @@ _KEYS: Final = OptionsOf(("keys",), plain=True)
 _VECTORS: Final = OptionsOf(("vector_key",))
 _INSTRUCTIONS: Final = OptionsOf(("instructions_key", "kwargs_key"), plain=True)
 _ON: Final = OptionsOf(("on",))
+_FIELDS: Final = OptionsOf(("fields",))
 _SCHEMA: Final = OptionsOf(("schema",), plain=True)
 _DOCUMENT: Final = OptionsOf(("input_key", "unlock_key"))
 _PAGE: Final = OptionsOf(("input_key", "page_key", "unlock_key"))
@@ -45,6 +46,19 @@ def _compared(**options: Any) -> list[ReadName]:
     return [ReadName(key, optional=asked) for key in _KEY(**options)]
 
 
+def _asked(**options: Any) -> list[ReadName]:
+    """Return what a person sees, and the keys of the conditions."""
+    when = options.get("when")
+    if not isinstance(when, Sequence) or not when:
+        return _FIELDS(**options)
+    conditions = [when] if isinstance(when[0], str) else when
+    keys = [
+        ReadName(key, optional=op == "exists")
+        for key, op, *_ in (tuple(condition) for condition in conditions)
+    ]
+    return [*_FIELDS(**options), *keys]
+
+
 def _verified(**options: Any) -> list[ReadName]:
     keys = [*texts_in(options.get("required")), *texts_in(options.get("types"))]
     return [ReadName(key, optional=True) for key in dict.fromkeys(keys)]
@@ -60,6 +74,11 @@ def _described(**options: Any) -> list[ReadName]:
 
 def _vectors(**options: Any) -> list[ReadName]:
     return _VECTORS(**options) or INPUT_KEY(**options)
+
+
+def _mined(**options: Any) -> list[ReadName]:
+    asked = ("vector_key",) if options.get("vector_key") else ("input_key",)
+    return OptionsOf((*asked, "positive_key", "answer_key"))(**options)
 
 
 def _merged(**options: Any) -> list[ReadName]:
@@ -134,6 +153,10 @@ def _seen(**options: Any) -> list[ReadName]:
 READS: Final[Mapping[str, Declaration]] = {
     "audio.Cut": OptionsOf(("input_key", "segments_key")),
     "chat.Validate": _COLUMN,
+    "code.CommentRatio": OptionsOf(("input_key", "language_key")),
+    "code.Language": OptionsOf(("path_key", "input_key")),
+    "code.Licence": OptionsOf(("input_key", "licence_key")),
+    "code.Syntax": OptionsOf(("input_key", "language_key")),
     "dedup.Against": _indexed,
     "dedup.Index": _indexed,
     "dedup.NearDuplicate": _kept,
@@ -176,6 +199,10 @@ READS: Final[Mapping[str, Declaration]] = {
     "llm.SemanticDedup": _vectors,
     "llm.Translate": _prompted,
     "llm.VisualQA": _seen,
+    "retrieval.HardNegatives": _mined,
+    "retrieval.Index": _vectors,
+    "retrieval.TrainingForm": OptionsOf(("input_key", "positive_key", "negatives_key")),
+    "review.Ask": _asked,
     "sample.Balance": _GROUP,
     "sample.Diversity": _vectors,
     "sample.GroupBy": _GROUP,

@@ -71,7 +71,11 @@ class Partitioned(Protocol):
 
 
 Entry = tuple[bytes, bytes]
-"""A key that gives the place in the result, and lines of the result."""
+"""A key that gives the place in the result, and lines of the result.
+
+In place of lines, bytes without a line end are the message of a ``ValueError``, which the first
+record that cannot be processed would raise.
+"""
 
 
 class Plan(NamedTuple):

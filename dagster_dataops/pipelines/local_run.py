@@ -13,11 +13,15 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import (
+    ChosenRecords,
+    ResumePolicy,
+    chosen_only,
+)
 from dagster_dataops.configuration import Resume, config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.writer import write_records
-from dagster_dataops.errors import InputError, RetryRefusedError
+from dagster_dataops.errors import ConfigurationError, InputError, RetryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import ConsoleProgress
 from dagster_dataops.execution.run_report import RunContext, RunReport
@@ -81,6 +85,7 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     _take_versions(graph)
     context = plain_context()
     _warn_of_old_code(context, graph)
+    _check_node(context, graph)
     saved = config.results_root() / graph.name
     source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
@@ -118,6 +123,15 @@ def _warn_of_old_code(context: RunContext, graph: OperatorGraph) -> None:
                 )
 
 
+def _check_node(context: RunContext, graph: OperatorGraph) -> None:
+    """Check that the setting ``data_process_resume`` names a node of the graph, if any."""
+    resume = context.resume
+    if isinstance(resume, ChosenRecords) and resume.node and resume.node not in graph.nodes:
+        names = ", ".join(graph.nodes)
+        allowed = f"for a node of the pipeline: {names}"
+        raise ConfigurationError("data_process_resume", vars(resume), allowed)
+
+
 def _take_versions(graph: OperatorGraph) -> None:
     """Compute the versions of all operators before one runs and fills a shared cache."""
     for node in graph.nodes.values():
@@ -141,7 +155,7 @@ def _written(context: RunContext, stream: object, saved: Root) -> JsonlDataset:
     name = name_of_stream(stream)
     folder = NodeFolder.of(saved / SOURCE / name)
     operator = given_stream(name, lambda: stream)
-    afresh = context.resume is ResumePolicy.FAILED_RECORDS
+    afresh = chosen_only(context.resume)
     chosen = replace(context, resume=ResumePolicy.AUTO) if afresh else context
     return OperatorExecutor(chosen).run(operator, [], folder).dataset
 
@@ -165,6 +179,9 @@ def _run_node(
             if the input has just changed, or if the operator takes all records at once in a
             pipeline.
     """
+    chosen = context.resume.node if isinstance(context.resume, ChosenRecords) else ""
+    if chosen and chosen != node.name:
+        context = replace(context, resume=ResumePolicy.AUTO)
     try:
         return OperatorExecutor(context).run(node.operator, inputs, folder)
     except RetryRefusedError:
@@ -228,7 +245,12 @@ def plain_context() -> RunContext:
     )
 
 
-def _policy(resume: Resume) -> ResumePolicy:
+def _policy(resume: Resume) -> ResumePolicy | ChosenRecords:
+    if isinstance(resume, Mapping):
+        from dagster_dataops.checkpoints.resume.record_condition import RecordCondition
+
+        RecordCondition.parse(resume["records"])
+        return ChosenRecords(**resume)
     if isinstance(resume, str):
         return ResumePolicy(resume)
     return ResumePolicy.AUTO if resume else ResumePolicy.NEVER

@@ -15,6 +15,7 @@ from dagster_dataops import (
     checks,
     load_result,
     pipeline,
+    read_jsonl,
 )
 from dagster_dataops.errors import ConfigurationError
 from tests.assets.helpers import checks_of, execute, metadata_of, numbered, write_jsonl
@@ -83,6 +84,29 @@ def test_assets_checks_sources_and_io_managers_use_compressed_results(
     assert got[0] == got[1] == load_result(roots[1] / "docs" / "even").read()
     assert {name.partition("_results.")[2] for name in files_in(roots[1])} == {"jsonl.zst"}
     assert len(files_in(roots[1])) == len(files_in(roots[0])) == 4
+
+
+@pytest.mark.parametrize("form", ["jsonl", "jsonl.zst"])
+def test_a_stream_has_the_address_of_its_result_before_it_is_written(
+    registry: OperatorRegistry, tmp_path: Path, instance: dg.DagsterInstance, form: str
+) -> None:
+    @registry("data.text", _concurrency_mode="single")
+    def same(record: dict) -> dict:
+        return record
+
+    with pipeline("docs") as ppl:
+        ppl.same = same()
+    stream = read_jsonl(write_jsonl(tmp_path / "in.jsonl", numbered(10))).shuffle(3)
+    resource = DataOpsResource(root=str(tmp_path / "root"), result_format=form)
+    made = build_definitions(ppl, source=stream, resource=resource)
+    addresses = [
+        spec.metadata["dagster/uri"]
+        for spec in made.resolve_all_asset_specs()
+        if "dagster/uri" in spec.metadata
+    ]
+    assert execute(made, instance).success
+    (file,) = (tmp_path / "root" / "docs" / "in").glob(f"[!.]*_results.{form}")
+    assert addresses == [file.as_uri()]
 
 
 def test_an_io_manager_replaces_a_value_of_another_form(

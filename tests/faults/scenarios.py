@@ -21,6 +21,7 @@ from dagster_dataops import (
     JsonlDataset,
     Operational,
     To,
+    data,
     load_artefact,
     read_jsonl,
     restore,
@@ -28,7 +29,7 @@ from dagster_dataops import (
 )
 from dagster_dataops.data import data_register
 from dagster_dataops.execution import ticker
-from dagster_dataops.execution.runners import stream_runner
+from dagster_dataops.execution.runners import dataset_stages, selection_stages, stream_runner
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_blocks
 from tests.execution.helpers import SMALL, cut_by, lines
@@ -679,6 +680,37 @@ class Join(Over):
         return join()
 
 
+class PartedSelection(Over):
+    """A selection operator that decides in partitions, in place of an older result."""
+
+    modes = ("single", "process")
+
+    @override
+    def _run(self, run: str, names: Sequence[str], mode: str) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(selection_stages, "LEAST_RECORDS", 0)
+            patch.setattr(dataset_stages, "LEAST_BYTES", 0)
+            for module in (selection_stages, dataset_stages):
+                patch.setattr(module, "RANGE_BYTES", 300)
+            super()._run(run, names, mode)
+
+    @override
+    def operator(self, mode: str) -> Any:
+        return data.dedup.Exact("text", _concurrency_mode=mode, _max_workers=2)
+
+    @override
+    def settled(self, table: SpanTable) -> set[int]:
+        return set()  # spans of a stage are tasks; no record is a call
+
+
+class PartedSort(PartedSelection):
+    """A dataset operator that works in partitions, in place of an older result."""
+
+    @override
+    def operator(self, mode: str) -> Any:
+        return data.sample.Sort("text", reverse=True, _concurrency_mode=mode, _max_workers=2)
+
+
 class Artefact(Over):
     """An operator that builds a folder, in place of an older one."""
 
@@ -826,6 +858,8 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
     "parts": Parts,
     "retry-parts": RetryParts,
     "join": Join,
+    "parted-selection": PartedSelection,
+    "parted-sort": PartedSort,
     "artefact": Artefact,
     "export": ExportFile,
     "gather": Gather,

@@ -47,6 +47,8 @@ _SCENARIOS = {
     "parts": (_ALL, ["single"]),
     "retry-parts": (_ALL, ["single"]),
     "join": (_ALL, ["single"]),
+    "parted-selection": (_ALL, ["single"]),
+    "parted-sort": (_ALL, ["process"]),
     "artefact": (_ALL, ["single"]),
     "export": (_ALL, ["single"]),
     "gather": (_BY_POWER_ALONE, ["single"]),

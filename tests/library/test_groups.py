@@ -25,7 +25,7 @@ assert "filters" in dir(data)
 data.filters.TextLength
 library = "dagster_dataops.library."
 groups = {name.split(".")[2] for name in sys.modules if name.startswith(library)}
-shared = {"analysis", "columns_read", "field_keys", "filter_outcome", "option_values"}
+shared = {"analysis", "comparison", "columns_read", "field_keys", "filter_outcome", "option_values"}
 shared |= {"user_patterns"}
 assert groups <= {"filters", *shared}, groups
 optional = {"numpy", "spacy", "jieba", "MeCab", "ahocorasick", "tldextract", "regex"}

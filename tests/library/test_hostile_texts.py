@@ -59,12 +59,19 @@ OF_MODELS = {
     "score.Embedding",
     "score.Linear",
     "score.Perplexity",
+    "retrieval.HardNegatives",
 }
-IN_RUNS = {"llm"}  # a group whose operators need the clients of a run
+IN_RUNS = {"llm", "review"}  # groups whose operators need a run, with clients or people
 # Groups whose operators refuse values that are no text, and those that do not read texts.
 OF_TEXTS = {"filters", "language", "markdown", "pii", "text"}
 OF_ANY_VALUE = {"filters.Field", "filters.Lambda"}
-MORE_OF_TEXTS = {"verify.BoxedAnswer", "verify.Json", "verify.Python", "verify.Regex"}
+MORE_OF_TEXTS = {
+    "verify.BoxedAnswer",
+    "verify.Calculations",
+    "verify.Json",
+    "verify.Python",
+    "verify.Regex",
+}
 # Operators for which no text is an error, with the options to try.
 WITHOUT_ERRORS: list[tuple[str, dict[str, Any]]] = [
     ("chunk.Sentences", {"overlap_sentences": 2}),
@@ -76,8 +83,10 @@ WITHOUT_ERRORS: list[tuple[str, dict[str, Any]]] = [
     ("chunk.Semantic", {"chunk_size": 60}),
     ("score.Embedding", {"model": lambda texts: [[len(text)] for text in texts]}),
     ("verify.AnswerF1", {"input_key": "text", "reference_key": "text"}),
+    ("code.Licence", {}),
     ("verify.BoxedAnswer", {"style": "boxed"}),
     ("verify.BoxedAnswer", {"style": "hash"}),
+    ("verify.Calculations", {}),
     ("verify.Fields", {}),
     ("verify.Json", {}),
     ("verify.JsonSchema", {}),

@@ -51,6 +51,7 @@ OPTIONS: Final[Mapping[str, dict[str, Any]]] = {
     "llm.PreferencePairs": {"rubric": "Style"},
     "llm.Rewrite": {"instruction": "Shorten"},
     "llm.Translate": {"to": "German"},
+    "review.Ask": {"fields": "text"},
     "sample.Balance": {"group_key": "text"},
     "sample.Diversity": {"count": 1},
     "sample.GroupBy": {"group_key": "text"},
@@ -189,6 +190,9 @@ USUAL: Final[dict[str, Any]] = {
     "input_ids": [1, 2],
     "page": 1,
     "pages": 1,
+    "path": "a.py",
+    "language": "python",
+    "negatives": [TEXT],
 }
 OF_PAGES: Final = ("Images", "Tables", "ToImage", "ToMarkdown", "ToText")
 # Values that fit an option, where a text does not.
@@ -206,6 +210,8 @@ VALUES: Final[Mapping[str, Any]] = {
     "images.Crop.box_key": [0, 0, 1, 1],
     "images.NearDuplicate.image_hash_key": "0123456789abcdef",
     "images.NearDuplicate.keep": 1,
+    "retrieval.Index.vector_key": [1.0, 2.0],
+    "retrieval.TrainingForm.negatives_key": ["a"],
     "sample.Diversity.vector_key": [1.0, 2.0],
     "llm.SemanticDedup.vector_key": [1.0, 2.0],
     "shape.Cast.types": 1,
@@ -225,11 +231,13 @@ REFUSED: Final = {
     ("export.Megatron", "label_key"): ExportError,  # each id needs a label
     ("export.Megatron", "lengths_key"): ExportError,
     ("export.WebDataset", "members"): ExportError,  # a record without a member is no sample
+    ("retrieval.Index", "vector_key"): DatasetOperatorError,
     ("score.Train", "label_key"): DatasetOperatorError,
 }
 """Operators whose run fails at the first record that lacks the column."""
 FAILING: Final = {
     *((f"documents.{name}", "page_key") for name in OF_PAGES),
+    ("retrieval.TrainingForm", "negatives_key"),
     ("sample.Diversity", "vector_key"),
     ("shape.Template", "template"),
     ("verify.IFEval", "instructions_key"),

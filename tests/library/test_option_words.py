@@ -65,7 +65,7 @@ WORDS: Final = (
     _word(
         "sizes of an algorithm",
         "bands rows permutations hashes blocks buckets bins epochs "
-        "dimensions chunk_size exact_up_to soft_word_threshold reasks",
+        "dimensions candidates chunk_size exact_up_to soft_word_threshold reasks",
         "int",
     ),
     _word(
@@ -73,7 +73,7 @@ WORDS: Final = (
         "learning_rate temperature sigma tolerance overlap timeout_s",
         "int float",
     ),
-    _word("kinds of files to keep", "formats modes codecs", "texts"),
+    _word("kinds of files to keep", "formats modes codecs licences", "texts"),
     _word("limits of a file", "max_(pixels|bytes|frames)", "int"),
     _word("a duration, and its limits", "((min|max)_)?seconds", "float"),
     _word("samples of a sound in a second, and their limits", "((min|max)_)?rate", "int"),
@@ -128,7 +128,7 @@ WORDS: Final = (
     _word("a secret", "password", "operational"),
     _word(
         "files and records besides the input",
-        "path folder reference benchmark table pattern sentencepiece",
+        "path folder reference benchmark table pattern sentencepiece index",
         "str path texts mapping",
     ),
     _word(
@@ -143,6 +143,9 @@ WORDS: Final = (
         "continue_final_message now template_name",
         TEXT + " flag any",
     ),
+    _word("what a person decides about", "choices edit when instructions", TEXT + " float any"),
+    _word("how many must agree", "agreement", "int"),
+    _word("where and how questions are written", "to format", "operational"),
     _word("what is trained", "train mask train_reasoning train_calls", "choice flag"),
     _word("markers of turns", "(start|end)_marker", "str"),
     _word("other texts", "prefix suffix split value bos_token eos_token", "str any"),
@@ -154,7 +157,7 @@ WORDS: Final = (
     ),
     _word(
         "a switch",
-        "alt_texts balance cards cancel collapse compat deduplicate emails "
+        "alt_texts balance cards cancel collapse compat decimal_comma deduplicate emails "
         "end_with_assistant energon fenced flatten grounded ibans ips keys label_only "
         "line_punct_exclude_zero links list_bullets main_content merge multiple negate non_empty "
         "overwrite phones public_ips_only regex reverse strip symbolic top_or_bottom_only verify "

@@ -250,6 +250,8 @@ def answer_to(body: dict[str, Any]) -> str:
     """Return the text of the reply: an instance of the schema asked for, or the last words."""
     words = re.findall(r"\w+", text_of(body["messages"][-1]))
     wanted = body.get("response_format") or {}
+    if words[-13:-10] == ["Think", "step", "by"]:  # the end of the prompt of llm.SelfConsistency
+        return f"I count words.\n{len(words)}"
     if wanted.get("type") == "json_schema":
         return json.dumps(instance(wanted["json_schema"]["schema"], words))
     if wanted.get("type") == "json_object":

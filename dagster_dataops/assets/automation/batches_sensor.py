@@ -1,13 +1,13 @@
 """batches_sensor: launch a run when the server has answered the batches of a node."""
 
 import asyncio
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import dagster as dg
 
+from dagster_dataops.assets.automation.awaited_runs import AwaitedRun, downstream, parts_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
@@ -20,7 +20,6 @@ from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.model_operator import client_among
 
 _SECONDS: Final = 60
-_MOST_RUNS: Final = 5  # that try to collect the same batches
 _TAG: Final = "dagster_dataops/batches"
 
 
@@ -39,10 +38,9 @@ class _Batches:
     ids: Sequence[str]
 
     @property
-    def digest(self) -> str:
-        """A short text that names the batches."""
-        text = f"{self.plan.spec.key.to_user_string()} {self.partition} {sorted(self.ids)}"
-        return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+    def awaited(self) -> AwaitedRun:
+        """The run that collects them."""
+        return AwaitedRun(_TAG, self.plan, self.partition, f"{sorted(self.ids)}")
 
 
 def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
@@ -55,7 +53,7 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
     plans = [plan for plan in planned.plans if _delivers_batches(plan)]
     if not plans:
         return []
-    targets = {plan.spec.key: _downstream(planned, plan) for plan in plans}
+    targets = {plan.spec.key: downstream(planned, plan) for plan in plans}
     selected = {key for keys in targets.values() for key in keys}
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
@@ -66,7 +64,7 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
             client = client_among(operator.client, dataops.clients)
             if not asyncio.run(_all_ended(client, batches.ids)):
                 open_ones += 1
-            elif request := _request(context, batches, targets[batches.plan.spec.key]):
+            elif request := batches.awaited.request(context, targets[batches.plan.spec.key]):
                 requests.append(request)
         if requests:
             return dg.SensorResult(run_requests=requests)
@@ -93,28 +91,13 @@ def _delivers_batches(plan: AssetPlan) -> bool:
     return batched and operator.wait == "sensor"
 
 
-def _downstream(planned: PlannedPipeline, plan: AssetPlan) -> list[dg.AssetKey]:
-    """Return the assets of a node and of those downstream with the same partitions."""
-    keys = [spec.key for spec in plan.specs]
-    for other in planned.plans:  # each comes after its inputs
-        same = other.spec.partitions_def == plan.spec.partitions_def
-        if other is not plan and same and any(key in keys for key, _ in other.inputs):
-            keys += [spec.key for spec in other.specs]
-    return keys
-
-
 def _waiting(
     context: dg.SensorEvaluationContext, plans: Sequence[AssetPlan], dataops: DataOpsResource
 ) -> Iterator[_Batches]:
-    for plan in plans:
-        partitions_def = plan.spec.partitions_def
-        keys: Sequence[str | None] = [None]
-        if partitions_def is not None:
-            keys = partitions_def.get_partition_keys(dynamic_partitions_store=context.instance)
-        for key in keys:
-            state = BatchState(plan.folder(dataops, key).path)
-            if (state.waiting or state.interrupted) and not state.cancelled:
-                yield _Batches(plan, key, [] if state.interrupted else state.waiting)
+    for plan, key in parts_of(context, plans):
+        state = BatchState(plan.folder(dataops, key).path)
+        if (state.waiting or state.interrupted) and not state.cancelled:
+            yield _Batches(plan, key, [] if state.interrupted else state.waiting)
 
 
 async def _all_ended(client: ModelClient, ids: Sequence[str]) -> bool:
@@ -124,19 +107,3 @@ async def _all_ended(client: ModelClient, ids: Sequence[str]) -> bool:
             return all([(await api.status(batch)).ended for batch in ids])
     except (ModelError, OSError):
         return False
-
-
-def _request(
-    context: dg.SensorEvaluationContext, batches: _Batches, keys: Sequence[dg.AssetKey]
-) -> dg.RunRequest | None:
-    """Return the request of a run; ``None`` if one is under way, or several have failed."""
-    digest = batches.digest
-    runs = context.instance.get_runs(filters=dg.RunsFilter(tags={_TAG: digest}))
-    if len(runs) >= _MOST_RUNS or any(not run.is_finished for run in runs):
-        return None
-    return dg.RunRequest(
-        run_key=f"{digest}:{len(runs)}",
-        asset_selection=list(keys),
-        partition_key=batches.partition,
-        tags={_TAG: digest},
-    )

@@ -1,11 +1,16 @@
 """Write the files of a pipeline that runs as it is, for ``dg scaffold defs``."""
 
 import re
+import textwrap
 from pathlib import Path
 from typing import Final
 
 import dagster as dg
+import orjson
+from pydantic import BaseModel, Field, field_validator
 from typing_extensions import override
+
+from dagster_dataops.assets.components.declared_form import declared_nodes, python_of, yaml_of
 
 _OPERATORS: Final = '''\
 """Operators of the pipeline {name}. Importing this file registers them."""
@@ -64,6 +69,23 @@ attributes:
   # schedule: "0 2 * * *"
 """
 
+_READY_YAML: Final = """\
+# {description}
+type: {type_name}
+
+attributes:
+  # The path of a jsonl file, relative to this folder. It may also be `asset: <key>` of an upstream
+  # asset, or `function: <name>` of a function in `modules` that yields dicts.
+  source: records.jsonl
+
+  # Operators that ask a model use OPENAI_BASE_URL and OPENAI_API_KEY, or a client:
+  # clients: {{default: {{base_url: "http://localhost:8000/v1", requests_per_minute: 500}}}}
+
+  # Each operator is an asset. It takes the result of the one before it, or `inputs: [name, ...]`.
+{operators}
+  # schedule: "0 2 * * *"
+"""
+
 _PYTHON: Final = """\
 from pathlib import Path
 
@@ -76,30 +98,66 @@ def load(context: dg.ComponentLoadContext) -> {class_name}:
     return {class_name}(
         name="{name}",
         source=Path(__file__).parent / "records.jsonl",
-        modules=["operators.py"],
-        operators=[
-            OperatorDeclaration(
-                name="unique", operator="dedup.Exact", options={{"input_key": "text"}}
-            ),
-            OperatorDeclaration(name="counted", operator="{name}.count_words"),
-            OperatorDeclaration(
-                name="long", operator="{name}.keep_long", options={{"at_least": 3}}
-            ),
-        ],
-    )
+{operators}    )
 """
 
 
-class OperatorPipelineScaffolder(dg.Scaffolder):
+_PYTHON_EXAMPLE: Final = """\
+        modules=["operators.py"],
+        operators=[
+            OperatorDeclaration(
+                name="unique", operator="dedup.Exact", options={"input_key": "text"}
+            ),
+            OperatorDeclaration(name="counted", operator="{name}.count_words"),
+            OperatorDeclaration(
+                name="long", operator="{name}.keep_long", options={"at_least": 3}
+            ),
+        ],
+"""
+
+_EXAMPLE: Final = "example"
+
+
+class ScaffoldParams(BaseModel):
+    """Options of ``dg scaffold defs``."""
+
+    form: str = Field(
+        default=_EXAMPLE,
+        description=f"`{_EXAMPLE}`, with operators of your own, or the name of a ready pipeline: "
+        "sft, retrieval, preferences, mathematics, chats, classifier, code, translations, "
+        "image_text.",
+    )
+
+    @field_validator("form")
+    @classmethod
+    def _is_known(cls, form: str) -> str:
+        from dagster_dataops.library.ready import FORMS
+
+        if form not in {_EXAMPLE, *FORMS}:
+            msg = f"{form!r} is no form; use one of {', '.join([_EXAMPLE, *FORMS])}"
+            raise ValueError(msg)
+        return form
+
+
+class OperatorPipelineScaffolder(dg.Scaffolder[ScaffoldParams]):
     """Writes a defs.yaml or component.py, with operators and records for it."""
 
     @override
-    def scaffold(self, request: dg.ScaffoldRequest) -> None:
+    @classmethod
+    def get_scaffold_params(cls) -> type[ScaffoldParams]:
+        """Return the model of the options."""
+        return ScaffoldParams
+
+    @override
+    def scaffold(self, request: dg.ScaffoldRequest[ScaffoldParams]) -> None:
         """Write the files into the folder of the request; existing files are kept."""
         folder = request.target_path
         name = name_of(folder)
+        if request.params.form != _EXAMPLE:
+            _write_ready(request, name)
+            return
         if request.scaffold_format == "python":
-            text = _python(request.type_name, name)
+            text = _python(request.type_name, name, _PYTHON_EXAMPLE.replace("{name}", name))
             (folder / "component.py").write_text(text, encoding="utf-8")
         else:
             text = _YAML.format(type_name=request.type_name, name=name)
@@ -112,7 +170,7 @@ class ListedPipelineScaffolder(OperatorPipelineScaffolder):
     """Writes the files of a pipeline with a partition for each file of a folder."""
 
     @override
-    def scaffold(self, request: dg.ScaffoldRequest) -> None:
+    def scaffold(self, request: dg.ScaffoldRequest[ScaffoldParams]) -> None:
         """Write the files into the folder of the request; existing files are kept."""
         super().scaffold(request)
         folder = request.target_path
@@ -130,13 +188,36 @@ def name_of(folder: Path) -> str:
     return name if name[:1].isalpha() else f"pipeline_{name.lstrip('_')}"
 
 
-def _python(type_name: str, name: str) -> str:
+def _write_ready(request: dg.ScaffoldRequest[ScaffoldParams], name: str) -> None:
+    """Write a ready pipeline with all of its operators, so that each can be changed."""
+    from dagster_dataops.library.ready import FORMS
+
+    ready = FORMS[request.params.form]
+    nodes = declared_nodes(ready.build(name, **ready.options).graph)
+    folder = request.target_path
+    if request.scaffold_format == "python":
+        operators = textwrap.indent(f"operators={python_of(nodes)},\n", " " * 8)
+        text = _python(request.type_name, name, operators)
+        (folder / "component.py").write_text(text, encoding="utf-8")
+    else:
+        description = (ready.build.__doc__ or "").partition("\n")[0]
+        text = _READY_YAML.format(
+            type_name=request.type_name,
+            description=description.replace("Return a", "A", 1),
+            operators=yaml_of(nodes),
+        )
+        _write_yaml(folder / "defs.yaml", text, append=request.append)
+    records = b"".join(orjson.dumps(record) + b"\n" for record in ready.records)
+    _write_new(folder / "records.jsonl", records.decode())
+
+
+def _python(type_name: str, name: str, operators: str) -> str:
     module, _, class_name = type_name.rpartition(".")
     names = [class_name] if module == "dagster_dataops" else []
     imports = f"from dagster_dataops import {', '.join(['OperatorDeclaration', *names])}"
     if not names:
         imports += f"\nfrom {module} import {class_name}"
-    return _PYTHON.format(imports=imports, class_name=class_name, name=name)
+    return _PYTHON.format(imports=imports, class_name=class_name, name=name, operators=operators)
 
 
 def _write_yaml(path: Path, text: str, *, append: bool) -> None:

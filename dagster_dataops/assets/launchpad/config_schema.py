@@ -97,15 +97,23 @@ def _setting_field(name: str, *, modes: dg.Enum | None = None) -> dg.Field:
     return _left_empty(config, f"{first_sentence(setting.description)} Empty: as defined.")
 
 
+_CONDITION: Final = "A condition, such as `drop_reason == 'timeout' or result.score < 0.5`."
+
 COMMON_FIELDS: Final[Mapping[str, dg.Field]] = {
     "limit": _left_empty(
         dg.IntSource,
         "Number of input records to preview; nothing is materialized. Empty: all records.",
     ),
     "resume": _left_empty(
-        choice(["auto", "never", "across_code", "failed_records"]),
+        dg.ScalarUnion(str, shape({"records": dg.Field(str, description=_CONDITION)})),
         "`auto`: resume a run with the same options, code and input. `never`: start afresh. "
-        "`across_code`: resume with other code. `failed_records`: retry them alone. Empty: `auto`.",
+        "`across_code`: resume with other code. `failed_records`: retry them alone. "
+        "`records: CONDITION`: process those again that fulfil it. Empty: `auto`.",
+    ),
+    "try": _left_empty(
+        dg.IntSource,
+        "Number of processed records on which to try the present code; nothing is materialized. "
+        "Empty: none.",
     ),
     **{
         name: _setting_field(name)

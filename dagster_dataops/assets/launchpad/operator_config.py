@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.launchpad.params import changed_options
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.errors import ConfigurationError, DataOpsError, OperatorOptionError
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import (
@@ -46,6 +46,8 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
     try:
         changed = configured(operator, config)
         limit_of(config.get("limit"))
+        limit_of(config.get("try"), "try")
+        resume_policy(config)
     except DataOpsError as error:
         raise dg.Failure(f"{name}: {error}", allow_retries=False) from error
     except Exception as error:  # the operator's own constructor checks its options
@@ -55,14 +57,19 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
     return changed
 
 
-def limit_of(limit: int | None) -> int:
+def limit_of(limit: int | None, field: str = "limit") -> int:
     """Return the number of records of a preview, 0 for no preview.
+
+    Args:
+        limit: The number in the launchpad.
+        field: The name of its field there.
 
     Raises:
         ConfigurationError: The limit is negative.
     """
     if (limit or 0) < 0:
-        raise ConfigurationError("limit", limit, "a number of records, empty for all of them")
+        allowed = "all of them" if field == "limit" else "none"
+        raise ConfigurationError(field, limit, f"a number of records, empty for {allowed}")
     return limit or 0
 
 
@@ -76,6 +83,22 @@ def _settings(operator: Operator, config: OperatorConfig) -> ExecutionSettings:
         raise OperatorOptionError(error.operator, name, error.reason) from None
 
 
-def resume_policy(config: OperatorConfig) -> ResumePolicy:
-    """Return the resume policy of the launch."""
-    return ResumePolicy(config.get("resume") or "auto")
+def resume_policy(config: OperatorConfig) -> ResumePolicy | ChosenRecords:
+    """Return the resume policy of the launch.
+
+    Raises:
+        ConfigurationError: There is no such policy.
+        ConditionSyntaxError: The condition for records is malformed.
+    """
+    chosen = config.get("resume") or "auto"
+    if isinstance(chosen, Mapping):
+        from dagster_dataops.checkpoints.resume.record_condition import RecordCondition
+
+        RecordCondition.parse(chosen["records"])
+        return ChosenRecords(chosen["records"])
+    try:
+        return ResumePolicy(chosen)
+    except ValueError:
+        names = ", ".join(policy.value for policy in ResumePolicy)
+        allowed = f"one of {names}, or records with a condition"
+        raise ConfigurationError("resume", chosen, allowed) from None

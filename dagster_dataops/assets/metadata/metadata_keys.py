@@ -61,6 +61,7 @@ IDENTITY: Final = "dagster_dataops/identity"  # a tag of the events of source fi
 
 # Observations of a run that is not finished.
 PROGRESS: Final = "dagster_dataops/progress"
+TRIED: Final = "dagster_dataops/tried"
 WAITING: Final = "dagster_dataops/waiting"
 
 # Results of checks.

@@ -14,6 +14,7 @@ from dagster_dataops.assets.planning.run_tags import step_tags
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.foundation.places.root import Root
 
 DATAOPS: Final = "dataops"  # the default key of the resource
@@ -131,6 +132,12 @@ def root_of(options: AssetOptions) -> Root | None:
     """Return the folder of all results if the definitions name it, else ``None``."""
     resource = options.get("resource")
     return None if resource is None else resource.defined_root
+
+
+def form_of(options: AssetOptions) -> str:
+    """Return the form of the files of results, as far as the definitions tell it."""
+    resource = options.get("resource")
+    return PLAIN if resource is None else resource.defined_form
 
 
 def resource_key_of(options: AssetOptions) -> str:

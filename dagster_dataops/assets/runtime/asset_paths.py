@@ -9,6 +9,7 @@ import xxhash
 
 from dagster_dataops.assets.metadata.metadata_keys import URI
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.operators.kinds.kind_table import RECORD
@@ -38,7 +39,7 @@ def folder_of(root: Root, key: Sequence[str], partition: str | None = None) -> N
 
 
 def address_of(
-    spec: dg.AssetSpec, root: Root | None, kind: OperatorKind = RECORD
+    spec: dg.AssetSpec, root: Root | None, kind: OperatorKind = RECORD, form: str = PLAIN
 ) -> dict[str, str]:
     """Return the metadata with the URI of an asset's result, which Dagster shows as its storage.
 
@@ -46,18 +47,19 @@ def address_of(
         spec: The spec of an operator's asset.
         root: The folder of all results; ``None`` if the definitions do not know it.
         kind: The kind of the operator. The versions of an artefact are in a folder.
+        form: The form of the files of results, one of `FORMS`.
     """
     if root is None:
         return {}
-    folder = folder_of(root, spec.key.path)
+    folder = folder_of(root, spec.key.path).in_form(form)
     result = folder.artefact if kind.makes_folder else folder.result
     place = result if spec.partitions_def is None else folder.path / PARTITIONS
     return {URI: folder.place.address(place)}
 
 
-def located(spec: dg.AssetSpec, root: Root | None) -> dg.AssetSpec:
+def located(spec: dg.AssetSpec, root: Root | None, form: str) -> dg.AssetSpec:
     """Return ``spec`` with the metadata of `address_of`, unless it has a URI already."""
-    address = {} if URI in spec.metadata else address_of(spec, root)
+    address = {} if URI in spec.metadata else address_of(spec, root, form=form)
     return spec.merge_attributes(metadata=address) if address else spec
 
 

@@ -18,13 +18,13 @@ from dagster_dataops.assets.runtime.step_context import (
 )
 from dagster_dataops.assets.runtime.unreported_results import unreported_in
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.configuration import config
 from dagster_dataops.execution.run_report import RunContext
 
 
 def attempt_context(
-    dataops: Any, context: StepContext, resume: ResumePolicy, folder: NodeFolder
+    dataops: Any, context: StepContext, resume: ResumePolicy | ChosenRecords, folder: NodeFolder
 ) -> RunContext:
     """Return what the executor knows of an attempt in a step.
 

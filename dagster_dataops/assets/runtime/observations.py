@@ -1,17 +1,20 @@
 """Observations: the progress of a running step on the asset page."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.metadata_keys import PROGRESS, WAITING
+from dagster_dataops.assets.metadata.metadata_keys import PROGRESS, TRIED, WAITING
 from dagster_dataops.assets.runtime.step_assets import assets_in
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.errors import RunWaitingError
 from dagster_dataops.execution.progress import LogPace, ProgressState
 from dagster_dataops.foundation.places.root import Root
+
+if TYPE_CHECKING:
+    from dagster_dataops.models.tried_records import TriedRecords
 
 _MOST: Final = 20  # each is a row in the asset's events
 _FIRST_SECONDS: Final = 5.0
@@ -103,3 +106,25 @@ def observe_waiting(
             dg.AssetObservation(asset_key=spec.key, description=str(waiting), metadata=shown)
         )
     context.log.info(str(waiting))
+
+
+def observe_tried(
+    context: StepContext, key: dg.AssetKey, tried: "TriedRecords", partition: str | None
+) -> None:
+    """Log which outcomes differ with the present code, as an observation of an asset.
+
+    Args:
+        context: The context of the step.
+        key: The asset.
+        tried: The records that were tried.
+        partition: The key of the partition, if the asset has partitions.
+    """
+    text = str(tried)
+    fence = "`" * 8  # longer than any in a usual text
+    shown = {TRIED: dg.MetadataValue.md(f"{fence}text\n{text}\n{fence}")}
+    context.log_event(
+        dg.AssetObservation(
+            asset_key=key, description=text.partition("\n")[0], metadata=shown, partition=partition
+        )
+    )
+    context.log.info(text)

@@ -29,11 +29,12 @@ from dagster_dataops.assets.runtime.step_context import (
 )
 from dagster_dataops.assets.runtime.termination import ended_by_interrupts
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.configuration import config, format_setting, input_object, root_setting
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import FORMS
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import ObjectUrl
 from dagster_dataops.foundation.quantities import counted
@@ -222,6 +223,12 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return root_setting("root", self.root, options)
 
     @property
+    def defined_form(self) -> str:
+        """The form of the files of results in the definitions; a launch may still change it."""
+        form = self.result_format
+        return form if form in FORMS else config.result_format
+
+    @property
     def clients(self) -> dict[str, object]:
         """The clients of operators by name: the fields of a subclass over ``config.clients``."""
         added = type(self).model_fields.keys() - DataOpsResource.model_fields.keys()
@@ -305,7 +312,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         operator: Operator,
         inputs: Sequence[JsonlDataset],
         folder: NodeFolder,
-        resume: ResumePolicy = ResumePolicy.AUTO,
+        resume: ResumePolicy | ChosenRecords = ResumePolicy.AUTO,
     ) -> "RunReport":
         """Run one operator in a step, resuming an unfinished attempt.
 
@@ -326,7 +333,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         attempt = attempt_context(self, context, resume, folder)
         with ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
-        _tell_of_view(context, str(self.results_root))
+        _tell_of_view(context, attempt.run, str(self.results_root))
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {folder.located(report.error_path)}"
@@ -366,11 +373,10 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 _TOLD: Final[set[tuple[str, str]]] = set()  # runs in this process that know of the view
 
 
-def _tell_of_view(context: StepContext, root: str) -> None:
+def _tell_of_view(context: StepContext, run: str, root: str) -> None:
     """Log the command that shows the records, once in a run and process."""
-    told = context.run.run_id, root
-    if told not in _TOLD:
-        _TOLD.add(told)
+    if (run, root) not in _TOLD:
+        _TOLD.add((run, root))
         text = f"see the records: python -m dagster_dataops view {shlex.quote(root)}"
         context.log.info(text)
 

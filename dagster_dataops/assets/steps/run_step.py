@@ -27,7 +27,7 @@ from dagster_dataops.assets.metadata.prompt_metadata import prompt_metadata
 from dagster_dataops.assets.metadata.result_commands import view_metadata
 from dagster_dataops.assets.metadata.training_metadata import training_metadata
 from dagster_dataops.assets.planning.asset_plan import PARTITION, AssetPlan
-from dagster_dataops.assets.runtime.observations import observe_waiting
+from dagster_dataops.assets.runtime.observations import observe_tried, observe_waiting
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import (
     StepContext,
@@ -45,7 +45,7 @@ from dagster_dataops.assets.steps.preview_step import (
     run_preview,
 )
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import RetryOutdatedError, RetryRefusedError, RunWaitingError
 from dagster_dataops.execution.run_report import RunReport
@@ -63,7 +63,8 @@ def run_step(
 ) -> Iterator[StepEvent]:
     """Run one operator and yield its events.
 
-    A preview, or an operator that waits for the server, yields none and logs an observation.
+    A preview, a try of the present code, or an operator that waits for the server, yields none and
+    logs an observation.
 
     Several partitions are run one after another.
 
@@ -78,6 +79,9 @@ def run_step(
     partitions = partitions_of(context, plan.spec)
     if limit := limit_of(config.get("limit")):
         step.preview(partitions, limit)
+        return
+    if tried := limit_of(config.get("try"), "try"):
+        step.try_records(partitions, tried)
         return
     try:
         yield from materialize_all(context, plan.specs, step.make)
@@ -155,6 +159,24 @@ class _OperatorRun:
     def _with(self, folders: Mapping[str, NodeFolder]) -> Operator:
         return with_loaded(self._key, self._operator, folders)
 
+    def try_records(self, partitions: Sequence[str | None], records: int) -> None:
+        """Try the present code on records that were processed before."""
+        from dagster_dataops.models.tried_records import try_operator  # rare
+
+        for partition in partitions:
+            operator = of_partition(self._with(self._artefacts(partition)), partition)
+            folder = self._folder(partition)
+            tried = try_operator(folder, operator, records, self.dataops.clients)
+            for spec in self.plan.specs:
+                observe_tried(self.context, spec.key, tried, partition)
+
+    def _artefacts(self, partition: str | None) -> dict[str, NodeFolder]:
+        """Return the folders of the published artefacts that the operator reads."""
+        return {
+            name: folder_of_artefact(self.dataops, spec, partition)
+            for name, spec in self.plan.artefacts.items()
+        }
+
     def make(self, partition: str | None) -> list[PartitionResult]:
         """Make the results of one partition, or of an operator without partitions."""
         with self._inputs(self._folder(partition)) as upstream:
@@ -166,11 +188,7 @@ class _OperatorRun:
         texts = self.plan.columns.texts(SOURCE, None)
         files = ExternalFiles(self.plan.inputs, self.dataops, texts)
         folder = self._folder(partition)
-        folders = {
-            name: folder_of_artefact(self.dataops, spec, partition)
-            for name, spec in self.plan.artefacts.items()
-        }
-        operator = of_partition(self._with(folders), partition)
+        operator = of_partition(self._with(self._artefacts(partition)), partition)
         output = operator.__dataops__.output
         if output is not None and partition is not None:
             operator = exporting(operator, _export_of(operator, output, folder))
@@ -215,7 +233,7 @@ def run_or_retry(
     operator: Operator,
     inputs: Sequence[JsonlDataset],
     folder: NodeFolder,
-    resume: ResumePolicy,
+    resume: ResumePolicy | ChosenRecords,
 ) -> RunReport:
     """Run an operator; in the retry job, retry its failed records.
 

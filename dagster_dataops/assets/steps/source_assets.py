@@ -24,6 +24,7 @@ from dagster_dataops.assets.planning.asset_options import (
     AssetOptions,
     automation_condition_of,
     backfills,
+    form_of,
     resource_key_of,
     root_of,
     step_tags_of,
@@ -340,7 +341,7 @@ def _planned(
     function: Callable[..., Any] | None = None,
     files: tuple[dg.AssetSpec, ...] = (),
 ) -> SourceAsset:
-    spec = located(plan.spec, root_of(options))
+    spec = located(plan.spec, root_of(options), form_of(options))
     pipeline = spec.group_name or ""
     translation = CheckTranslation.of(pipeline, options.get("dagster_dataops_translator"))
     common, by_node = divided(options.get("columns"))

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dagster_dataops.checkpoints.journal.frames import (
     FrameKind,
@@ -14,9 +14,11 @@ from dagster_dataops.checkpoints.journal.frames import (
 )
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, pack_position
 from dagster_dataops.checkpoints.journal.segments import Segments
-from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.datasets.durable_files import storage, sync_data, write_all
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.journal.sent_pieces import SentObject
 
 
 class JournalWriter:
@@ -67,7 +69,7 @@ class JournalWriter:
         """Append a position of a stream."""
         self.append(frame(FrameKind.POSITION, pack_position(position)))
 
-    def sent(self, objects: Iterable[SentObject]) -> None:
+    def sent(self, objects: "Iterable[SentObject]") -> None:
         """Note that agents have put outputs in a bucket; call it before `spans` with them."""
 
     def begin_at(self, size: int, quarantined: int) -> None:

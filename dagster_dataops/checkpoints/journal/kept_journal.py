@@ -70,7 +70,13 @@ class _Piece:
         return joined(self._notes, self._counts)
 
     def add(
-        self, end: int, records: int, dropped: int, output: bytes, notes: SpanNotes | None
+        self,
+        end: int,
+        records: int,
+        emitted: int,
+        dropped: int,
+        output: bytes,
+        notes: SpanNotes | None,
     ) -> None:
         self._notes.append((records, notes))
         if notes is not None:
@@ -78,7 +84,7 @@ class _Piece:
         self.end = end
         self.records += records
         self.dropped += dropped
-        self.emitted += output.count(b"\n")
+        self.emitted += emitted
         self.size += len(output)
         self._digest.update(output)
 
@@ -151,11 +157,20 @@ class KeptJournal:
             if number:
                 self._end_piece()
             part = notes.part(first.records, last.records) if notes and failed else notes
-            self._keep(first, last, output, part)
+            emitted = None if failed else span.emitted
+            self._keep(first, last, output, part, emitted)
         if self._apart:
             self._end_piece()
 
-    def _keep(self, first: SpanCut, last: SpanCut, output: bytes, notes: SpanNotes | None) -> None:
+    def _keep(
+        self,
+        first: SpanCut,
+        last: SpanCut,
+        output: bytes,
+        notes: SpanNotes | None,
+        emitted: int | None,
+    ) -> None:
+        """Add a part of a span; the lines of a whole one are known, and need not be counted."""
         records = last.records - first.records
         if not records:  # there may be blank lines
             return
@@ -165,7 +180,8 @@ class KeptJournal:
         if self._piece is None:
             self._piece = _Piece(first.start)
         kept = output[first.output : last.output]
-        self._piece.add(last.start, records, last.dropped - first.dropped, kept, notes)
+        rows = kept.count(b"\n") if emitted is None else emitted
+        self._piece.add(last.start, records, rows, last.dropped - first.dropped, kept, notes)
 
     def _end_piece(self) -> None:
         if self._piece is not None:

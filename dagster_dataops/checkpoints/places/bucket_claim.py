@@ -200,7 +200,7 @@ class BucketClaim(FolderLock, Claim):
             {path: file for path, file in paths.items() if path not in drafts}, self._version
         )
         for path, draft in drafts.items():
-            if draft.parts is not None:
+            if draft.parts is not None and not draft.uploaded:
                 place.store.put(draft.key, draft.parts.to_bytes())
             size = draft.stored_bytes if draft.parts is None else draft.size_bytes
             facts = {"key": draft.key, "size": size, "modified_ns": draft.modified_ns}
@@ -210,7 +210,7 @@ class BucketClaim(FolderLock, Claim):
     def _unused(self, head: NodeHead) -> list[str]:
         """Return the keys of drafts that were not published: the result has these bytes already."""
         keys = {file["key"] for file in head.files.values()}
-        drafts = [draft for draft in self._drafts.values() if draft.uploaded and not draft.parts]
+        drafts = [draft for draft in self._drafts.values() if draft.uploaded]
         return [draft.key for draft in drafts if draft.key not in keys]
 
     @override
@@ -228,5 +228,6 @@ class BucketClaim(FolderLock, Claim):
         self._seen = head
         with suppress(StorageError):  # the next publication deletes what is left
             place.store.remove(self._unused(head))
-            place.remove_replaced(seen, head, objects.first)
-            objects.remove_before(commit, place.parts_of(head))
+            used = place.objects_in_use(seen, head)
+            place.remove_replaced(seen, used, objects.first)
+            objects.remove_before(commit, used)

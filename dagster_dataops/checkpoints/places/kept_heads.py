@@ -2,17 +2,18 @@
 
 A version costs one small object, ``.history/<number>.json``, with the head that was replaced: the
 manifest, and the keys of the files. These files are not copied, and not deleted as long as a kept
-head names them.
+head names them; of a file in parts, neither are the objects with the parts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import orjson
 
 from dagster_dataops.checkpoints.places.head_check import checked_head
 from dagster_dataops.datasets.published_files import HISTORY
-from dagster_dataops.foundation.places.result_store import ResultStore
+from dagster_dataops.foundation.places.joined_object import is_list, parts_of_list
+from dagster_dataops.foundation.places.result_store import ReadableStore, ResultStore
 
 _ENDING: Final = ".json"
 _DIGITS: Final = 8
@@ -67,26 +68,39 @@ class KeptHeads:
 
         Args:
             numbers: Their numbers.
-            in_place: The keys of the files of the present head.
+            in_place: The keys of the objects of the present head.
         """
         removed = list(numbers)
-        keys = {key for number in removed for key in _keys_of(self.content(number))}
+        keys = self._keys_of(removed)
         self._store.remove([self._object(number) for number in removed])
         self._store.remove(sorted(keys - self.keys() - set(in_place)))
 
     def keys(self) -> set[str]:
-        """Return the keys of the files of all heads.
+        """Return the keys of the objects of all heads, see `objects_of`.
 
         Raises:
             StorageError: The store cannot be reached.
             PathEscapeError: A head names files outside the folder of the node.
         """
-        return {key for number in self.numbers() for key in _keys_of(self.content(number))}
+        return self._keys_of(self.numbers())
+
+    def _keys_of(self, numbers: Iterable[int]) -> set[str]:
+        files = (self.content(one).get("home", {}).get("files", {}) for one in numbers)
+        return {key for one in files for key in objects_of(self._store, one)}
 
     def _object(self, number: int) -> str:
         return f"{self._key}/{HISTORY}/{number:0{_DIGITS}d}{_ENDING}"
 
 
-def _keys_of(content: dict[str, Any]) -> set[str]:
-    files = content.get("home", {}).get("files", {})
-    return {file["key"] for file in files.values() if file["key"]}
+def objects_of(store: ReadableStore, files: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Return the keys of the objects of published files, and of the parts of those in parts.
+
+    Args:
+        store: The store.
+        files: As `NodeHead.files`.
+
+    Raises:
+        StorageError: A list of parts cannot be read.
+    """
+    keys = {file["key"] for file in files.values() if file["key"]}
+    return keys | {part for key in keys if is_list(key) for part in parts_of_list(store, key)}

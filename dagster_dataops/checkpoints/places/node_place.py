@@ -4,15 +4,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments
-from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import state_at
+
+if TYPE_CHECKING:
+    from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
 
 
 class Outputs(Protocol):
@@ -73,7 +75,7 @@ class Claim(ABC):
     def segments(self, folder: Path) -> Segments:
         """Return the segments of the checkpoint in a folder, to be read."""
 
-    def sent_place(self) -> SentPlace | None:
+    def sent_place(self) -> "SentPlace | None":
         """Return where agents put outputs; ``None`` if they write to the folder."""
         return None
 

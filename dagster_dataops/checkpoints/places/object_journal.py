@@ -150,7 +150,7 @@ class ObjectJournal:
 
         Args:
             number: The number.
-            kept: The keys of outputs that are parts of the published result.
+            kept: The keys of outputs that are parts of published results.
         """
         names = self._store.names(f"{self.key}/.journal")
         self._store.remove(key for key in names if _is_void(key, number) and key not in kept)

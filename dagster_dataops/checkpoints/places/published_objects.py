@@ -21,7 +21,7 @@ import xxhash
 
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
-from dagster_dataops.checkpoints.places.kept_heads import KeptHeads
+from dagster_dataops.checkpoints.places.kept_heads import KeptHeads, objects_of
 from dagster_dataops.checkpoints.places.uploaded_draft import is_large, size_of_parts
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
@@ -35,7 +35,7 @@ from dagster_dataops.foundation.places.bucket import (
     StoreBucket,
     local_path,
 )
-from dagster_dataops.foundation.places.joined_object import is_list, parts_of_list, readable
+from dagster_dataops.foundation.places.joined_object import is_list, readable
 from dagster_dataops.foundation.places.open_stores import writing
 from dagster_dataops.foundation.places.opening import FORMS
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore, Version
@@ -379,7 +379,7 @@ class PublishedObjects:
                         raise
                     continue
                 self.remember(head)
-                self.remove_replaced(seen, head, 0)
+                self.remove_replaced(seen, self.objects_in_use(seen, head), 0)
                 return
 
     def make_whole(self) -> int:
@@ -412,7 +412,7 @@ class PublishedObjects:
                 head = self.replace_head(seen.manifest(), files, seen.commit, seen)
                 if known is not None and known.version == seen.version:
                     self.remember(head)
-                old = self.parts_of(seen) | {file["key"] for file in lists.values()}
+                old = self.objects_of(seen) - self.objects_in_use(seen, head)
                 self.store.remove(sorted(old))
             return sum(file["size"] for file in lists.values())
 
@@ -438,37 +438,46 @@ class PublishedObjects:
             reason = "its parts have other bytes than were published; make it again"
             raise ResultMissingError(f"{self.store.url}/{key}", reason)
 
-    def parts_of(self, head: NodeHead) -> set[str]:
-        """Return the keys of the objects with the parts of published files.
+    def objects_of(self, head: NodeHead) -> set[str]:
+        """Return the keys of the objects of the files of a head, with those of their parts.
 
         Raises:
             StorageError: A list of parts cannot be read.
         """
-        lists = [file["key"] for file in head.files.values() if is_list(file["key"])]
-        return {part for key in lists for part in parts_of_list(self.store, key)}
+        return objects_of(self.store, head.files)
+
+    def objects_in_use(self, seen: NodeHead | None, head: NodeHead) -> set[str]:
+        """Return the keys of the objects of the present head and of those that are kept.
+
+        Args:
+            seen: The head that was replaced. Without one there are none that are kept.
+            head: The present head.
+
+        Raises:
+            StorageError: The store cannot be reached.
+        """
+        kept = KeptHeads(self.store, self.key).keys() if seen else set()
+        return kept | self.objects_of(head)
 
     def nodes(self) -> list[str]:
         """Return the names of the nodes with a result in the folder."""
         names = (key.rpartition("/")[2] for key in self.store.names_in(self.key))
         return [name.removesuffix(MANIFEST) for name in names if name.endswith(MANIFEST)]
 
-    def remove_replaced(self, seen: NodeHead | None, head: NodeHead, first: int) -> None:
+    def remove_replaced(self, seen: NodeHead | None, used: set[str], first: int) -> None:
         """Delete the files of the head that was replaced, and of attempts before this one.
 
         Args:
             seen: The head that was replaced.
-            head: The present head.
+            used: The keys of objects that stay, see `objects_in_use`.
             first: The number by which this attempt took the node over; 0 if it did not.
         """
-        kept = {file["key"] for file in head.files.values()}
-        old = {file["key"] for file in seen.files.values() if file["key"]} if seen else set()
+        old = self.objects_of(seen) if seen else set()
         for name in self.store.names(f"{self.key}/.versions") if first else ():
             number = name.removeprefix(f"{self.key}/.versions/").split("-")[0]
             if number.isdecimal() and int(number) < first:
                 old.add(name)
-        if old - kept:
-            kept |= KeptHeads(self.store, self.key).keys()
-        self.store.remove(sorted(old - kept))
+        self.store.remove(sorted(old - used))
 
 
 def _is_there(path: Path, file: Mapping[str, Any]) -> bool:

@@ -26,8 +26,11 @@ def is_large(size: int) -> bool:
     return size > LARGE_BYTES
 
 
-class _Nowhere(Upload):
-    """The upload of lines that are in the bucket already."""
+class _ListedParts(Upload):
+    """The upload of lines that are in the bucket already: only the list of their parts is sent."""
+
+    def __init__(self, store: ResultStore, key: str, parts: PartList) -> None:
+        self._store, self._key, self._parts = store, key, parts
 
     @override
     def write(self, data: bytes) -> None:
@@ -35,7 +38,7 @@ class _Nowhere(Upload):
 
     @override
     def finish(self) -> None:
-        pass
+        self._store.put(self._key, self._parts.to_bytes())
 
     @override
     def abort(self) -> None:
@@ -107,7 +110,7 @@ class UploadedDraft(JsonlWriter):
         """Send what the file holds, and go on in the bucket."""
         self._put_pending()
         if self.parts is not None:
-            self._upload = _Nowhere()
+            self._upload = _ListedParts(self._store, self.key, self.parts)
             self._file.close()
             self._draft.unlink()
             return

@@ -34,7 +34,6 @@ from dagster_dataops.datasets.durable_files import (
     write_draft,
     write_durably,
 )
-from dagster_dataops.datasets.parted_result import remove_parts
 from dagster_dataops.foundation.hashing.file_digests import has_content
 from dagster_dataops.foundation.places.bucket import Location, local_path
 
@@ -263,8 +262,11 @@ def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
         for place, part in one.parts(folder).values():
             if part.parted:
                 parts.discard(place.parts)
-    for path in parts:
-        remove_parts(path)
+    if parts:
+        from dagster_dataops.datasets.parted_result import remove_parts  # of earlier versions
+
+        for path in parts:
+            remove_parts(path)
 
 
 def _replace(path: Path) -> None:

@@ -1,5 +1,6 @@
-"""ResumePolicy: the finished records of earlier runs that a run may use."""
+"""The finished records of earlier runs that a run may use: ResumePolicy, ChosenRecords."""
 
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -18,3 +19,22 @@ class ResumePolicy(Enum):
     AUTO = "auto"
     ACROSS_CODE = "across_code"
     FAILED_RECORDS = "failed_records"
+
+
+@dataclass(frozen=True)
+class ChosenRecords:
+    """Process again only the records of the published result that fulfil a condition.
+
+    Attributes:
+        records: The condition, see `record_condition`.
+        node: The name of the node whose records they are; empty for every node. It counts in plain
+            Python, where the setting is that of all nodes.
+    """
+
+    records: str
+    node: str = ""
+
+
+def chosen_only(policy: "ResumePolicy | ChosenRecords") -> bool:
+    """Return whether a run processes only records of a published result that were asked for."""
+    return policy is ResumePolicy.FAILED_RECORDS or isinstance(policy, ChosenRecords)

@@ -7,7 +7,11 @@ from dagster_dataops.checkpoints.resume.checkpoint_match import (
     differing_anywhere,
     without_torn,
 )
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import (
+    ChosenRecords,
+    ResumePolicy,
+    chosen_only,
+)
 from dagster_dataops.checkpoints.resume.start_decision import (
     SWITCHED_OFF,
     UNKNOWN,
@@ -30,12 +34,18 @@ def decide_start(request: StartRequest) -> StartDecision:
 
     Raises:
         RetryOutdatedError: Failed records were to be retried, and the result is of another input.
-        RetryRefusedError: Failed records were to be retried, and cannot be retried alone.
+        RetryRefusedError: Failed or chosen records were to be processed again, and cannot be alone.
+        ConditionSyntaxError, ConditionColumnError: The condition for records is malformed, or no
+            record has a column that it names.
         StorageError: The disk refuses.
     """
     done = _published_before(request)
     if done is not None:
         return done
+    if isinstance(request.policy, ChosenRecords):
+        from dagster_dataops.checkpoints.resume.chosen_records import redo_chosen  # rare
+
+        return redo_chosen(request, request.policy)
     retries = request.policy is ResumePolicy.FAILED_RECORDS
     decision = (_retry_failed(request) if retries else None) or _unfinished(request)
     if not request.reuse_outcomes or request.policy is ResumePolicy.NEVER:
@@ -100,7 +110,8 @@ def _published_before(request: StartRequest) -> StartDecision | None:
         return None
     unit = "files" if request.kind.holds_files else "records"
     retries = request.policy is ResumePolicy.FAILED_RECORDS
-    reused = request.reuse_finished and not retries and manifest.made_by(request.fingerprint)
+    reusing = request.reuse_finished and not chosen_only(request.policy)
+    reused = reusing and manifest.made_by(request.fingerprint)
     reused = reused and READ_FILES not in manifest.counts  # which may be others now
     if reused or (manifest.finished_by(request.fingerprint) and _is_own(request, manifest.run)):
         note = (
@@ -125,7 +136,7 @@ def _is_own(request: StartRequest, run: str) -> bool:
     """Return whether the result of ``run``, not reported yet, is the result of this run."""
     if run in request.own_runs:
         return True
-    if request.policy in {ResumePolicy.NEVER, ResumePolicy.FAILED_RECORDS}:
+    if request.policy is ResumePolicy.NEVER or chosen_only(request.policy):
         return False
     return request.unreported(run)
 

@@ -14,7 +14,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.journal.segments import Segments
-from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind import OperatorKind
@@ -83,7 +83,7 @@ class StartRequest:
     folder: NodeFolder
     kind: OperatorKind
     fingerprint: RunFingerprint
-    policy: ResumePolicy
+    policy: ResumePolicy | ChosenRecords
     contents: list[CheckpointContent]
     records: JsonlDataset | None = None
     stream: ResumableStream | None = None

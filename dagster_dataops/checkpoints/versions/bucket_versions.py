@@ -18,6 +18,7 @@ from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.published_files import HISTORY
 from dagster_dataops.errors import ResultMissingError, VersionMissingError
 from dagster_dataops.foundation.places.bucket import StoreBucket
+from dagster_dataops.foundation.places.joined_object import readable
 from dagster_dataops.foundation.places.result_store import Version
 
 
@@ -58,7 +59,7 @@ class BucketVersions:
             raise VersionMissingError(place, f"there is no version {number}")
         head = _head(content)
         folder = NodeFolder(self._folder.path / HISTORY / str(number), self._folder.name)
-        if not (folder.manifest.exists() and folder.manifest.read_bytes() == head.manifest()):
+        if not _is_here(head, folder):
             self._fetch(head, folder)
         return ResultVersion.of(str(number), folder)
 
@@ -73,7 +74,7 @@ class BucketVersions:
                 make_folder(path)
                 continue
             try:
-                fetch(self._objects.store, file["key"], path)
+                fetch(readable(self._objects.store, file["key"]), file["key"], path)
             except ResultMissingError as error:
                 raise VersionMissingError(error.path, error.reason) from None
             _set_time(path, file["modified_ns"])
@@ -102,7 +103,7 @@ class BucketVersions:
         if not removed:
             return
         head = self._objects.head()
-        in_place = [] if head is None else [file["key"] for file in head.files.values()]
+        in_place = set() if head is None else self._objects.objects_of(head)
         self._heads.remove(removed, in_place)
         for number in removed:
             shutil.rmtree(self._folder.path / HISTORY / str(number), ignore_errors=True)
@@ -110,6 +111,13 @@ class BucketVersions:
 
 def _head(content: dict[str, object]) -> NodeHead:
     return NodeHead(content, Version(""))
+
+
+def _is_here(head: NodeHead, folder: NodeFolder) -> bool:
+    """Return whether a version was fetched, and none of its files was deleted since."""
+    if not all((folder.path / name).exists() for name in head.files):
+        return False
+    return folder.manifest.exists() and folder.manifest.read_bytes() == head.manifest()
 
 
 def _set_time(path: Path, modified_ns: int) -> None:

@@ -6,9 +6,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.datasets.file_values.file_keeper import name_of_content
+from dagster_dataops.datasets.published_files import is_result
+from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import expect, read_blocks, size_of
 
 _NAME: Final = re.compile(rb"files/([0-9a-f]{2})/([0-9a-f]{62})")
 _NAME_BYTES: Final = len(name_of_content("0" * 64))
+BLOCK_BYTES: Final = 8 << 20
 
 
 class StoredFile(NamedTuple):
@@ -78,3 +83,21 @@ def digests_in(blocks: Iterable[bytes]) -> set[str]:
         named.update((match[1] + match[2]).decode() for match in _NAME.finditer(text))
         rest = text[-_NAME_BYTES:]
     return named
+
+
+def text_blocks(location: Location) -> Iterator[bytes]:
+    """Yield the text of a file with the name of a compressed one, in blocks.
+
+    A file that another program compressed is yielded as it is.
+
+    Raises:
+        InputError: It is a result that is damaged or was cut off, or an object that was replaced.
+        OSError: It cannot be read.
+    """
+    with opened(location) as source:
+        if is_result(location.name):
+            from dagster_dataops.foundation.places.framed_file import check_frames  # an extra
+
+            check_frames(source, str(location))
+        expect(source, 0, size_of(source))
+        yield from read_blocks(source, BLOCK_BYTES)

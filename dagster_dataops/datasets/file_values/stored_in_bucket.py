@@ -20,15 +20,18 @@ from typing_extensions import override
 
 from dagster_dataops.datasets.file_values.file_keeper import FILES
 from dagster_dataops.datasets.file_values.stored_files import (
+    BLOCK_BYTES,
     StoredFile,
     StoredFiles,
     digests_in,
     is_name_of_content,
+    text_blocks,
 )
 from dagster_dataops.datasets.file_values.stored_in_folder import check_unlocked
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
-from dagster_dataops.foundation.places.bucket import StoreBucket
+from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket
 from dagster_dataops.foundation.places.open_stores import reading, writing
+from dagster_dataops.foundation.places.opening import is_compressed
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
     ListedObject,
@@ -40,7 +43,6 @@ from dagster_dataops.foundation.places.root import Root
 
 _ENTRY: Final = re.compile(r"(.*)/\.journal/([0-9]{8,})")
 _OUTPUTS: Final = ".journal/data"  # a record may be in two objects, one after the other
-_BLOCK_BYTES: Final = 8 << 20
 _READERS: Final = 8
 _AT_ONCE: Final = 1000  # objects of a request
 _CLOCK: Final = ".clock-"  # an object whose time is that of the store
@@ -126,8 +128,11 @@ class FilesOfBucket(StoredFiles):
 
     def _blocks(self, objects: Iterable[tuple[str, Status]]) -> Iterator[bytes]:
         for key, (size, version) in objects:
-            for start in range(0, size, _BLOCK_BYTES):
-                yield self._read(key, start, min(_BLOCK_BYTES, size - start), version)
+            if is_compressed(key):
+                yield from text_blocks(BucketFile(self._bucket, key))
+                continue
+            for start in range(0, size, BLOCK_BYTES):
+                yield self._read(key, start, min(BLOCK_BYTES, size - start), version)
 
     def _read(self, key: str, start: int, size: int, version: Version) -> bytes:
         try:

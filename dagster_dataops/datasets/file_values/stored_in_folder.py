@@ -6,22 +6,24 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from typing_extensions import override
 
 from dagster_dataops.datasets.file_values.file_keeper import DRAFT_ENDING, FILES, LOCK
 from dagster_dataops.datasets.file_values.stored_files import (
+    BLOCK_BYTES,
     StoredFile,
     StoredFiles,
     digests_in,
     is_name_of_content,
+    text_blocks,
 )
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file, unused
+from dagster_dataops.foundation.places.opening import is_compressed
 
 _SHELF: Final = re.compile(r"[0-9a-f]{2}")
-_BLOCK_BYTES: Final = 8 << 20
 _LOCKS: Final = ".lock"  # in the folder of a node
 
 
@@ -58,8 +60,8 @@ class FilesOfFolder(StoredFiles):
         named: set[str] = set()
         for path in _others(self._root):
             if path.is_file():
-                with suppress(FileNotFoundError), path.open("rb") as file:
-                    named |= digests_in(_blocks(file))
+                with suppress(FileNotFoundError):
+                    named |= digests_in(_blocks(path))
         return named
 
     @override
@@ -111,6 +113,10 @@ def _others(root: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in sorted(names))
 
 
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    while block := file.read(_BLOCK_BYTES):
-        yield block
+def _blocks(path: Path) -> Iterator[bytes]:
+    if is_compressed(path.name):
+        yield from text_blocks(path)
+        return
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            yield block

@@ -1,8 +1,9 @@
 """Files that operators made, and that nothing below their root names any more.
 
 Published results, kept versions, error files, artefacts and the checkpoints of unfinished runs are
-searched for the names of files, as bytes. A file is deleted only if it is older than the grace
-period, if no run works below the root, and if nothing there changed while it was searched.
+searched for the names of files, as bytes; of a compressed result, its text. A file is deleted only
+if it is older than the grace period, if no run works below the root, and if nothing there changed
+while it was searched.
 """
 
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ def prune_files(
 
     Raises:
         ConfigurationError: There is no such root, or the grace period is negative.
+        InputError: A compressed result is damaged, so that it is not known what it names.
         FolderLockedError: A run works below the root, or has changed results there meanwhile.
         StorageError: The object store cannot be reached, or refuses.
     """

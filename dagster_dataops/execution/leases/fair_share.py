@@ -11,7 +11,7 @@ _LOOK_SECONDS: Final = 10.0
 _SETTLE_LOOKS: Final = 3  # after an agent was given up, until the other run has it and says so
 
 
-class Change(Enum):
+class ShareStep(Enum):
     """A change of the number of agents.
 
     Attributes:
@@ -43,7 +43,7 @@ class FairShare:
         self._given_up = 0
         self._look_at = time.monotonic() + _LOOK_SECONDS
 
-    def check(self, ready: int, pending: int, *, leaving: bool) -> Change:
+    def check(self, ready: int, pending: int, *, leaving: bool) -> ShareStep:
         """Return the change that is due.
 
         Args:
@@ -53,15 +53,15 @@ class FairShare:
         """
         now = time.monotonic()
         if now < self._look_at:
-            return Change.NONE
+            return ShareStep.NONE
         self._look_at = now + _LOOK_SECONDS
         self._pool.ask(self._resources, ready if pending else None)
         asked = self._pool.asked(self._resources)
         if asked and not leaving and min(asked) + 1 < ready:
             self._given_up += 1
             self._look_at = now + _SETTLE_LOOKS * _LOOK_SECONDS
-            return Change.LESS
+            return ShareStep.LESS
         if self._given_up and not asked and not pending:
             self._given_up -= 1
-            return Change.MORE
-        return Change.NONE
+            return ShareStep.MORE
+        return ShareStep.NONE

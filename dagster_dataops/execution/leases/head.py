@@ -25,7 +25,7 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.execution.leases.agent_state import AgentState
-from dagster_dataops.execution.leases.fair_share import Change, FairShare
+from dagster_dataops.execution.leases.fair_share import FairShare, ShareStep
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
 from dagster_dataops.execution.leases.node_wait import NodeWait
 from dagster_dataops.foundation.places.opening import open_readable
@@ -224,12 +224,12 @@ class Head:
             self._wait.check(placed=any(agent.placed for agent in agents))
         leaving = any(agent.leaving for agent in agents)
         match self._share.check(len(ready), pending, leaving=leaving):
-            case Change.LESS:
+            case ShareStep.LESS:
                 ready[-1].leave()
                 self._sink.attempt.log(
                     f"the agent on {ready[-1].node} makes room for another run that waits"
                 )
-            case Change.MORE:
+            case ShareStep.MORE:
                 self._start_agent()
 
     def _supply(self) -> None:

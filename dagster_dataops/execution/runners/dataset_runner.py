@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -83,6 +84,14 @@ class DatasetRunner(Runner):
             RecordError: An input line is not a record and failures are not ignored.
             OutageError: No input line is a record.
         """
+        if not isinstance(attempt.operator, Regrouped):
+            return self._run(attempt)
+        from dagster_dataops.execution.runners.dataset_stages import folder_of_stages
+        from dagster_dataops.execution.runners.stages import repaired
+
+        return repaired(attempt, folder_of_stages(attempt), partial(self._run, attempt))
+
+    def _run(self, attempt: NodeAttempt) -> Drafts:
         kind = attempt.operator.__dataops__.spec.kind
         writer = JsonlWriter if kind.makes_folder else attempt.lock.writer  # a listing is short
         with (

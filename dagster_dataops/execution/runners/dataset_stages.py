@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
@@ -23,6 +22,7 @@ from dagster_dataops.datasets.lines import (
     iterate_lines,
     next_line_start,
 )
+from dagster_dataops.errors import DatasetOperatorError, StorageError
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.runners.part_files import (
@@ -30,12 +30,18 @@ from dagster_dataops.execution.runners.part_files import (
     PartsFile,
     write_parts,
 )
-from dagster_dataops.execution.runners.stages import SentOperator, Stages
+from dagster_dataops.execution.runners.stages import (
+    SentOperator,
+    Stages,
+    StageTask,
+    file_of_range,
+    scratch_folder,
+)
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.operators.options.read_columns import ReadKey
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
-from dagster_dataops.operators.partitioning import Regrouped, Regrouping
+from dagster_dataops.operators.partitioning import Parts, Regrouped, Regrouping
 from dagster_dataops.records import Record, decode
 
 LEAST_BYTES: Final = 64 << 20  # of less input, starting workers takes longer than the work
@@ -68,24 +74,24 @@ class DatasetStages:
         state: Callable[[], ProgressState],
     ) -> None:
         self._attempt, self._regrouping = attempt, regrouping
-        folder = attempt.folder.checkpoints / "partitions"
-        self._stages = Stages(attempt, folder, fingerprint, state)
+        self._stages = Stages(attempt, folder_of_stages(attempt), fingerprint, state)
         self._sent = SentOperator(attempt.operator)
         self._inputs = list(attempt.inputs)
         self.records = 0
         self.lacking: dict[str, int] = {}
 
     def run(self) -> bool:
-        """Run the stages; return whether all lines of the inputs are records."""
-        memory = self._regrouping.max_bytes // self._stages.workers
+        """Run the stages; return whether all lines of the inputs are records that can be split."""
+        memory = self._stages.memory(self._regrouping.max_bytes)
         ranges = list(self._ranges(self._stages.range_bytes(memory, RANGE_BYTES)))
         size = sum(dataset.size_bytes for dataset in self._inputs)
         plan = self._regrouping.plan(size, memory, self._sampled)
         sizes = [dataset.size_bytes for dataset in self._inputs]
-        split = _Split(self._sent, self._stages.folder, self._inputs, sizes, plan)
-        counts = self._stages.run("split", split, ranges, plan)
+        split = _SplitInput(self._sent, self._stages.folder, self._inputs, sizes, plan)
+        counts = self._stages.run("split", split, ranges, file_of_range, plan)
         if any(one["refused"] for one in counts):
             self._stages.forget()
+            self._attempt.log("lines of its input cannot be put into partitions; using one thread")
             return False
         self._sum(counts)
         self._count = plan.partitions
@@ -97,7 +103,7 @@ class DatasetStages:
             memory,
         )
         numbers: list[Record] = [{"number": one} for one in range(self._count)]
-        self._stages.run("work", work, numbers, [plan, ranges])
+        self._stages.run("work", work, numbers, _worked, [plan, ranges])
         return True
 
     def _sum(self, counts: Sequence[Any]) -> None:
@@ -107,7 +113,11 @@ class DatasetStages:
                 self.lacking[name] = self.lacking.get(name, 0) + number
 
     def lines(self) -> Iterator[tuple[bytes, int]]:
-        """Yield the lines of the result, and how many they are."""
+        """Yield the lines of the result, and how many they are.
+
+        Raises:
+            DatasetOperatorError: The operator cannot process a record, which is the first such one.
+        """
         parts = [self._entries(number) for number in range(self._count)]
         merged: Iterable[tuple[bytes, bytes]] = (
             chain.from_iterable(parts)
@@ -115,7 +125,11 @@ class DatasetStages:
             else heapq.merge(*parts, key=itemgetter(0))
         )
         for _, text in merged:
-            yield text, text.count(b"\n")
+            rows = text.count(b"\n")
+            if text and not rows:
+                reason = f"{ValueError.__name__}: {text.decode()}"
+                raise DatasetOperatorError(self._attempt.name, reason, "")
+            yield text, rows
 
     def _entries(self, number: int) -> Iterator[tuple[bytes, bytes]]:
         for block in PartsFile(_worked(self._stages.folder, number)):
@@ -148,6 +162,11 @@ class DatasetStages:
                         yield decode(line)
 
 
+def folder_of_stages(attempt: NodeAttempt) -> Path:
+    """Return the folder of the stages of a dataset operator."""
+    return attempt.folder.checkpoints / "partitions"
+
+
 def dataset_stages(
     attempt: NodeAttempt, fingerprint: RunFingerprint, state: Callable[[], ProgressState]
 ) -> DatasetStages | None:
@@ -166,26 +185,19 @@ def dataset_stages(
     return None if regrouping is None else DatasetStages(attempt, fingerprint, regrouping, state)
 
 
-def _of_range(folder: Path, number: int) -> Path:
-    return folder / f"range-{number:06d}"
-
-
 def _worked(folder: Path, number: int) -> Path:
     return folder / f"worked-{number:06d}"
 
 
 @dataclass(frozen=True)
-class _Task:
-    sent: SentOperator
-    folder: Path
-
+class _DatasetTask(StageTask):
     def regrouping(self, sizes: Sequence[int]) -> Regrouping:
         operator = cast("Regrouped", self.sent.operator)
         return cast("Regrouping", operator.__dataops_regrouping__(sizes))
 
 
 @dataclass(frozen=True)
-class _Split(_Task):
+class _SplitInput(_DatasetTask):
     """Splits a range of an input."""
 
     inputs: list[JsonlDataset]
@@ -197,16 +209,26 @@ class _Split(_Task):
         interval = Interval(cast("int", task["start"]), cast("int", task["end"]))
         use = self.sent.operator.__dataops__
         keys = [] if use.resolved.missing == ALLOWED else use.keys_read(at)
-        read = _Reading(keys)
+        read = _DecodedLines(keys)
         with opened(self.inputs[at].location) as source:
             records = read.records(line.text for line in iterate_lines(source, [interval]))
             numbered = enumerate(records, number << _NUMBER_BITS)
-            parts = self.regrouping(self.sizes).split(numbered, at, self.plan)
-        write_parts(_of_range(self.folder, number), parts)
-        return {"records": read.count, "refused": read.refused, "lacking": read.lacking}  # type: ignore[dict-item]
+            parts, refused = self._parts(numbered, at)
+        write_parts(file_of_range(self.folder, number), parts)
+        refused = refused or read.refused
+        return {"records": read.count, "refused": refused, "lacking": read.lacking}  # type: ignore[dict-item]
+
+    def _parts(self, numbered: Iterator[tuple[int, Record]], at: int) -> tuple[Parts, bool]:
+        """Return the parts, and whether a record failed; one thread then finds the first such."""
+        try:
+            return self.regrouping(self.sizes).split(numbered, at, self.plan), False
+        except (OSError, StorageError, MemoryError):
+            raise
+        except Exception:  # noqa: BLE001 - whatever a record of a user can raise
+            return [], True
 
 
-class _Reading:
+class _DecodedLines:
     """Decodes lines.
 
     Attributes:
@@ -235,7 +257,7 @@ class _Reading:
 
 
 @dataclass(frozen=True)
-class _Work(_Task):
+class _Work(_DatasetTask):
     """Works on a partition."""
 
     ranges: list[int]  # the input of each range
@@ -246,13 +268,13 @@ class _Work(_Task):
         number = cast("int", task["number"])
         parts = [
             Column(
-                [_of_range(self.folder, at) for at, one in enumerate(self.ranges) if one == n],
+                [file_of_range(self.folder, at) for at, one in enumerate(self.ranges) if one == n],
                 number,
             )
             for n in range(len(self.sizes))
         ]
-        with TemporaryDirectory(dir=self.folder, prefix="scratch-") as scratch:
-            worked = self.regrouping(self.sizes).work(parts, Path(scratch), self.memory)
+        with scratch_folder(self.folder) as scratch:
+            worked = self.regrouping(self.sizes).work(parts, scratch, self.memory)
             write_parts(_worked(self.folder, number), map(marshal.dumps, _blocks(worked)))
         return {}
 

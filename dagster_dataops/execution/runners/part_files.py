@@ -5,8 +5,12 @@ checksums show.
 """
 
 import os
+import re
+import shutil
 import struct
-from collections.abc import Iterable, Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, overload
 
@@ -17,13 +21,14 @@ from dagster_dataops.datasets.durable_files import draft_of, storage
 
 _ENTRY: Final = struct.Struct("<QQQ")  # offset, bytes, checksum
 _END: Final = struct.Struct("<QQ")  # checksum and number of the entries
+_NAME: Final = re.compile(r"[a-z]+-[0-9]{6,}")
 
 
 class DamagedPartError(ValueError):
-    """A part does not have its checksum.
+    """A file of parts is damaged or gone; the step that writes it can be repeated.
 
     Attributes:
-        path: The file.
+        path: The file, or the folder of a stage.
     """
 
     def __init__(self, path: str) -> None:
@@ -33,7 +38,8 @@ class DamagedPartError(ValueError):
 
 def write_parts(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file of parts."""
-    draft, entries, offset = draft_of(path), [], 0
+    entries, offset = [], 0
+    draft = draft_of(path.with_name(f"{path.name}-{uuid.uuid4().hex}"))  # of this process alone
     with storage(path, "write"):
         with draft.open("wb") as file:
             for part in parts:
@@ -45,6 +51,45 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> None:
         draft.replace(path)
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    with storage(path, "read"):
+        try:
+            yield
+        except (FileNotFoundError, IsADirectoryError):
+            raise DamagedPartError(str(path)) from None
+
+
+def is_whole(path: Path, *, deeply: bool = False) -> bool:
+    """Return whether a file of parts can be read.
+
+    Args:
+        path: The file.
+        deeply: Whether to check all parts, and not only their list.
+    """
+    try:
+        parts = PartsFile(path)
+        return not deeply or sum(1 for _ in parts) == len(parts)
+    except DamagedPartError:
+        return False
+
+
+def remove_damaged(folder: Path) -> None:
+    """Delete the damaged files of parts in a folder."""
+    for path in folder.glob("*-*"):
+        if _NAME.fullmatch(path.name) and not is_whole(path, deeply=True):
+            remove(path)
+
+
+def remove(path: Path) -> None:
+    """Delete a file, or a folder with all that is in it; nothing if there is none."""
+    with storage(path, "delete"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
 class PartsFile(Sequence[bytes]):
     """The parts of a file; each access reads one.
 
@@ -52,12 +97,12 @@ class PartsFile(Sequence[bytes]):
         path: The file.
 
     Raises:
-        DamagedPartError: The file is not whole.
+        DamagedPartError: The file is not whole, or there is none.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with storage(path, "read"), path.open("rb") as file:
+        with _reading(path), path.open("rb") as file:
             end = file.seek(0, os.SEEK_END) - _END.size
             file.seek(max(0, end))
             last = file.read()
@@ -82,7 +127,7 @@ class PartsFile(Sequence[bytes]):
         if isinstance(number, slice):
             return [self[one] for one in range(*number.indices(len(self)))]
         offset, length, check = self._entries[number]
-        with storage(self._path, "read"), self._path.open("rb") as file:
+        with _reading(self._path), self._path.open("rb") as file:
             file.seek(offset)
             part = file.read(length)
         if xxhash.xxh3_64_intdigest(part) != check:

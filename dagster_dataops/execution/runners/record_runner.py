@@ -106,11 +106,12 @@ class RecordRunner(Runner):
 def _reopen_replaced(checkpoint: Checkpoint) -> None:
     """Reopen the records that were made of files of which one was replaced since, durably.
 
-    A retry of failed records keeps all others as they are.
+    A retry of failed or chosen records keeps all others as they are.
     """
     table = checkpoint.table
     count = table.counts.get(READ_FILES, 0)
-    if not count or checkpoint.content.retries or not first_replaced(checkpoint.folder):
+    kept = checkpoint.content.retries or checkpoint.content.redo
+    if not count or kept or not first_replaced(checkpoint.folder):
         return
     marks = {start: one.counts.get(READ_FILES, 0) for start, one in table.notes.items()}
     starts = [start for start, mark in marks.items() if mark]

@@ -34,13 +34,9 @@ from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.execution.runners.kept_lines import KeptLines, ResultBlock, placed_lines
-from dagster_dataops.execution.runners.part_files import DamagedPartError
 from dagster_dataops.execution.runners.record_runner import RecordRunner
-from dagster_dataops.execution.runners.selection_stages import (
-    decoded_sketches,
-    forget_stages,
-    selection_stages,
-)
+from dagster_dataops.execution.runners.selection_stages import decoded_sketches, selection_stages
+from dagster_dataops.execution.runners.stages import Stages, repaired
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable
 from dagster_dataops.operators.bound_methods import CHANGE, change_function, keep_function
@@ -60,12 +56,7 @@ class SelectionRunner(RecordRunner):
 
     @override
     def compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
-        try:
-            return self._compose(attempt, sink)
-        except DamagedPartError as error:
-            attempt.note(f"{error.path} is damaged on disk; deciding again")
-            forget_stages(sink)
-            return self._compose(attempt, sink)
+        return repaired(attempt, Stages.of(sink).folder, partial(self._compose, attempt, sink))
 
     def _compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
         traced = attempt.settings.trace

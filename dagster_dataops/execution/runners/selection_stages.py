@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
@@ -24,7 +23,13 @@ from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.runners.kept_lines import KeptLines, ResultBlock
 from dagster_dataops.execution.runners.part_files import Column, PartsFile, write_parts
-from dagster_dataops.execution.runners.stages import SentOperator, Stages
+from dagster_dataops.execution.runners.stages import (
+    SentOperator,
+    Stages,
+    StageTask,
+    file_of_range,
+    scratch_folder,
+)
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.operators.bound_methods import SKETCH, change_function
 from dagster_dataops.operators.partitioning import Partitioned, Partitioning
@@ -55,11 +60,6 @@ def selection_stages(sink: CheckpointSink, failed: "array[int]") -> "SelectionSt
     return None if partitioning is None else SelectionStages(sink, partitioning, failed)
 
 
-def forget_stages(sink: CheckpointSink) -> None:
-    """Delete the files of the stages, so that they are repeated."""
-    Stages.of(sink).forget()
-
-
 class SelectionStages:
     """Runs the second half of a selection in partitions.
 
@@ -76,7 +76,7 @@ class SelectionStages:
         self._stages = Stages.of(sink)
         self._folder = self._stages.folder
         self._sent = SentOperator(sink.attempt.operator)
-        self._memory = partitioning.max_bytes // self._stages.workers
+        self._memory = self._stages.memory(partitioning.max_bytes)
         size = self._stages.range_bytes(self._memory, RANGE_BYTES)
         self._ranges = list(_ranges(sink, failed, size))
 
@@ -84,11 +84,11 @@ class SelectionStages:
         """Run the stages whose result are the verdicts."""
         sketch_bytes = sum(self._sink.checkpoint.table.column("output_bytes"))
         self._count = self._partitioning.partitions(sketch_bytes, self._memory)
-        split = _Split(self._sent, self._folder, self._sink.checkpoint.folder, self._count)
-        self._stages.run("split", split, self._ranges, self._count)
+        split = _SplitSketches(self._sent, self._folder, self._sink.checkpoint.folder, self._count)
+        self._stages.run("split", split, self._ranges, file_of_range, self._count)
         decide = _Decide(self._sent, self._folder, len(self._ranges), self._memory)
         numbers: list[Record] = [{"number": one} for one in range(self._count)]
-        self._stages.run("decide", decide, numbers, len(self._ranges))
+        self._stages.run("decide", decide, numbers, _decided, len(self._ranges))
 
     def verdicts(self) -> Iterator[Any]:
         """Yield the verdicts in input order."""
@@ -105,7 +105,7 @@ class SelectionStages:
     def blocks(self) -> Iterator[ResultBlock]:
         """Make the lines of the result in workers; then yield them in input order."""
         lines = _MakeLines(self._sent, self._folder, self._sink.work.dataset, self._count)
-        self._stages.run("lines", lines, self._ranges, self._count)
+        self._stages.run("lines", lines, self._ranges, _lines, self._count)
         for number in range(len(self._ranges)):
             parts = PartsFile(_lines(self._folder, number))
             for at in range(0, len(parts), 2):
@@ -137,10 +137,6 @@ def _range(
     return {"number": number, "start": start, "end": end, "places": places, "failed": list(among)}  # type: ignore[dict-item]
 
 
-def _of_range(folder: Path, number: int) -> Path:
-    return folder / f"range-{number:06d}"
-
-
 def _decided(folder: Path, number: int) -> Path:
     return folder / f"decided-{number:06d}"
 
@@ -153,15 +149,12 @@ def _verdicts(
     partitioning: Partitioning, folder: Path, number: int, decided: Sequence[PartsFile]
 ) -> Iterator[Any]:
     """Yield the verdicts of a range."""
-    rest = PartsFile(_of_range(folder, number))[-1]
+    rest = PartsFile(file_of_range(folder, number))[-1]
     return partitioning.verdicts([one[number] for one in decided], rest)
 
 
 @dataclass(frozen=True)
-class _Task:
-    sent: SentOperator
-    folder: Path
-
+class _SelectionTask(StageTask):
     @property
     def partitioning(self) -> Partitioning:
         return cast(
@@ -170,7 +163,7 @@ class _Task:
 
 
 @dataclass(frozen=True)
-class _Split(_Task):
+class _SplitSketches(_SelectionTask):
     """Splits the sketches of a range."""
 
     checkpoint: Path
@@ -183,7 +176,7 @@ class _Split(_Task):
             parts, rest = self.partitioning.split(sketches, self.partitions)
         finally:
             reader.close()
-        write_parts(_of_range(self.folder, cast("int", record["number"])), [*parts, rest])
+        write_parts(file_of_range(self.folder, cast("int", record["number"])), [*parts, rest])
         return {}
 
 
@@ -203,7 +196,7 @@ def decoded_sketches(output: bytes) -> Iterator[Iterator[Any]]:
 
 
 @dataclass(frozen=True)
-class _Decide(_Task):
+class _Decide(_SelectionTask):
     """Decides a partition."""
 
     ranges: int
@@ -211,15 +204,15 @@ class _Decide(_Task):
 
     def __call__(self, record: Record) -> Record:
         number = cast("int", record["number"])
-        parts = Column([_of_range(self.folder, one) for one in range(self.ranges)], number)
-        with TemporaryDirectory(dir=self.folder, prefix="scratch-") as scratch:
-            decided = self.partitioning.decide(parts, Path(scratch), self.memory)
+        parts = Column([file_of_range(self.folder, one) for one in range(self.ranges)], number)
+        with scratch_folder(self.folder) as scratch:
+            decided = self.partitioning.decide(parts, scratch, self.memory)
             write_parts(_decided(self.folder, number), decided)
         return {}
 
 
 @dataclass(frozen=True)
-class _MakeLines(_Task):
+class _MakeLines(_SelectionTask):
     """Makes the lines of the result of a range."""
 
     dataset: JsonlDataset

@@ -7,12 +7,14 @@ do; it is settled when it is finished, and a later run does not repeat it.
 
 import shutil
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
 
+import orjson
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
@@ -21,14 +23,23 @@ from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs
 from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import storage, sync_folder
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failure
 from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.runners.part_files import DamagedPartError
+from dagster_dataops.execution.runners.part_files import (
+    DamagedPartError,
+    is_whole,
+    remove,
+    remove_damaged,
+)
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.workplace import run_workplace
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import read_range
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
 from dagster_dataops.operators.kinds.kind_table import RECORD
@@ -37,9 +48,18 @@ from dagster_dataops.operators.pickling import receive, ship
 from dagster_dataops.records import Record, decode_own
 
 _LEAST_RANGE: Final = 1 << 20
+_LIMIT_SHARE: Final = 2  # the rest of the limit of a worker is for what is not counted
 _RANGES_IN_MEMORY: Final = 8  # a decoded range takes several times its bytes
+_MOST_REPAIRS: Final = 2
+_OF_MEMORY: Final = ("WorkerDied", MemoryError.__name__)
+_MEMORY_ADVICE: Final = (
+    ". If memory ran out, lower max_memory_mb or _max_workers, or give the run more memory; then "
+    "run again"
+)
+_SCRATCH: Final[dict[str, Any]] = {"prefix": "scratch-", "ignore_cleanup_errors": True}
 
 Task = Callable[[Record], Record]
+Returned = TypeVar("Returned")
 
 
 class SentOperator:
@@ -59,6 +79,24 @@ class SentOperator:
 
 def _received(payload: bytes) -> SentOperator:
     return SentOperator(receive(payload))
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """Does the tasks of a stage; it is sent to workers.
+
+    Attributes:
+        sent: The operator of the step.
+        folder: For the files of the tasks.
+    """
+
+    sent: SentOperator
+    folder: Path
+
+
+def file_of_range(folder: Path, number: int) -> Path:
+    """Return the file with what the first stage made of a range of an input."""
+    return folder / f"range-{number:06d}"
 
 
 class Stages:
@@ -98,19 +136,35 @@ class Stages:
         settings = self._attempt.settings
         return settings.max_workers if settings.concurrency_mode == "process" else 1
 
+    def memory(self, max_bytes: int) -> int:
+        """Return the bytes of memory for a partition.
+
+        Args:
+            max_bytes: Memory that all processes together may use.
+        """
+        limit = self._attempt.settings.max_worker_memory_mb << 20
+        share = max_bytes // self.workers
+        return min(share, limit // _LIMIT_SHARE) if limit else share
+
     def range_bytes(self, memory: int, most: int) -> int:
         """Return the size of the ranges of an input, so that a decoded one fits in memory."""
         return min(most, max(_LEAST_RANGE, memory // _RANGES_IN_MEMORY))
 
     def run(
-        self, name: str, task: Task, records: Iterable[Record], identity: object = None
+        self,
+        name: str,
+        task: Task,
+        records: Iterable[Record],
+        path: Callable[[Path, int], Path],
+        identity: object = None,
     ) -> list[Record]:
-        """Run the tasks of a stage that no earlier run has finished.
+        """Run the tasks of a stage that no earlier run has finished, or whose files are damaged.
 
         Args:
             name: Of the stage, for its folder.
-            task: Does one task, and writes its result to files that it replaces whole.
-            records: Describe the tasks.
+            task: Does one task, and writes its result to a file of parts.
+            records: Describe the tasks; each has its number.
+            path: Returns that file, of the folder and the number of the task.
             identity: What the tasks depend on besides, such as the number of partitions.
 
         Returns:
@@ -118,22 +172,58 @@ class Stages:
 
         Raises:
             DatasetOperatorError: A task failed.
-            DamagedPartError: A file of an earlier stage is damaged.
+            DamagedPartError: A file of an earlier stage, or the checkpoint of this one, is damaged.
+            StorageError: The disk is full, or cannot be read or written.
             RunStoppedError: A stop was requested.
         """
         folder = self.folder / name
+        self._remove_unfinished()
         tasks = write_records(folder / "tasks.jsonl", records, name, scratch=True)
         source = f"{self._fingerprint.input} {tasks.fingerprint} {identity!r}"
         fingerprint = replace(self._fingerprint, input=source)
         before = CheckpointContent.read(folder)
         if before.fingerprint != fingerprint:  # of other tasks, or damaged
             before = CheckpointContent(folder, None, [], SpanTable())
-            (folder / "journal").unlink(missing_ok=True)
+            self._remove_old(folder, path)
+        before.table = before.table.without(self._lost(before.table, tasks, path))
         with ExitStack() as resources:
             sink = self._sink(folder, task, tasks, resources, before, fingerprint)
             with synced_on_failure(sink.checkpoint):
                 self._run(sink)
             return _results(sink.checkpoint)
+
+    def _remove_unfinished(self) -> None:
+        """Delete what killed tasks have left."""
+        for pattern in (".*", "scratch-*"):
+            for left in self.folder.glob(pattern):
+                remove(left)
+
+    def _remove_old(self, folder: Path, path: Callable[[Path, int], Path]) -> None:
+        """Delete journal and files of other tasks, so that a power loss brings none back."""
+        with storage(self.folder, "delete files of an earlier run"):
+            remove(folder / "journal")
+            name, _, _ = path(self.folder, 0).name.partition("-")
+            for old in self.folder.glob(f"{name}-*"):
+                remove(old)
+            sync_folder(folder)
+            sync_folder(self.folder)
+
+    def _lost(
+        self, table: SpanTable, tasks: JsonlDataset, path: Callable[[Path, int], Path]
+    ) -> list[int]:
+        """Return the starts of the settled tasks whose files are damaged, and delete these."""
+        damaged: dict[Path, int] = {}
+        with opened(tasks.location) as source:
+            for span, _, _ in table.ordered():
+                lines = read_range(source, span.start, span.length).splitlines()
+                files = [path(self.folder, orjson.loads(line)["number"]) for line in lines]
+                damaged |= {file: span.start for file in files if not is_whole(file)}
+        for file in damaged:
+            remove(file)
+        if damaged:
+            files_of = counted(len(damaged), "files of partitions")
+            self._attempt.note(f"{files_of} are damaged on disk; making them again")
+        return list(damaged.values())
 
     def _sink(
         self,
@@ -168,12 +258,18 @@ class Stages:
                 run_workplace(sink)
             sink.check_complete()
         except RecordError as error:
-            if error.exception == DamagedPartError.__name__:
-                raise DamagedPartError(error.message) from None
-            if error.exception == StorageError.__name__:
-                raise StorageError(str(self.folder), "process a partition", error.message) from None
-            reason = f"{error.exception}: {error.message}"
-            raise DatasetOperatorError(error.operator, reason, error.traceback_text) from None
+            raise self._error(error) from None
+
+    def _error(self, error: RecordError) -> Exception:
+        """Return the error of the step after that of a task."""
+        if error.exception == DamagedPartError.__name__:
+            return DamagedPartError(error.message)
+        if error.exception == _TaskStorageError.__name__:
+            return StorageError(*orjson.loads(error.message))
+        reason = f"{error.exception}: {error.message}"
+        if error.exception in _OF_MEMORY:
+            reason += _MEMORY_ADVICE
+        return DatasetOperatorError(error.operator, reason, error.traceback_text)
 
     def forget(self) -> None:
         """Delete the files, so that the stages are repeated."""
@@ -189,6 +285,36 @@ def _results(checkpoint: Checkpoint) -> list[Record]:
     return records
 
 
+@contextmanager
+def scratch_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder for a task; an error of the disk in the block is a `StorageError`."""
+    with storage(folder, "work in a partition"), TemporaryDirectory(**_SCRATCH, dir=folder) as path:
+        yield Path(path)
+
+
+def repaired(attempt: NodeAttempt, folder: Path, work: Callable[[], Returned]) -> Returned:
+    """Do work that reads files of parts; repeat it without those that are damaged.
+
+    Args:
+        attempt: Whose log says so.
+        folder: Of the stages.
+        work: The work, which makes files again that are gone.
+
+    Raises:
+        StorageError: Files that were made again are damaged again.
+    """
+    for _ in range(1 + _MOST_REPAIRS):
+        try:
+            return work()
+        except DamagedPartError as error:
+            attempt.note(f"{error.path} is damaged on disk")
+            if Path(error.path).parent == folder:
+                remove(Path(error.path))
+            remove_damaged(folder)
+    reason = "files that were made again are damaged again; check the disk"
+    raise StorageError(str(folder), "work in partitions", reason)
+
+
 class _StageSink(CheckpointSink):
     """Shows the progress of the whole step."""
 
@@ -199,6 +325,10 @@ class _StageSink(CheckpointSink):
     @override
     def state(self) -> ProgressState:
         return self._state()
+
+
+class _TaskStorageError(Exception):
+    """A `StorageError` in a task; its text is the fields as JSON."""
 
 
 class StageOperator(Operator):
@@ -212,7 +342,11 @@ class StageOperator(Operator):
 
     def forward(self, record: Record) -> Record:
         """Do the task that a record describes."""
-        return self.task(record)
+        try:
+            return self.task(record)
+        except StorageError as error:
+            fields = [error.path, error.action, error.reason]
+            raise _TaskStorageError(orjson.dumps(fields).decode()) from error
 
 
 def _stage_operator(outer: Operator, task: Task, *, shared: bool) -> StageOperator:
@@ -223,6 +357,7 @@ def _stage_operator(outer: Operator, task: Task, *, shared: bool) -> StageOperat
     inner = ExecutionSettings(
         concurrency_mode="process" if separate else "single",
         max_workers=use.settings.max_workers if separate else 1,
+        max_worker_memory_mb=settings.max_worker_memory_mb if separate else 0,
         ignore_errors=False,
         missing=ALLOWED,
         agents=None if shared and settings.agents is not False else False,

@@ -21,6 +21,8 @@ _OF_PYTHON: Final = frozenset(
 _OF_PYDANTIC: Final = frozenset(
     {"__class_vars__", "__private_attributes__", "__signature__", "__fields_set__", "__fields__"}
 )
+# How an operator divides its work; the result is the same.
+_OF_PARTITIONS: Final = frozenset({"__dataops_partitioning__", "__dataops_regrouping__"})
 # What `dataclasses.field` sets by default.
 _PLAIN_FIELD: Final = {
     "default_factory": dataclasses.MISSING,
@@ -74,7 +76,7 @@ def is_written(name: str, value: Any) -> bool:
 
     Methods are. Other values are, if they are data and no class has one under that name by itself.
     """
-    if name in _OF_PYTHON or is_slot(value):
+    if name in _OF_PYTHON or name in _OF_PARTITIONS or is_slot(value):
         return False
     if issubclass(type(value), _METHODS):
         return True

@@ -11,7 +11,6 @@ from typing_extensions import override
 from dagster_dataops.errors import InputError, StorageError
 from dagster_dataops.foundation.places.bucket import BucketFile
 from dagster_dataops.foundation.places.file_state import FileState
-from dagster_dataops.foundation.places.joined_object import readable
 from dagster_dataops.foundation.places.range_source import RangeSource
 
 if TYPE_CHECKING:
@@ -36,7 +35,9 @@ def object_exists(file: BucketFile) -> bool:
 
 
 def _store_of(file: BucketFile) -> "ReadableStore":
-    from dagster_dataops.foundation.places.open_stores import reading  # only if there is an object
+    # Only if there is an object.
+    from dagster_dataops.foundation.places.joined_object import readable
+    from dagster_dataops.foundation.places.open_stores import reading
 
     return readable(reading(file.bucket), file.key)
 

@@ -1,28 +1,15 @@
 """Filters by the value of any field, by a pattern, or by a function."""
 
 from collections.abc import Callable, Mapping
-from operator import eq, ge, gt, le, lt, ne
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
-from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.analyzed_text import AnalyzedText
-from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.comparison import Comparison
 from dagster_dataops.library.filters.rules import Filter, Judgement, Rule, TextFilter, filters
 from dagster_dataops.library.user_patterns import Engine, applied, compiled
 from dagster_dataops.records import Record
-
-_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "==": eq,
-    "!=": ne,
-    "<": lt,
-    "<=": le,
-    ">": gt,
-    ">=": ge,
-    "in": lambda item, value: item in value,
-    "not in": lambda item, value: item not in value,
-}
 
 
 class Field(Filter, filters):
@@ -56,43 +43,13 @@ class Field(Filter, filters):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._op, self._value = op, _checked_value(op, value)
-        self._field, self._name = FieldKey(key), f"field_{key}"[:100]
+        self._comparison, self._name = Comparison(key, op, value), f"field_{key}"[:100]
 
     @override
     def judge(self, record: Record, known: Mapping[str, Any], *, thorough: bool) -> Judgement:
         del thorough
-        fits = known[self._name] if self._name in known else self._fits(record)
+        fits = known[self._name] if self._name in known else self._comparison.fits(record)
         return Judgement(None if fits else self._name, {self._name: fits})
-
-    def _fits(self, record: Record) -> bool:
-        value = self._field.present(record)
-        if self._op == "exists":
-            return bool(value) == (self._value is not False)
-        if not value:
-            return self._op in {"!=", "not in"}
-        return all(map(self._compares, value))
-
-    def _compares(self, value: Any) -> bool:
-        if self._op == "matches":
-            return isinstance(value, str) and self._value.search(value) is not None
-        if value is None and self._op in {"<", "<=", ">", ">="}:
-            return False
-        return bool(_COMPARISONS[self._op](value, self._value))
-
-
-def _checked_value(op: str, value: Any) -> Any:
-    """Return the value to compare with, a pattern compiled.
-
-    Raises:
-        DefinitionError: The operation cannot use it.
-    """
-    if op == "matches":
-        return compiled(value)
-    if op in {"in", "not in"} and not isinstance(value, (list, tuple, set, frozenset, str)):
-        msg = f"value of op {op!r} must be a list; got {type(value).__name__}"
-        raise DefinitionError(msg)
-    return value
 
 
 class Regex(TextFilter, filters):

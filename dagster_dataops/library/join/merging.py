@@ -100,12 +100,15 @@ class Merge(JoinOperator, join):
             for record in left:
                 by_left.add(key_digest(self._left, record) or _NO_KEY, encode(record))
             self._join_sorted(iter(by_left), iter(by_right), joined)
-            yield from map(decode_own, joined.data())
+            yield from map(_decoded, joined.data())
 
     def _join_sorted(
         self, by_left: Iterator[Entry], by_right: Iterator[Entry], joined: ExternalSort
     ) -> None:
-        """Add the result to ``joined``, with keys for the order of the result."""
+        """Add the result to ``joined``, with keys for the order of the result.
+
+        The message of an error has the place of its left record, so that the first one is raised.
+        """
 
         def unmatched(row: Entry) -> None:
             if self._how == "outer":
@@ -114,8 +117,12 @@ class Merge(JoinOperator, join):
         matches = _Matches(by_right, unmatched)
         for key, number, line in by_left:
             lines = [] if key == _NO_KEY else matches.of(key)
-            for record in self._joined(decode_own(line), list(map(decode_own, lines))):
-                joined.add(_OF_LEFT + number.to_bytes(8), encode(record))
+            place = _OF_LEFT + number.to_bytes(8)
+            try:
+                for record in self._joined(decode_own(line), list(map(decode_own, lines))):
+                    joined.add(place, encode(record))
+            except ValueError as error:
+                joined.add(place, str(error).replace("\n", " ").encode())
         matches.finish()
 
     def __dataops_regrouping__(self, sizes: Sequence[int]) -> "_MergeInPartitions | None":
@@ -174,6 +181,13 @@ class _MergeInPartitions:
         self._join(_numbered(by_left), _numbered(by_right), joined)
         for entry in joined:
             yield entry.key, entry.data
+
+
+def _decoded(data: bytes) -> Record:
+    """Return the record of a line; data that is no line is the message of an error."""
+    if not data.endswith(b"\n"):
+        raise ValueError(data.decode())
+    return decode_own(data)
 
 
 def _numbered(entries: ExternalSort) -> Iterator[Entry]:

@@ -2,6 +2,7 @@
 
 from dagster_dataops.library.verify import (
     answers,
+    calculations,
     instructions,
     python_code,
     structures,

@@ -76,3 +76,8 @@ def _fault(code: str, line: int) -> tuple[str, str] | None:
     except ValueError as error:  # null bytes, lone surrogates, integers of many digits
         return "syntax_error", f"line {line + 1}: {error}"
     return None
+
+
+def syntax_fault(code: str) -> tuple[str, str] | None:
+    """Return the reason and the error of code that cannot be compiled; ``None`` if it can."""
+    return _fault(code, 0)

@@ -29,6 +29,11 @@ def replies_file(folder: Path, *, keep: bool) -> Path:
     return wanted
 
 
+def kept_file(folder: Path) -> Path | None:
+    """Return the file with the replies of a node; ``None`` if it has none."""
+    return next((path for path in _places(folder) if path.exists()), None)
+
+
 def load_replies(folder: str | os.PathLike[str]) -> Iterator[StoredReply]:
     """Return the replies that a node keeps, in the order in which they came.
 

@@ -229,7 +229,7 @@ class RunFacts(NamedTuple):
         run: Name of the run.
         node: Name of the node.
         input: Path of the input.
-        retries_failed: Whether only failed records of an earlier result are processed.
+        retries_failed: Whether only failed or chosen records of an earlier result are processed.
         agent: The number of this agent, from 0, and the number of all agents of the run.
         started: When the first attempt of the run began.
     """
@@ -275,7 +275,7 @@ class OperatorContext:
         clients: Objects that the run was given by name: resources under Dagster, otherwise
             ``config.clients``.
         seed: A number that depends on the name of the node alone.
-        retries_failed: Whether only failed records of an earlier result are processed.
+        retries_failed: Whether only failed or chosen records of an earlier result are processed.
         agent: The number of the agent of a cluster that processes the record, from 0, and the
             number of all agents; ``(0, 1)`` without a cluster.
         started: When the first attempt of the run began, as ISO 8601 with the offset of its time

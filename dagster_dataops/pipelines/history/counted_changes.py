@@ -15,7 +15,7 @@ from dagster_dataops.pipelines.history.changed_lines import (
     cut,
     text_of_line,
 )
-from dagster_dataops.pipelines.history.matched_lines import LineChange
+from dagster_dataops.pipelines.history.matched_lines import MatchedLine
 from dagster_dataops.pipelines.history.result_sides import Made
 from dagster_dataops.pipelines.history.spilled_groups import EqualKeys, SpilledGroups
 from dagster_dataops.pipelines.tracing.record_map import find_error_row
@@ -47,7 +47,7 @@ class ChangeCounter:
         self._shown: Counter[Change] = Counter()
         self._found = ChangedLines()
 
-    def count(self, changes: Iterator[LineChange]) -> ChangedLines:
+    def count(self, changes: Iterator[MatchedLine]) -> ChangedLines:
         """Return the numbers."""
         found = self._found
         with SpilledGroups() as moved:
@@ -65,7 +65,7 @@ class ChangeCounter:
                 self._add_moved(group)
         return found
 
-    def _add(self, one: LineChange) -> None:
+    def _add(self, one: MatchedLine) -> None:
         if one.change is Change.CHANGED:
             self._found.changed += 1
         elif one.change is Change.NEW:
@@ -78,13 +78,13 @@ class ChangeCounter:
             self._shown[one.change] += 1
             self._found.samples.append(self._sample(one))
 
-    def _cause_of(self, one: LineChange) -> str:
+    def _cause_of(self, one: MatchedLine) -> str:
         """Return the cause in words, for the count: without what is of this record alone."""
         if (text := _OF_INPUT.get(one.of_input)) is not None:
             return text
         return f"{self._cause}{_became(one)}"
 
-    def _sample(self, one: LineChange) -> ChangedLine:
+    def _sample(self, one: MatchedLine) -> ChangedLine:
         cause = _OF_INPUT.get(one.of_input) or f"{self._cause}{self._became_here(one)}"
         return ChangedLine(
             one.change.name.lower(),
@@ -95,7 +95,7 @@ class ChangeCounter:
             0 if one.made_after is None else one.made_after.record + 1,
         )
 
-    def _became_here(self, one: LineChange) -> str:
+    def _became_here(self, one: MatchedLine) -> str:
         """Return what became of the record in the other version, with reason or exception."""
         for version, made, when in zip(
             self._versions, (one.made_before, one.made_after), ("before", "now"), strict=True
@@ -131,7 +131,7 @@ class ChangeCounter:
                 self._found.causes[cause] += number
 
 
-def _became(one: LineChange) -> str:
+def _became(one: MatchedLine) -> str:
     """Return what the version without the line made of its record."""
     made = one.made_after if one.change is Change.GONE else one.made_before
     if one.change is Change.CHANGED or made is None:

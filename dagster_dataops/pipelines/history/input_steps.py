@@ -9,7 +9,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.versions.input_digests import InputDigests
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
-from dagster_dataops.datasets.published_files import MANIFEST, RESULT
+from dagster_dataops.datasets.published_files import MANIFEST, is_result, manifest_of, node_of
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.pipelines.history.alignment import Change, InputStep, aligned
 
@@ -57,9 +57,12 @@ def _inputs_at(
     ``None`` if it is not, or if one of the versions was not kept.
     """
     facts = [one.manifest.inputs for one in (before, after)]
-    if any(len(one) != 1 for one in facts) or facts[0][0].get("path") != facts[1][0].get("path"):
+    if any(len(one) != 1 for one in facts):
         return None
-    node = _node_of(Path(str(facts[0][0].get("path"))), after.folder)
+    paths = [Path(str(one[0].get("path"))) for one in facts]
+    if manifest_of(paths[0]) != manifest_of(paths[1]):  # a result may have changed its form
+        return None
+    node = _node_of(paths[1], after.folder)
     if node is None:
         return None
     found = [_version_with(*node, one[0]) for one in facts]
@@ -68,10 +71,10 @@ def _inputs_at(
 
 def _node_of(result: Path, near: NodeFolder) -> tuple[NodeFolder, str] | None:
     """Return the node of a result, and the name of the output; ``None`` if no node has made it."""
-    if not result.name.endswith(RESULT):
+    if not is_result(result.name):
         return None
     root = near.root.at(result.parent)
-    folder = NodeFolder.of(root, result.name.removesuffix(RESULT))
+    folder = NodeFolder.of(root, node_of(result.name))
     own = Manifest.of(folder)
     if own is None or not own.part_of:
         return None if own is None else (folder, "")
@@ -79,7 +82,7 @@ def _node_of(result: Path, near: NodeFolder) -> tuple[NodeFolder, str] | None:
     node = NodeFolder.of(root.at(path.parent), path.name.removesuffix(MANIFEST))
     manifest = Manifest.of(node)
     outputs = {} if manifest is None else manifest.parts(node)
-    names = [name for name, (place, _) in outputs.items() if place.result == result]
+    names = [name for name, (place, _) in outputs.items() if place.manifest == folder.manifest]
     return (node, names[0]) if names else None
 
 

@@ -24,7 +24,7 @@ _WORD: Final = re.compile(rb"\w+")
 _EPSILON: Final = 0.01  # likeness of records that have nothing in common
 
 
-class LineChange(NamedTuple):
+class MatchedLine(NamedTuple):
     """What became of a line of a result, or of equal lines that follow one another.
 
     Attributes:
@@ -50,7 +50,7 @@ class LineChange(NamedTuple):
 
 def matched_lines(
     before: ResultVersion, after: ResultVersion, output: str
-) -> Iterator[LineChange] | None:
+) -> Iterator[MatchedLine] | None:
     """Return what became of each line of an output, in the order of the input.
 
     Returns:
@@ -83,7 +83,7 @@ class _Matcher:
         self._before, self._after = before, after
         self._gap: tuple[list[Made], list[Made]] = [], []
 
-    def changes(self, steps: Steps) -> Iterator[LineChange]:
+    def changes(self, steps: Steps) -> Iterator[MatchedLine]:
         """Yield what became of each line."""
         for step in steps:
             match step.change:
@@ -100,34 +100,34 @@ class _Matcher:
                     yield from self._alone(self._after, step)
         yield from self._closed_gap()
 
-    def _both(self, step: InputStep) -> Iterator[LineChange]:
+    def _both(self, step: InputStep) -> Iterator[MatchedLine]:
         left = step.number
         while left:
             size = min(left, _AT_ONCE)
             before, after = self._before.take(size), self._after.take(size)
             if before.lines == after.lines and before.counts == after.counts:
                 if before.lines:
-                    yield LineChange(Change.EQUAL, step.change, number=len(before.lines))
+                    yield MatchedLine(Change.EQUAL, step.change, number=len(before.lines))
             else:
                 for one, other in zip(before.each(), after.each(), strict=True):
                     yield from _paired(one, other, step.change)
             left -= size
 
-    def _alone(self, side: ResultSide, step: InputStep) -> Iterator[LineChange]:
+    def _alone(self, side: ResultSide, step: InputStep) -> Iterator[MatchedLine]:
         for made in _each(side, step.number):
             yield from _unpaired(made, step.change)
 
-    def _moved(self, step: InputStep) -> Iterator[LineChange]:
+    def _moved(self, step: InputStep) -> Iterator[MatchedLine]:
         first = step.change is Change.MOVED_BEFORE
         (made,) = _each(self._before if first else self._after, 1)
         for number, line in enumerate(made.lines):
             key = xxhash.xxh3_64_intdigest(b"%d %d" % (step.key, number))
             if first:
-                yield LineChange(step.change, step.change, before=line, made_before=made, key=key)
+                yield MatchedLine(step.change, step.change, before=line, made_before=made, key=key)
             else:
-                yield LineChange(step.change, step.change, after=line, made_after=made, key=key)
+                yield MatchedLine(step.change, step.change, after=line, made_after=made, key=key)
 
-    def _in_gap(self, step: InputStep) -> Iterator[LineChange]:
+    def _in_gap(self, step: InputStep) -> Iterator[MatchedLine]:
         first = step.change is Change.GAP_BEFORE
         self._gap[not first].extend(_each(self._before if first else self._after, step.number))
         old, new = self._gap
@@ -142,7 +142,7 @@ class _Matcher:
                     yield from _unpaired(made, change)
                 del waiting[:_LONGEST_GAP]
 
-    def _closed_gap(self) -> Iterator[LineChange]:
+    def _closed_gap(self) -> Iterator[MatchedLine]:
         """Yield what became of the records between two that are equal."""
         old, new = self._gap
         if not (old or new):
@@ -164,7 +164,7 @@ def _each(side: ResultSide, count: int) -> Iterator[Made]:
         count -= len(run.outcomes)
 
 
-def _paired(before: Made, after: Made, of_input: Change) -> Iterator[LineChange]:
+def _paired(before: Made, after: Made, of_input: Change) -> Iterator[MatchedLine]:
     """Yield what became of the lines of a record that both versions have."""
     for old, new in zip_longest(before.lines, after.lines):
         if old is None:
@@ -173,16 +173,16 @@ def _paired(before: Made, after: Made, of_input: Change) -> Iterator[LineChange]
             change = Change.GONE
         else:
             change = Change.EQUAL if old == new else Change.CHANGED
-        yield LineChange(change, of_input, old, new, before, after)
+        yield MatchedLine(change, of_input, old, new, before, after)
 
 
-def _unpaired(made: Made, change: Change) -> Iterator[LineChange]:
+def _unpaired(made: Made, change: Change) -> Iterator[MatchedLine]:
     """Yield what became of the lines of a record that one version has."""
     for line in made.lines:
         if change is Change.GONE:
-            yield LineChange(change, change, line, None, made, None)
+            yield MatchedLine(change, change, line, None, made, None)
         else:
-            yield LineChange(change, change, None, line, None, made)
+            yield MatchedLine(change, change, None, line, None, made)
 
 
 def _in_pairs(

@@ -6,7 +6,7 @@ from pathlib import Path
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.places.placement import refresh_below
 from dagster_dataops.configuration import folder_at
-from dagster_dataops.datasets.published_files import MANIFEST, RESULT
+from dagster_dataops.datasets.published_files import MANIFEST, is_result, node_of
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.foundation.places.root import Root
 
@@ -24,8 +24,8 @@ def node_at(path: str | os.PathLike[str]) -> NodeFolder:
     root = folder_at(path)
     refresh_below(root)
     place = root.path.absolute()
-    if place.name.endswith(RESULT):
-        names = [place.name.removesuffix(RESULT)]
+    if is_result(place.name):
+        names = [node_of(place.name)]
         place = place.parent
     else:
         names = [one.name.removesuffix(MANIFEST) for one in sorted(place.glob(f"*{MANIFEST}"))]

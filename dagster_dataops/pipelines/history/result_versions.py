@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.versions.keeping import remove_beyond
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
+from dagster_dataops.datasets.published_files import manifest_of
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.foundation.concurrency.background import deleting
 from dagster_dataops.foundation.places.root import Root
@@ -156,14 +157,16 @@ def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[R
     from dagster_dataops.foundation.parts import function_of_part
 
     contents = {
-        str(place.result): own.fingerprint for place, own in version.manifest.parts(node).values()
+        place.manifest: own.fingerprint for place, own in version.manifest.parts(node).values()
     }
     for one in function_of_part("published_nodes")([root]):
-        read = [facts for facts in _inputs(one.manifest) if str(facts.get("path")) in contents]
+        read = [(place, digest) for place, digest in _inputs(one.manifest) if place in contents]
         if read and one.folder.path != node.path:
-            current = all(facts["fingerprint"] == contents[str(facts["path"])] for facts in read)
+            current = all(digest == contents[place] for place, digest in read)
             yield ReadingNode(one.name, one.folder.path, current)
 
 
-def _inputs(manifest: Manifest | None) -> list[dict[str, object]]:
-    return [] if manifest is None else manifest.inputs
+def _inputs(manifest: Manifest | None) -> list[tuple[Path, object]]:
+    """Return where the manifest of each input would be, whose form may vary, and its digest."""
+    inputs = [] if manifest is None else manifest.inputs
+    return [(manifest_of(Path(str(one.get("path")))), one.get("fingerprint")) for one in inputs]

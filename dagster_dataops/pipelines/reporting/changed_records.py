@@ -80,7 +80,7 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
 
 def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
     """Return the outputs of records spread over the input, without failed ones."""
-    wanted = _sample(sum(one.rows for one in node.inputs), _LOOKED_AT)
+    wanted = evenly_chosen(sum(one.rows for one in node.inputs), _LOOKED_AT)
     failed = set(wanted).intersection(failed_indices(node.folder, manifest))
     found: dict[tuple[Ref, ...], NodeEntry] = {}
     for record in wanted:
@@ -90,7 +90,7 @@ def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
     return list(found.values())
 
 
-def _sample(number: int, most: int) -> list[int]:
+def evenly_chosen(number: int, most: int) -> list[int]:
     """Return at most ``most`` of a number of indices: one at random of each of as many parts.
 
     Records at equal distances could all be alike, where every tenth is another kind.

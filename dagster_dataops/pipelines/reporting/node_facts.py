@@ -16,7 +16,7 @@ from dagster_dataops.operators.outcomes.record_context import count_tables
 from dagster_dataops.pipelines.reporting.changed_records import changed_records
 from dagster_dataops.pipelines.reporting.excerpts import excerpt
 from dagster_dataops.pipelines.reporting.failed_rows import RowBudget, failed_rows
-from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode
+from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode, key_of_result
 
 _IMAGE_RECORDS: Final = 20
 _IMAGES: Final = 12
@@ -56,7 +56,7 @@ def details_of(node: PublishedNode, names: Mapping[Any, str], budget: RowBudget)
 
     Args:
         node: The node.
-        names: Name of the node that wrote a result, by path.
+        names: Name of the node that wrote a result, by `key_of_result`.
         budget: The number and size of failed records that the report may still hold.
     """
     manifest = node.manifest
@@ -67,7 +67,7 @@ def details_of(node: PublishedNode, names: Mapping[Any, str], budget: RowBudget)
         "run": manifest.run,
         "options": manifest.options,
         "results": [str(path) for path in node.results],
-        "inputs": [names.get(path, str(path)) for path in node.inputs],
+        "inputs": [names.get(key_of_result(path), str(path)) for path in node.inputs],
         "drops": _drops(manifest),
         "lacking": _lacking(manifest),
         "images": [] if files else _images(node),

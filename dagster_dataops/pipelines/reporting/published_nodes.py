@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.artefact import SUFFIX
-from dagster_dataops.datasets.published_files import MANIFEST
+from dagster_dataops.datasets.published_files import MANIFEST, manifest_of
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.bucket import Location
@@ -52,6 +52,11 @@ class PublishedNode:
             if self.manifest is None
             else [input_location(source) for source in self.manifest.inputs]
         )
+
+
+def key_of_result(location: Location) -> Location:
+    """Return what stands for a result whatever its form, which may change: its manifest."""
+    return manifest_of(location) if isinstance(location, Path) else location
 
 
 def published_nodes(places: Iterable[Root]) -> list[PublishedNode]:
@@ -114,7 +119,7 @@ def _unfinished(path: Path) -> str:
 
 def _in_order(nodes: Sequence[PublishedNode]) -> list[PublishedNode]:
     """Return nodes with each after those that made its inputs, otherwise in the given order."""
-    makers = {path: node for node in nodes for path in node.results}
+    makers = {key_of_result(path): node for node in nodes for path in node.results}
     ordered: dict[Path, PublishedNode] = {}
     entered: set[Path] = set()
 
@@ -123,8 +128,8 @@ def _in_order(nodes: Sequence[PublishedNode]) -> list[PublishedNode]:
             return
         entered.add(node.folder.path)
         for path in node.inputs:
-            if path in makers:
-                visit(makers[path])
+            if (key := key_of_result(path)) in makers:
+                visit(makers[key])
         ordered[node.folder.path] = node
 
     for node in nodes:

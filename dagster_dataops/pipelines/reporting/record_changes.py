@@ -13,7 +13,7 @@ _MOST: Final = 40  # columns
 
 
 @dataclass(frozen=True)
-class Change:
+class ValueChange:
     """A column of a record before and after a node.
 
     Attributes:
@@ -27,21 +27,21 @@ class Change:
     after: Sequence[TextPiece] | None
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ValueChange]:
     """Return the columns that differ between two records, with the words that differ marked."""
-    found: list[Change] = []
+    found: list[ValueChange] = []
     for name in dict.fromkeys([*before, *after]):
         if len(found) >= _MOST:
             break
         if name in before and name in after and before[name] == after[name]:
             continue
         if name in before and name in after:
-            found.append(Change(text_of(name), *changed_words(*_texts(before, after, name))))
+            found.append(ValueChange(text_of(name), *changed_words(*_texts(before, after, name))))
             continue
         record, mark = (before, "cut") if name in before else (after, "add")
         piece = [TextPiece(text_of_value(record[name])[:_LONG], mark)]
         sides = (piece, None) if name in before else (None, piece)
-        found.append(Change(text_of(name), *sides))
+        found.append(ValueChange(text_of(name), *sides))
     return found
 
 
@@ -49,7 +49,7 @@ def _texts(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> tu
     return text_of_value(before[name]), text_of_value(after[name])
 
 
-def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
+def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[ValueChange]:
     """Return all columns of two records, with the words that differ marked; long texts are cut."""
     found = []
     for name in list(dict.fromkeys([*first, *second]))[:_MOST]:
@@ -60,5 +60,5 @@ def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Ch
             sides = [None if text is None else [TextPiece(text)] for text in texts]
         else:
             sides = list(changed_words(texts[0], texts[1], around=False))
-        found.append(Change(text_of(name), sides[0], sides[1]))
+        found.append(ValueChange(text_of(name), sides[0], sides[1]))
     return found

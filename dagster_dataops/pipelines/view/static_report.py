@@ -19,6 +19,7 @@ from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.pipelines.reporting.failed_rows import RowBudget
 from dagster_dataops.pipelines.reporting.node_facts import counts_of, details_of
+from dagster_dataops.pipelines.reporting.published_nodes import key_of_result
 from dagster_dataops.pipelines.view.server.overview_page import funnel_nodes
 from dagster_dataops.pipelines.view.server.page_templates import rendered
 from dagster_dataops.pipelines.view.shown.funnel_picture import MOST, funnel
@@ -107,7 +108,7 @@ def write_report(title: str, root: Path, places: Iterable[Root], path: Path) -> 
 
 def report_facts(nodes: Sequence[ViewedNode]) -> list[dict[str, Any]]:
     """Return what a report shows of each node; only numbers of those after the hundredth."""
-    names = {result: node.name for node in nodes for result in node.published.results}
+    names = {key_of_result(path): node.name for node in nodes for path in node.published.results}
     budget = RowBudget()
     found = []
     for number, node in enumerate(nodes):

@@ -1,8 +1,10 @@
-"""`ViewedRoot`: the nodes that a view shows, as they are on the disk now."""
+"""`ViewedRoot`: the nodes that a view shows, as they are on the disk now.
 
-import importlib.util
+A kept version of a result is shown as a node of its own, under the key of the node and the path of
+the version in its folder.
+"""
+
 import os
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -13,19 +15,23 @@ from typing import Final
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.places.placement import place_of
+from dagster_dataops.checkpoints.versions.node_versions import version_named
+from dagster_dataops.checkpoints.versions.version import CURRENT
 from dagster_dataops.configuration import config, root_setting
-from dagster_dataops.datasets.published_files import MANIFEST
-from dagster_dataops.errors import ConfigurationError, ResultMissingError
+from dagster_dataops.datasets.published_files import HISTORY, MANIFEST, manifest_of
+from dagster_dataops.errors import ConfigurationError, ResultMissingError, VersionMissingError
 from dagster_dataops.foundation.places.bucket import Location, StoreBucket
-from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.operators.kinds.kind_table import kind_named
+from dagster_dataops.pipelines.loaded_pipeline import pipeline_in
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode, published_nodes
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
 
 _FRESH_SECONDS: Final = 1.0  # nodes are listed again after this time
 _FRESH_IN_BUCKET: Final = 10.0
+_OF_VERSION: Final = f"/{HISTORY}/"  # in a key
+_KEPT: Final = "an earlier result, which was kept"
 _LEFT_OUT: Final = ("/.versions/", "/checkpoints/")
 
 
@@ -64,7 +70,8 @@ class ViewedNode:
     @property
     def title(self) -> str:
         """The folder and the name, for titles: nodes of several pipelines may have one name."""
-        above = self.key.rpartition("/")[0] if "/partitions/" not in self.key else ""
+        key = self.key.partition(_OF_VERSION)[0]
+        above = key.rpartition("/")[0] if "/partitions/" not in key else ""
         return f"{above} / {self.name}" if above else self.name
 
     @cached_property
@@ -74,6 +81,11 @@ class ViewedNode:
             return {}
         parts = self.manifest.parts(self.folder).items()
         return {name: own.dataset(place).location for name, (place, own) in parts}
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is a kept version."""
+        return _OF_VERSION in self.key
 
     @property
     def holds_files(self) -> bool:
@@ -148,7 +160,7 @@ class ViewedRoot:
         """
         file, colon, name = shown.rpartition(":")
         if colon and file.endswith(".py"):
-            return cls.of_pipeline(_loaded(file, name))
+            return cls.of_pipeline(pipeline_in(file, name))
         root = root_setting("ROOT", shown, config.storage_options)
         if root.bucket is None and not root.path.is_dir():
             allowed = "a folder of results that exists, a URL of an object store, or FILE.py:NAME"
@@ -175,13 +187,31 @@ class ViewedRoot:
             return self._nodes
 
     def node(self, key: str) -> ViewedNode | None:
-        """Return a node with its present manifest; ``None`` if there is none with this key."""
+        """Return a node with its present manifest; ``None`` if there is none with this key.
+
+        Raises:
+            DataOpsError: A kept version cannot be read.
+        """
         node = self.nodes().get(key)
+        if node is None and _OF_VERSION in key:
+            return self._version(*key.split(_OF_VERSION, 1))
         if node is None or node.manifest is None or node.folder.bucket is not None:
             return node
         now = Manifest.of(node.folder)
         found = PublishedNode(node.name, node.folder, now or node.manifest, node.state)
         return ViewedNode(key, found)
+
+    def _version(self, key: str, number: str) -> ViewedNode | None:
+        node = self.nodes().get(key)
+        if node is None or number == CURRENT:
+            return None
+        try:
+            version = version_named(node.folder, number)
+        except VersionMissingError:
+            return None
+        name = f"{node.name}, version {number}"
+        published = PublishedNode(name, version.folder, version.manifest, _KEPT)
+        return ViewedNode(f"{key}{_OF_VERSION}{number}", published)
 
     def output_at(self, key: str) -> tuple[ViewedNode, str] | None:
         """Return the node and the output whose folder has a path below the root."""
@@ -195,12 +225,16 @@ class ViewedRoot:
         return None
 
     def node_of_result(self, path: str) -> tuple[ViewedNode, str] | None:
-        """Return the node whose result has a path or URL, and the name of its output."""
+        """Return the node whose result has a path or URL, and the name of its output.
+
+        The path may be that of the result in another form.
+        """
+        manifest = manifest_of(Path(path))
         for node in self.nodes().values():
             for output, (place, _) in (
                 node.manifest.parts(node.folder).items() if node.manifest else ()
             ):
-                if path in {str(place.result), str(node.outputs[output])}:
+                if manifest == place.manifest or path == str(node.outputs[output]):
                     return node, output
         return None
 
@@ -255,32 +289,3 @@ def _heads(bucket: StoreBucket, prefix: str) -> list[tuple[Path, str]]:
     ]
     paths = [bucket.folder / key for key in sorted(keys)]
     return [(path.parent, path.name.removesuffix(MANIFEST)) for path in paths]
-
-
-def _loaded(file: str, name: str) -> Pipeline:
-    """Return the pipeline with a name in a Python file, which is imported.
-
-    Raises:
-        ConfigurationError: There is no such file or pipeline, or the file cannot be imported.
-    """
-    path = Path(file).expanduser().absolute()
-    if not exists(path):
-        raise ConfigurationError("ROOT", file, "a Python file that exists, as FILE.py:NAME")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # noqa: S101 - a path that ends with .py has one
-    assert spec.loader is not None  # noqa: S101
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        reason = f"a Python file that can be imported: {type(error).__name__}: {error}"
-        raise ConfigurationError("ROOT", file, reason) from error
-    found = getattr(module, name, None)
-    if not isinstance(found, Pipeline):
-        pipelines = [key for key, one in vars(module).items() if isinstance(one, Pipeline)]
-        known = f"; it has {', '.join(pipelines)}" if pipelines else "; it has none"
-        raise ConfigurationError("ROOT", f"{file}:{name}", f"the name of a pipeline{known}")
-    return found

@@ -99,6 +99,7 @@ def test_settings_left_empty_have_no_default_to_fill_in(work: Any) -> None:
         "max_workers",
         "concurrency_mode",
         "limit",
+        "try",
         "timeout",
         "retries",
         "retry_on",
@@ -282,7 +283,8 @@ def test_without_params_the_options_of_the_pipeline_count(
         {"prefix": "b"},
         {"concurrency_mode": "async"},
         {"concurrency_mode": "parallel"},
-        {"resume": "always"},
+        {"resume": {"record": "failed"}},
+        {"resume": ["failed"]},
         {"ignore_errors": "no"},
         {"timeout": "long"},
         {"retries": 1.5},
@@ -296,6 +298,23 @@ def test_unknown_options_and_wrong_types_are_refused_before_a_run(
     with pytest.raises(dg.DagsterInvalidConfigError):
         run_tag(tag, root, instance, config)
     assert instance.get_runs_count() == 0
+    assert not (root / "docs").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"resume": "always"}, "'resume' is 'always'|resume is 'always'"),
+        ({"resume": {"records": "failed adn dropped"}}, "character 8.*did you mean 'and'"),
+        ({"try": -1}, "try is -1"),
+    ],
+)
+def test_a_resume_policy_or_number_that_is_none_fails_the_step_before_the_first_record(
+    config: dict[str, Any], reason: str, tag: Any, root: Path, instance: dg.DagsterInstance
+) -> None:
+    with pytest.raises(dg.Failure, match=reason) as caught:
+        run_tag(tag, root, instance, config)
+    assert caught.value.allow_retries is False
     assert not (root / "docs").exists()
 
 
@@ -569,6 +588,7 @@ def test_the_launchpad_schema_names_every_option(tag: Any, root: Path) -> None:
         "drain_seconds",
         "missing",
         "limit",
+        "try",
         "resume",
     }
     assert "prefix" in schema.fields["params"].config_type.fields  # type: ignore[attr-defined]

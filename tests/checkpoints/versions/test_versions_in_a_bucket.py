@@ -15,8 +15,10 @@ from dagster_dataops import (
     load_artefact,
     load_result,
     restore,
+    trace,
     versions,
 )
+from dagster_dataops.checkpoints.places import sent_segments
 from dagster_dataops.errors import VersionMissingError
 from tests.command_line import main
 from tests.nodes import NodeFolder, OperatorExecutor, RunContext
@@ -62,6 +64,25 @@ def source(tmp_path: Path) -> JsonlDataset:
 
 def _run(operator: Any, source: JsonlDataset, folder: NodeFolder) -> None:
     OperatorExecutor(RunContext(run="run")).run(operator, [source], folder)
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch, store: FakeStore) -> FakeStore:
+    """Return the store, in which also short parts of results stay."""
+    monkeypatch.setattr(sent_segments, "LEAST_PART_BYTES", 0)
+    monkeypatch.setattr(sent_segments, "LEAST_OBJECT_BYTES", 0)
+    return store
+
+
+def _run_in_parts(operator: Any, source: JsonlDataset, folder: NodeFolder) -> None:
+    context = RunContext(run="run", whole_result_mb=0, flush_seconds=0)
+    OperatorExecutor(context).run(operator, [source], folder)
+
+
+def _kept(store: FakeStore) -> tuple[int, int]:
+    """Return the numbers of lists of parts, and of objects with parts."""
+    lists = sum(key.endswith(".jsonl.parts") for key in store.objects)
+    return lists, len({key for key in store.objects if "/.journal/data/" in key})
 
 
 def _texts(folder: NodeFolder) -> set[str]:
@@ -128,3 +149,73 @@ def test_a_version_whose_file_is_gone_is_refused(folder, source, store):
     with pytest.raises(VersionMissingError):
         restore(folder.path, 1)
     assert _texts(folder) == {"b"}
+
+
+def test_the_parts_of_a_version_stay_until_it_is_removed(folder, source, parts):
+    for number, text in enumerate("abcd"):
+        _run_in_parts(sign(text=text, _keep_versions=2), source, folder)
+        lists, objects = _kept(parts)
+        assert lists == min(number + 1, 3)
+        assert objects >= lists
+    assert [one.name for one in versions(folder.path)] == ["2", "3", "current"]
+    found = diff(folder.path, 2, 3)
+    assert (found.changed, [one.name for one in found.causes]) == (9, ["text"])
+
+    assert main(["versions", str(folder.path), "--keep", "0"]) == 0
+
+    assert _kept(parts)[0] == 1
+    _run(sign(text="e"), source, folder)
+    assert _kept(parts) == (0, 0)
+    assert _texts(folder) == {"e"}
+
+
+def test_one_object_replaces_parts_and_keeps_those_of_versions(folder, source, parts):
+    for text in "ab":
+        _run_in_parts(sign(text=text, _keep_versions=1), source, folder)
+    assert main(["whole", str(folder.path)]) == 0
+    assert _kept(parts)[0] == 1
+    _run(sign(text="c", _keep_versions=2), source, folder)
+
+    restore(folder.path, 1)
+
+    assert _texts(folder) == {"a"}
+    assert [one.name for one in versions(folder.path)] == ["1", "2", "3", "current"]
+    assert {str(row["text"]) for row in versions(folder.path)[1].results[""].read()} == {"b"}
+
+
+def test_a_version_in_parts_is_restored_on_another_machine(folder, source, parts, tmp_path):
+    for text in "ab":
+        _run_in_parts(sign(text=text, _keep_versions=1), source, folder)
+    shutil.rmtree(tmp_path / "scratch")
+    with config.temporary(data_process_scratch=tmp_path / "other"):
+        other = NodeFolder.of(machine(tmp_path / "other", parts) / "docs" / "node")
+        restore(other.path, 1)
+        (other.path / ".history" / "1" / "node_results.jsonl").unlink()  # by `clean`
+        assert {str(row["text"]) for row in versions(other.path)[0].results[""].read()} == {"a"}
+        _run_in_parts(sign(text="c", _keep_versions=1), source, other)
+        assert [one.name for one in versions(other.path)] == ["3", "current"]
+    assert _texts(folder) == {"c"}
+
+
+@pytest.mark.parametrize("forms", [("jsonl.zst", "jsonl"), ("jsonl", "jsonl.zst")])
+def test_versions_of_other_forms_are_restored_and_traced(folder, source, parts, forms):
+    """A plain result is in parts; a compressed one is one object."""
+    for text, form in zip("ab", forms, strict=True):
+        context = RunContext(run="run", whole_result_mb=0, flush_seconds=0, result_format=form)
+        OperatorExecutor(context).run(sign(text=text, _keep_versions=1), [source], folder)
+    assert diff(folder.path).changed == 9
+    (old, _) = versions(folder.path)
+    found = trace(old.folder.path, line=4)
+    assert [one.outcome for one in found.steps] == ["kept"]
+    assert found.steps[0].given[0].line == 5
+
+    restore(folder.path, 1)
+
+    assert _texts(folder) == {"a"}
+    assert load_result(folder).path.name == f"node_results.{forms[0]}"
+    assert not list(folder.path.glob(f"node_results.{forms[1]}"))
+    restore(folder.path, 2)
+    assert _texts(folder) == {"b"}
+    assert main(["versions", str(folder.path), "--keep", "0"]) == 0
+    assert _texts(folder) == {"b"}
+    assert len([key for key in parts.objects if "/node_results." in key]) == 2  # and the head

@@ -85,6 +85,28 @@ def test_files_of_an_unfinished_run_and_of_other_roots_are_kept(root, tmp_path):
     assert stored(root) == sorted(map(digest, (0, 5, 6, 7, 8)))
 
 
+def test_compressed_results_and_kept_versions_keep_what_they_name(root, capsys):
+    shutil.rmtree(root / "p")
+    with config.temporary(result_format="jsonl.zst"):
+        for numbers in ((0, 1), (2,)):
+            with pipeline("p") as ppl:
+                ppl.draw = draw(_keep_versions=1)
+            ppl([{"n": n} for n in numbers])
+    age(root)
+    assert main(["prune-files", str(root), "--yes"]) == 0
+    assert stored(root) == sorted(map(digest, range(3)))
+
+    assert main(["versions", str(root / "p" / "draw"), "--keep", "0"]) == 0
+    assert main(["prune-files", str(root), "--yes"]) == 0
+    assert stored(root) == [digest(2)]
+
+    (result,) = root.glob("p/draw/draw_results.jsonl.zst")
+    result.write_bytes(result.read_bytes()[:-1])  # what it names is not known any more
+    assert main(["prune-files", str(root), "--yes"]) != 0
+    assert stored(root) == [digest(2)]
+    assert "draw_results.jsonl.zst" in capsys.readouterr().err
+
+
 def test_a_file_that_is_made_again_counts_as_new(root):
     shutil.rmtree(root / "p")
     age(root)
@@ -180,6 +202,18 @@ def test_files_in_a_bucket_are_deleted_as_those_of_a_folder(store, capsys):
     assert stored_objects(store) == [digest(1)]
     assert "3 files older than 7 days" in capsys.readouterr().out
     assert not [key for key in store.objects if "clock" in key]
+
+
+def test_versions_in_a_bucket_keep_what_they_name_in_any_form(store):
+    forget(store, "p")
+    for number, form in enumerate(("jsonl.zst", "jsonl", "jsonl.zst")):
+        with pipeline("p") as ppl:
+            ppl.draw = draw(_keep_versions=1)
+        with config.temporary(result_format=form):
+            ppl([{"n": number}])
+    age_objects(store)
+    assert main(["prune-files", BUCKET, "--yes"]) == 0
+    assert stored_objects(store) == sorted(map(digest, (1, 2)))
 
 
 def test_an_object_of_another_place_keeps_what_it_names(store, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +266,47 @@ def test_columns_count_for_each_record_of_a_batch(tmp_path: Path, name: str) -> 
     this.run(RECORDS if name == "async" else bad)
     failed = 0 if name == "async" else 2  # they have no outcomes
     this.check([without(row, "tags") for row in RECORDS], failed)
+
+
+@data_register(GROUP, reads="observed", _reuse_outcomes=True, _concurrency_mode="single")
+def failing(record, log):
+    noted(log)
+    if record["id"] % 6 == 5 and not Path(f"{log}.mended").exists():
+        raise ValueError("not yet")
+    return [] if record["id"] % 6 == 1 else record | {"size": len(record["text"])}
+
+
+@each("forms", [("jsonl", "jsonl.zst"), ("jsonl.zst", "jsonl"), ("jsonl.zst", "jsonl.zst")])
+def test_outcomes_are_kept_and_failures_retried_whatever_the_form(
+    tmp_path: Path, forms: tuple[str, str]
+) -> None:
+    """The input is compressed, too; its columns that do not count change, with its form."""
+    tmp_path = tmp_path / "-".join(forms)
+    tmp_path.mkdir()
+    log, folder, runs = tmp_path / "calls", node(tmp_path, "made"), count()
+
+    def step(rows: Rows, number: int, place: Any = folder, **context: Any) -> tuple[Any, int]:
+        log.unlink(missing_ok=True)
+        form = {"result_format": forms[number]}
+        plain = write_input(tmp_path / f"{number}.jsonl", rows)
+        source = run(data.shape.Fill({"none": ""}), plain, node(tmp_path, f"in{number}"), **form)
+        names = {"run": f"run of {next(runs)}", "resume": ResumePolicy.AUTO}
+        context = {**names, **form, **context}
+        report = run(failing(log=str(log)), source.dataset, place, **context)
+        calls = log.read_text().count("\n") if log.exists() else 0
+        return report, calls
+
+    report, calls = step(RECORDS, 0)
+    assert (report.manifest.failed, calls) == (4, 24)
+    changed = CHANGES["a value changed"](RECORDS)
+    report, calls = step(changed, 1)
+    assert (report.manifest.failed, calls) == (4, 4)
+    assert report.dataset.path.name == f"made_results.{forms[1]}"
+    assert next(iter(report.dataset))["tags"] == {"a": 0}
+    Path(f"{log}.mended").touch()
+    report, calls = step(changed, 1, resume=ResumePolicy.FAILED_RECORDS)
+    assert (report.manifest.failed, calls) == (0, 4)
+    report, calls = step(CHANGES["records in another order"](changed), 0)
+    assert (report.manifest.failed, calls) == (0, 0)
+    anew, _ = step(CHANGES["records in another order"](changed), 0, node(tmp_path, "anew"))
+    assert anew.dataset.read() == report.dataset.read()

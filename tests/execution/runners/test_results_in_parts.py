@@ -39,6 +39,11 @@ def numbered(record: dict) -> Any:
     return {"n": record["n"]}
 
 
+@data_register("data.parts_tests", _concurrency_mode="single")
+def kept(record: dict) -> Any:
+    return record
+
+
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> FakeStore:
     """Return a store in which also short parts stay."""
@@ -147,6 +152,16 @@ def test_a_run_that_is_resumed_elsewhere_uses_the_parts_of_both(go_on, store, so
     assert joined(store, key) == expected[0]
     assert there(go_on()) == expected
     assert data(store) == named_by(store, key)
+
+
+def test_a_large_result_in_parts_is_read_before_it_is_published(go_on, store, source, monkeypatch):
+    """Whether an operator changed nothing is looked up in the draft."""
+    keep_at_most(monkeypatch, outputs=0, result=100)
+    report = run(kept(), go_on(), [source])
+    assert report.notes == ("changed 0 of 400 records",)
+    run(numbered(), go_on(), [source])
+    assert len(lists(store)) == 1
+    assert data(store) == named_by(store, lists(store)[0])
 
 
 def test_one_object_replaces_parts_and_parts_replace_it(go_on, store, source):

@@ -14,7 +14,7 @@ from dagster_dataops.errors import DatasetOperatorError
 from dagster_dataops.execution.runners import dataset_stages, part_files, selection_stages
 from tests.each import each
 from tests.execution.helpers import node, run
-from tests.nodes import Manifest
+from tests.nodes import Manifest, text_of
 
 _WORDS = ["one", "two", "three", "four", "five", "six"]
 _SELECTIONS: dict[str, Any] = {
@@ -75,6 +75,13 @@ def _partitions(records: float, size: int) -> Iterator[None]:
 
 
 _ALONE = float("inf"), 1
+_FIELDS = ("text", "group", "value", "url", "same")
+
+
+def _input(folder: Path, lines: bytes) -> Path:
+    path = folder / "input.jsonl"
+    path.write_bytes(lines)
+    return path
 
 
 def _run(folder: Path, make: Any, **how: Any) -> tuple[bytes, Manifest]:
@@ -122,6 +129,34 @@ def test_datasets_in_partitions_have_the_same_result(tmp_path: Path, name: str) 
 def test_partitions_are_work_for_processes(tmp_path: Path, name: str) -> None:
     (tmp_path / "input.jsonl").write_bytes(_lines(500, whole=True))
     _check(tmp_path, {**_SELECTIONS, **_DATASETS}[name], _max_workers=2)
+
+
+@each("name", ["exact", "lines", "top of groups", "sort", "group"])
+def test_partitions_read_and_write_compressed_results(tmp_path: Path, name: str) -> None:
+    """Also the same input in another form is the same input: nothing is run again."""
+    source = JsonlDataset.of_file(_input(tmp_path, _lines(500, whole=True)))
+    copy = run(data.shape.Select(list(_FIELDS)), source, node(tmp_path, "copy"))
+    packed = run(
+        data.shape.Select(list(_FIELDS)),
+        source,
+        node(tmp_path, "packed"),
+        result_format="jsonl.zst",
+    ).dataset
+    make = {**_SELECTIONS, **_DATASETS}[name]
+    with _partitions(*_ALONE):
+        expected = run(make(_concurrency_mode="single"), copy.dataset, node(tmp_path, "alone"))
+    for number, workers in enumerate((1, 2)):
+        mode = {"_max_workers": 2} if workers == 2 else {"_concurrency_mode": "single"}
+        folder = node(tmp_path, f"made{number}")
+        with _partitions(0, 9_000):
+            report = run(make(**mode), packed, folder, result_format="jsonl.zst")
+        assert report.dataset.path.name == f"made{number}_results.jsonl.zst"
+        assert report.dataset.fingerprint == expected.dataset.fingerprint
+        assert _facts(report.manifest) == _facts(expected.manifest)
+        with _partitions(0, 9_000):
+            again = run(make(**mode), copy.dataset, folder, reuse_finished=True)
+        assert again.reused
+        assert text_of(again.dataset.path) == text_of(expected.dataset.path)
 
 
 @pytest.mark.usefixtures("root")

@@ -20,8 +20,10 @@ from dagster_dataops import (
     data,
     data_register,
     diff,
+    load_result,
     pipeline,
     restore,
+    versions,
 )
 from dagster_dataops.errors import TraceOutdatedError, VersionMissingError
 from tests.command_line import main
@@ -89,6 +91,10 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
+
+
+def _records(root: Path, name: str) -> list[dict[str, Any]]:
+    return load_result(root / "docs" / name).read()
 
 
 def _numbers(found: Any) -> tuple[int, int, int]:
@@ -257,6 +263,58 @@ def test_records_are_followed_through_the_versions_of_the_node_before(root, sour
     assert all("input record" in cause for cause in lines.causes)
     pairs = [one for one in lines.samples if one.change == "changed"]
     assert all(orjson.loads(one.before)["n"] == orjson.loads(one.after)["n"] for one in pairs)
+
+
+@pytest.mark.parametrize("forms", [("jsonl", "jsonl.zst"), ("jsonl.zst", "jsonl")])
+def test_versions_of_different_forms_are_compared_and_restored(root, source, forms):
+    """Also through the node before, whose result has changed its form, and by content."""
+    for form, sign in zip(forms, "!?", strict=True):
+        with config.temporary(result_format=form):
+            run(
+                root,
+                source,
+                marked=mark(sign=sign, divisor=10, _keep_versions=2),
+                big=upper(_keep_versions=2),
+                turned=turned(times=1 + (sign == "?"), _keep_versions=2),
+                split=routed(sign=sign, _keep_versions=2),
+            )
+    found = {name: diff(root / "docs" / name) for name in ("marked", "big", "turned", "split")}
+    assert _numbers(found["marked"]) == (0, 0, 14)
+    assert _numbers(found["big"]) == (0, 0, 14)
+    assert not found["big"].results[""].by_content
+    assert found["turned"].results[""].by_content
+    kept = [one.results[""].path.name for one in versions(root / "docs/big")]
+    assert kept == [f"big_results.{form}" for form in forms]
+    texts = {name: _records(root, name) for name in ("marked", "split/odd")}
+
+    for name in ("marked", "split"):
+        restored = restore(root / "docs" / name, 1)
+        assert [one.current for one in restored.readers] == [False] * len(restored.readers)
+        assert [one.name for one in restored.readers] == {"marked": ["big"]}.get(name, [])
+        assert restored.kept_as == "2"
+    files = {one.name for one in root.glob("docs/[ms]*/*_results.jsonl*") if one.is_file()}
+    assert files == {
+        f"marked_results.{forms[0]}",
+        "marked_results.jsonl.json",
+        "split_results.jsonl.json",
+    }
+    restored_path = root / f"docs/marked/marked_results.{forms[0]}"
+    assert diff(restored_path, 2).changed == 14
+    assert restore(root / "docs/marked", 2).readers[0].current
+    restore(root / "docs/split", 2)
+    assert texts == {name: _records(root, name) for name in ("marked", "split/odd")}
+
+
+def test_a_change_of_the_form_alone_makes_no_version(root, source):
+    operator = mark(divisor=10, _keep_versions=2)
+    for form in ("jsonl", "jsonl.zst", "jsonl"):
+        for resume in (True, False):
+            with config.temporary(data_process_path=root, result_format=form):
+                config.data_process_resume = resume
+                with pipeline("docs") as ppl:
+                    ppl.marked = operator
+                ppl.materialize(source)
+    assert [one.name for one in versions(root / "docs/marked")] == ["current"]
 
 
 def test_a_hidden_option_is_named_and_not_shown(root, source):

@@ -8,6 +8,7 @@ from dagster_dataops.pipelines.view.server.fact_pages import changes_page, numbe
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
 from dagster_dataops.pipelines.view.server.record_pages import failed_page, records_page
 from dagster_dataops.pipelines.view.server.trace_pages import input_page, record_page
+from dagster_dataops.pipelines.view.server.versions_page import versions_number, versions_page
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode
 
 
@@ -56,6 +57,7 @@ NODE_PAGES: Final = (
     NodePage("failed", "Failed", failed_page, _failed),
     NodePage("changes", "Changes", changes_page, _compared),
     NodePage("numbers", "Distributions", numbers_page, _always),
+    NodePage("versions", "Versions", versions_page, versions_number),
     NodePage("record", "", record_page, _always),
     NodePage("input", "", input_page, _always),
 )

@@ -7,7 +7,7 @@ from typing import Any, Final
 from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location, local_path
 from dagster_dataops.pipelines.reporting.excerpts import shown_line
-from dagster_dataops.pipelines.reporting.record_changes import Change, changes
+from dagster_dataops.pipelines.reporting.record_changes import ValueChange, changes
 from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.pipelines.tracing.trail import Place, Step, Trace
 from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, indexed
@@ -39,7 +39,7 @@ class ShownStep:
     outcome: str
     reasons: Sequence[str]
     error: str
-    changes: Sequence[Change]
+    changes: Sequence[ValueChange]
     made: Sequence[tuple[str, str]]
     left_out: int
 

@@ -1,0 +1,607 @@
+"""Process again only the records of a published result that fulfil a condition.
+
+A new checkpoint holds the outcomes of all other records, byte by byte, also those of failed ones.
+Only the chosen records are open in it. Its journal is put in place last, and names the condition
+and the result: so an attempt that was killed is resumed with the same choice.
+"""
+
+import shutil
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
+from dagster_dataops.checkpoints.folder.manifest import (
+    Manifest,
+    NodeFolder,
+    other_format,
+    published_manifest,
+)
+from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
+from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
+from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
+from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
+from dagster_dataops.checkpoints.journal.kept_journal import SEGMENT
+from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
+from dagster_dataops.checkpoints.journal.segments import (
+    Segments,
+    SegmentWriter,
+    checksum,
+    segment_path,
+)
+from dagster_dataops.checkpoints.journal.span import ReopenedEntry, Span, SpansEntry
+from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
+from dagster_dataops.checkpoints.resume.checkpoint_match import (
+    changeable,
+    differing_parts,
+    without_torn,
+)
+from dagster_dataops.checkpoints.resume.merged_outputs import put_result
+from dagster_dataops.checkpoints.resume.record_condition import (
+    FACTS,
+    INPUT,
+    RESULT,
+    Name,
+    RecordCondition,
+    RecordFacts,
+)
+from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords
+from dagster_dataops.checkpoints.resume.start_decision import (
+    StartDecision,
+    StartKind,
+    StartRequest,
+    changed_since,
+    resuming,
+    start_afresh,
+)
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
+from dagster_dataops.datasets.lines import (
+    Interval,
+    Line,
+    content_interval,
+    iterate_lines,
+    split_lines,
+)
+from dagster_dataops.errors import ConditionColumnError, RedoOutdatedError, RedoRefusedError
+from dagster_dataops.foundation.places.opening import opened
+from dagster_dataops.foundation.places.range_source import Readable, read_range
+from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.operators.options.signature import nearest
+from dagster_dataops.operators.outcomes.dispositions import USUAL, disposition, reasons_in
+from dagster_dataops.records import decode
+
+_SPAN_LINES: Final = 1000  # of a result in which every record became one line
+_BATCH_SPANS: Final = 1024
+_SAMPLED: Final = 1000  # records whose columns are known by name
+_MOST_NAMED: Final = 20
+_PLACE_FIELDS: Final = ("index", "path", "line")  # of a row of the error file
+
+
+def redo_chosen(request: StartRequest, chosen: ChosenRecords) -> StartDecision:
+    """Return the decision to process the records again that fulfil a condition.
+
+    An attempt at the same condition and result that was interrupted is resumed. Code and options
+    may have changed. If no record fulfils it, the published result is that of the run.
+
+    Raises:
+        ConditionSyntaxError: The condition is malformed.
+        ConditionColumnError: No record has a column that it names.
+        RedoOutdatedError: The published result was made from another input.
+        RedoRefusedError: There is no result, or not what is needed to process records again alone.
+    """
+    condition = RecordCondition.parse(chosen.records)
+    dataset = request.records
+    if dataset is None:
+        reason = request.kind.as_a_whole or "its records are not processed one by one"
+        raise RedoRefusedError(str(request.folder.result), reason)
+    result = _Result.of(request, dataset)
+    redo = {
+        "condition": str(condition),
+        "run": result.manifest.run,
+        "result": result.manifest.fingerprint,
+    }
+    for content in request.contents:
+        same = content.redo == redo and content.table.records
+        if same and changeable(differing_parts(content, request.fingerprint, dataset)):
+            note = f"{resuming(content, request)}; the others fulfil {chosen.records}"
+            return StartDecision(StartKind.RESUME, without_torn(content, dataset), note)
+    content, number = _Seed(result, dataset, condition, redo, chosen.records).make()
+    if not number:
+        note = (
+            f"no record fulfils {chosen.records}: the result of run {result.manifest.run} is kept"
+        )
+        return StartDecision(
+            StartKind.DONE, start_afresh(request).content, note, published=result.manifest
+        )
+    note = (
+        f"processing {counted(number, 'records')} of run {result.manifest.run} again, which "
+        f"fulfil {chosen.records}; the outcomes of the other {content.table.records:,} are kept"
+    )
+    changed = changed_since(content, request.fingerprint)
+    note += f", as asked, although {changed}" if changed else ""
+    return StartDecision(StartKind.RESUME, without_torn(content, dataset), note)
+
+
+@dataclass(frozen=True)
+class _Result:
+    """A published result whose records can be processed again one by one.
+
+    Attributes:
+        folder: Of the node, in the form of the result.
+        manifest: Of the result.
+        content: The map from records to result lines; without spans if each became one line.
+    """
+
+    folder: NodeFolder
+    manifest: Manifest
+    content: CheckpointContent
+
+    @classmethod
+    def of(cls, request: StartRequest, dataset: JsonlDataset) -> "_Result":
+        """Return the result of a node.
+
+        Raises:
+            RedoRefusedError: As `redo_chosen`.
+        """
+        folder = request.folder.as_published()
+        place = str(folder.path if folder.outputs else folder.result)
+        if not any(node.place.find(node.result) for node in (folder, *folder.outputs.values())):
+            raise RedoRefusedError(place, "there is no published result")
+        if request.kind.as_a_whole:
+            raise RedoRefusedError(place, request.kind.as_a_whole)
+        manifest = None
+        if not other_format(folder.located(folder.manifest)):
+            manifest = published_manifest(folder)
+        if manifest is None:
+            reason = "it was edited since, or another version of this package published it"
+            raise RedoRefusedError(place, reason)
+        if not manifest.traced:
+            reason = (
+                "it was made with _trace=False or by a version that wrote no traces, so which "
+                "record became which line is not known"
+            )
+            raise RedoRefusedError(place, reason)
+        result = cls(folder, manifest, _kept(folder, manifest, place))
+        result._check_same(request.fingerprint, dataset, place)
+        return result
+
+    def _check_same(self, present: RunFingerprint, dataset: JsonlDataset, place: str) -> None:
+        differing = differing_parts(
+            self.content, present, dataset if self.manifest.mapped else None
+        )
+        if changeable(differing):
+            return
+        changed = in_words([part for part in differing or [] if part not in CHANGEABLE])
+        run = self.manifest.run
+        reason = f"{changed or 'its origin'} is not that of run {run}, which published it"
+        outdated = changeable([part for part in differing or ["format"] if part != "input"])
+        raise (RedoOutdatedError if outdated else RedoRefusedError)(place, reason)
+
+
+def _kept(folder: NodeFolder, manifest: Manifest, place: str) -> CheckpointContent:
+    """Return the map of a result from its records to its lines."""
+    if not manifest.mapped:
+        made_from = RunFingerprint.from_json(manifest.made_from)
+        content = CheckpointContent.read(folder.path, "none")
+        return replace(
+            content,
+            fingerprint=made_from,
+            attempts=list(manifest.attempts),
+            kept_from=list(manifest.kept_from),
+        )
+    content = CheckpointContent.read(folder.path, folder.kept.name)
+    settled = manifest.rows_in - manifest.failed
+    if content.result != manifest.fingerprint or content.table.records != settled:
+        reason = (
+            f"{folder.kept}, the map from records to result lines, is not the file that run "
+            f"{manifest.run} wrote"
+        )
+        raise RedoRefusedError(place, reason)
+    return content
+
+
+class _Outcome(NamedTuple):
+    """A record of a span.
+
+    Attributes:
+        line: Its input line.
+        emitted: The number of its result lines.
+        lines: These lines.
+        fields: Its disposition.
+        error: Of a failed record its row in the error file.
+    """
+
+    line: Line
+    lines: Sequence[bytes]
+    fields: Mapping[str, Any]
+    error: Mapping[str, Any] | None = None
+
+    @property
+    def dropped(self) -> bool:
+        """Whether it was dropped."""
+        return not self.lines and "merged" not in self.fields and self.error is None
+
+
+@dataclass
+class _Columns:
+    """The columns of a condition that no record had yet, and names that records have."""
+
+    missing: list[Name]
+    known: dict[str, None] = field(default_factory=dict)
+    looked: int = 0
+
+    def look(self, facts: RecordFacts) -> None:
+        """Look for the columns in a record and its result."""
+        if not self.missing:
+            return
+        if self.looked < _SAMPLED:
+            self.looked += 1
+            self.known.update(dict.fromkeys(_names_in(facts.record)))
+            lines = [name for one in facts.lines for name in _names_in(one)]
+            self.known.update({f"{RESULT}.{name}": None for name in lines})
+        self.missing = [name for name in self.missing if not name.present(facts)]
+
+
+class _Seed:
+    """Makes the checkpoint in which the chosen records are open.
+
+    Args:
+        result: The published result.
+        dataset: Its input.
+        condition: It chooses the records.
+        redo: What is noted in the journal about the choice.
+        text: The condition as it was written.
+    """
+
+    def __init__(
+        self,
+        result: _Result,
+        dataset: JsonlDataset,
+        condition: RecordCondition,
+        redo: dict[str, str],
+        text: str,
+    ) -> None:
+        self._result = result
+        self._dataset = dataset
+        self._condition = condition
+        self._redo = redo
+        self._text = text
+        self._place = str(result.folder.path)
+        self._columns = _Columns(condition.columns)
+        self._reads_input = condition.reads(INPUT)
+        self._reads_result = condition.reads(RESULT)
+        self._parts = [str(row["name"]) for row in result.manifest.funnel]
+        self._chosen = 0
+
+    def make(self) -> tuple[CheckpointContent, int]:
+        """Return the content of the checkpoint, and how many records are open in it.
+
+        Without any the checkpoint is removed again.
+        """
+        folder = self._result.folder
+        for path in folders(folder.checkpoints):
+            if not (path / "journal").exists():
+                shutil.rmtree(path, ignore_errors=True)
+        folder.place.refresh()
+        place = fresh(folder.checkpoints).folder
+        make_folder(place)
+        try:
+            self._fill(place)
+            self._check_columns()
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+        if not self._chosen:
+            shutil.rmtree(place, ignore_errors=True)
+            return self._result.content, 0
+        with storage(place, "sync"):
+            sync_folder(place)  # after a power loss the journal must not name a missing segment
+            (place / "journal.draft").replace(place / "journal")
+            sync_folder(place)
+        return CheckpointContent.read(place), self._chosen
+
+    def _fill(self, place: Path) -> None:
+        """Write segments and the draft of the journal."""
+        folder, draft = self._result.folder, place / "journal.draft"
+        put_result(folder, segment_path(place, SEGMENT))
+        if self._result.manifest.mapped:
+            with storage(folder.kept, "read the file"):
+                draft.write_bytes(folder.kept.read_bytes())
+        content = replace(self._result.content, redo=self._redo, retries=False, result="")
+        with ExitStack() as stack:
+            source = stack.enter_context(opened(self._dataset.location))
+            results = SegmentReader(Segments(place))
+            stack.callback(results.close)
+            segment = stack.enter_context(closing(SegmentWriter(place, SEGMENT + 1)))
+            journal = stack.enter_context(closing(JournalWriter(draft)))
+            counts = {} if self._result.manifest.mapped else self._result.manifest.counts
+            numbers = {key: one for key, one in counts.items() if isinstance(one, (int, float))}
+            journal.attempt({**content.attempt_entry(), "counts": numbers})
+            batch = _Batch(journal, segment)
+            for entry in self._spans(source, results, segment_path(place, SEGMENT)):
+                self._settle(entry, source, batch)
+            batch.write()
+            journal.sync([segment.path])
+
+    def _spans(self, source: Readable, results: SegmentReader, only: Path) -> "Iterator[_Found]":
+        """Yield the spans of the result and its failed records, in input order."""
+        table = self._result.content.table
+        whole = content_interval(self._dataset.location)
+        if not self._result.manifest.mapped:
+            yield from self._usual(source, whole, only)
+            return
+        failed = self._failed_rows()
+        index, at = 0, whole.start
+        for span, _, offset in table.ordered():
+            index += yield from self._open(source, Interval(at, span.start), failed, index)
+            at = span.start + span.length
+            notes = table.notes.get(span.start)
+            output = results.read(SEGMENT, offset, span.output_bytes)
+            if checksum(output) != span.output_check:
+                self._refuse("the result does not match the checksums of its map")
+            lines = list(iterate_lines(source, [Interval(span.start, at)]))
+            yield _Found(span, lines, self._dispositions(span, notes), split_lines(output), notes)
+            index += span.records
+        yield from self._open(source, Interval(at, whole.end), failed, index)
+        if next(failed, None) is not None:
+            self._refuse("its error file has more records than failed")
+
+    def _open(
+        self, source: Readable, gap: Interval, failed: Iterator[dict[str, Any]], index: int
+    ) -> "Generator[_Found, None, int]":
+        """Yield the failed records between two spans; return how many there are."""
+        number = 0
+        for line in iterate_lines(source, [gap]) if gap.start < gap.end else ():
+            row = next(failed, None)
+            if row is None or row.get("index") != index + number:
+                self._refuse("its error file does not have all failed records")
+            span = Span(line.start, line.end - line.start, 1, 0, failed=1)
+            yield _Found(span, [line], [USUAL], [], None, row)
+            number += 1
+        return number
+
+    def _usual(self, source: Readable, whole: Interval, only: Path) -> "Iterator[_Found]":
+        """Yield spans of a result in which every record became one line."""
+        lines = iterate_lines(source, [whole])
+        with opened(only) as made:
+            outputs = iterate_lines(made, [content_interval(only)])
+            while batch := list(islice(lines, _SPAN_LINES)):
+                output = [line.raw for line in islice(outputs, len(batch))]
+                if len(output) != len(batch):
+                    self._refuse("it has fewer lines than its input")
+                start, end = batch[0].start, batch[-1].end
+                size = sum(map(len, output))
+                span = Span(start, end - start, len(batch), len(batch), output_bytes=size)
+                yield _Found(span, batch, [USUAL] * len(batch), output, None)
+
+    def _dispositions(self, span: Span, notes: SpanNotes | None) -> list[bytes]:
+        if notes is None or not notes.table:
+            if span.emitted != span.records:
+                self._refuse("its map does not tell which record became how many lines")
+            return [USUAL] * span.records
+        return list(map((USUAL, *notes.table).__getitem__, notes.codes))
+
+    def _failed_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the error file; they have the order of the input."""
+        errors = self._result.folder.errors
+        if not self._result.manifest.failed:
+            return
+        if not errors.exists():
+            self._refuse(f"{errors} is missing")
+        with storage(errors, "read the failed records"), errors.open("rb") as file:
+            yield from map(orjson.loads, file)
+
+    def _settle(self, entry: "_Found", source: Readable, batch: "_Batch") -> None:
+        """Settle the records of a span that are not chosen."""
+        outcomes = list(entry.outcomes(self._refuse))
+        again = self._again(outcomes)
+        self._chosen += sum(again)
+        if entry.row is not None:
+            if not again[0]:
+                batch.add([_failed_span(outcomes[0], self._source(source), self._parts)])
+        elif not self._result.manifest.mapped or any(again):
+            batch.add(_stretches(entry, outcomes, again, self._source(source)))
+        batch.replaced(entry, again=any(again), mapped=self._result.manifest.mapped)
+
+    def _source(self, source: Readable) -> Readable | None:
+        """Return the source if spans need a checksum of their input."""
+        return source if self._dataset.fingerprint is None else None
+
+    def _again(self, outcomes: "Sequence[_Outcome]") -> list[bool]:
+        """Return which records are chosen; of a batch that became other lines all or none."""
+        again = [self._is_chosen(outcome) for outcome in outcomes]
+        first = 0
+        for at in range(1, len(outcomes) + 1):
+            if at < len(outcomes) and "merged" in outcomes[at].fields:
+                continue
+            again[first:at] = [any(again[first:at])] * (at - first)
+            first = at
+        return again
+
+    def _is_chosen(self, outcome: _Outcome) -> bool:
+        needs = self._reads_input or bool(self._columns.missing)
+        reasons = [reason for reason, _ in reasons_in(outcome.fields)]
+        facts = RecordFacts(
+            _decoded(outcome.line.text) if needs else {},
+            [_decoded(line) for line in outcome.lines] if self._reads_result else (),
+            reasons or ([""] if outcome.dropped else []),
+            outcome.error,
+        )
+        self._columns.look(facts)
+        return self._condition.holds(facts)
+
+    def _check_columns(self) -> None:
+        """Check that some record had each column.
+
+        Raises:
+            ConditionColumnError: None had one.
+        """
+        manifest = self._result.manifest
+        for name in self._columns.missing:
+            if not (manifest.rows_out if name.side == RESULT else manifest.rows_in):
+                continue
+            known = list(self._columns.known)
+            column = ".".join([*([RESULT] if name.side == RESULT else []), *name.path])
+            near = nearest(column, [*known, *FACTS])
+            names = ", ".join(known[:_MOST_NAMED]) or "no column"
+            hint = f"Did you mean {near!r}? " if near else ""
+            raise ConditionColumnError(
+                self._text, repr(column), self._place, f"{hint}They have {names}"
+            )
+
+    def _refuse(self, reason: str) -> Any:
+        raise RedoRefusedError(self._place, reason)
+
+
+class _Found(NamedTuple):
+    """A span of the published result, or one failed record.
+
+    Attributes:
+        span: The span.
+        lines: Its input lines.
+        dispositions: Of each of these.
+        output: Its result lines.
+        notes: Its notes.
+        row: Of a failed record its row in the error file.
+    """
+
+    span: Span
+    lines: list[Line]
+    dispositions: list[bytes]
+    output: list[bytes]
+    notes: SpanNotes | None
+    row: dict[str, Any] | None = None
+
+    def outcomes(self, refuse: Callable[[str], Any]) -> Iterator[_Outcome]:
+        """Yield the outcome of each record."""
+        if self.row is not None:
+            yield _Outcome(self.lines[0], (), {}, self.row)
+            return
+        fields = [orjson.loads(one) for one in self.dispositions]
+        emitted = [int(one.get("emitted", 1)) for one in fields]
+        if len(self.lines) != len(fields) or sum(emitted) != len(self.output):
+            refuse("its map does not fit to its lines")
+        ends = accumulate(emitted, initial=0)
+        for line, one, number, first in zip(self.lines, fields, emitted, ends, strict=False):
+            yield _Outcome(line, self.output[first : first + number], one)
+
+
+@dataclass
+class _Batch:
+    """Spans on their way to the journal."""
+
+    journal: JournalWriter
+    segment: SegmentWriter
+    starts: list[int] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    notes: list[SpanNotes | None] = field(default_factory=list)
+    offset: int = 0
+
+    def add(self, parts: Iterable[FinishedSpan]) -> None:
+        """Add spans that stay; write their outputs."""
+        for part in parts:
+            self.segment.append(part.output, part.errors)
+            self.spans.append(part.span)
+            self.notes.append(part.notes)
+
+    def replaced(self, entry: _Found, *, again: bool, mapped: bool) -> None:
+        """Note that the span of an entry of the map is replaced, if a record of it is chosen."""
+        if mapped and again and entry.row is None:
+            self.starts.append(entry.span.start)
+        if len(self.spans) + len(self.starts) >= _BATCH_SPANS:
+            self.write()
+
+    def write(self) -> None:
+        """Write the spans to the journal."""
+        parts = None
+        if self.spans:
+            parts = SpansEntry.of(self.segment.number, self.offset, self.spans, notes=self.notes)
+        if self.starts:
+            self.journal.reopened(ReopenedEntry(self.starts, retries=False), parts)
+        elif parts is not None:
+            self.journal.spans(parts)
+        self.offset = self.segment.offset
+        self.starts, self.spans, self.notes = [], [], []
+
+
+def _stretches(
+    entry: _Found, outcomes: Sequence[_Outcome], again: Sequence[bool], source: Readable | None
+) -> Iterator[FinishedSpan]:
+    """Yield the records of a span between the chosen ones."""
+    first = 0
+    for at in range(len(outcomes) + 1):
+        if at < len(outcomes) and not again[at]:
+            continue
+        if first < at:
+            part = outcomes[first:at]
+            start, end = part[0].line.start, part[-1].line.end
+            lines = [line for outcome in part for line in outcome.lines]
+            yield FinishedSpan.of(
+                start,
+                end - start,
+                records=len(part),
+                emitted=len(lines),
+                dropped=sum(outcome.dropped for outcome in part),
+                failed=0,
+                output=b"".join(lines),
+                errors=b"",
+                source=None if source is None else read_range(source, start, end - start),
+                notes=entry.notes.part(first, at) if entry.notes else None,
+            )
+        first = at + 1
+
+
+def _failed_span(outcome: _Outcome, source: Readable | None, parts: Sequence[str]) -> FinishedSpan:
+    """Return a failed record as it was, as one span.
+
+    Args:
+        outcome: The record.
+        source: The input, if the span is to carry its checksum.
+        parts: The names of the parts, if the operator is a chain. The error file names the part
+            that failed; each part before counts as called once.
+    """
+    line = outcome.line
+    length = line.end - line.start
+    row = {key: one for key, one in (outcome.error or {}).items() if key not in _PLACE_FIELDS}
+    return FinishedSpan.of(
+        line.start,
+        length,
+        records=1,
+        emitted=0,
+        dropped=0,
+        failed=1,
+        output=b"",
+        errors=FailedRecord(line.start, len(line.text), 0, 0, 0, row).line(),
+        source=None if source is None else read_range(source, line.start, length),
+        notes=_notes_of_failure(row.get("part"), parts),
+    )
+
+
+def _notes_of_failure(part: object, parts: Sequence[str]) -> SpanNotes | None:
+    """Return the notes of a record that failed in a part of a chain."""
+    if part not in parts:
+        return None
+    index = parts.index(str(part))
+    return SpanNotes.of(1, [(0, disposition(entered=[1] * (index + 1), failed=index))], {})
+
+
+def _names_in(record: Mapping[str, Any]) -> list[str]:
+    """Return the names of the columns of a record, and of the values in them."""
+    inner = [
+        f"{name}.{key}" for name, one in record.items() if isinstance(one, dict) for key in one
+    ]
+    return [*record, *inner]
+
+
+def _decoded(line: bytes) -> Mapping[str, Any]:
+    """Return a record; an empty one if the line is none."""
+    try:
+        return decode(line)
+    except ValueError:
+        return {}

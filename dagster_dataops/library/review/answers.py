@@ -1,0 +1,127 @@
+"""Check what files say about questions: known ids, possible choices, permitted changes."""
+
+import math
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from dagster_dataops.library.review.decision_files import FaultError, Row
+from dagster_dataops.library.review.decisions import Decision
+from dagster_dataops.library.review.question_files import NEW, text_of
+from dagster_dataops.library.review.questions import EDITED, Form
+
+_SHOWN: Final = 80
+
+
+class Asked(NamedTuple):
+    """A question that was asked.
+
+    Attributes:
+        form: What was asked.
+        shown: The values shown, by field.
+    """
+
+    form: Form
+    shown: dict[str, Any]
+
+
+def decision_of(row: Row, asked: dict[str, Asked], file: str, *, named: bool) -> Decision | None:
+    """Return the decision of a row of a file; ``None`` if it has none.
+
+    Args:
+        row: The row.
+        asked: The questions, by id.
+        file: Name of the file.
+        named: Whether each decision must name the reviewer.
+
+    Raises:
+        FaultError: The row is wrong.
+    """
+    if not isinstance(row.decision, str | None):
+        raise FaultError(row.place, f"the decision must be a text; got {row.decision!r:.80}")
+    question = asked.get(row.id.strip()) if isinstance(row.id, str) else None
+    if question is None:
+        reason = f"no question has the id {row.id!r:.80}; leave the ids as they are in the file"
+        raise FaultError(row.place, reason)
+    _check_shown(row, question)
+    edited = _edited(row, question)
+    decision = (row.decision or "").strip()
+    if not decision:
+        if edited:
+            raise FaultError(row.place, f"changes {', '.join(edited)} without a decision")
+        return None
+    if decision not in question.form.choices:
+        choices = ", ".join(question.form.choices)
+        raise FaultError(row.place, f"{decision[:_SHOWN]!r} is none of the choices: {choices}")
+    if named and not row.reviewer:
+        raise FaultError(row.place, "names no reviewer, and agreement needs different ones")
+    where = f"{file} {row.place}"
+    return Decision(row.id.strip(), decision, edited, row.reviewer, row.comment, where)
+
+
+def _edited(row: Row, question: Asked) -> dict[str, Any]:
+    """Return the new values of columns, of the types that they have."""
+    if not isinstance(row.edited, dict):
+        raise FaultError(row.place, f"'edited' must be an object; got {row.edited!r:.80}")
+    edit = question.form.edit
+    names = {NEW.format(number): name for number, name in enumerate(edit)}
+    edited = {}
+    for key, value in row.edited.items():
+        name = key if key in edit else names.get(key)
+        if name is None:
+            allowed = ", ".join(edit) or "no column"
+            raise FaultError(row.place, f"changes {key!r}; reviewers may change {allowed}")
+        before = question.shown[name]
+        if key in names and isinstance(value, str) and value.strip() == text_of(before).strip():
+            continue  # as the form of Label Studio shows it
+        changed = _typed(row, name, value, before)
+        if changed != before:
+            edited[name] = changed
+    return edited
+
+
+def _typed(row: Row, name: str, value: Any, before: Any) -> Any:
+    """Return a new value of the type of the old one; any JSON if that was ``null``."""
+    from_text = isinstance(value, str) and not isinstance(before, str)
+    if from_text and before is not None:
+        if row.texts and value == text_of(before):
+            return before
+        try:
+            value = orjson.loads(value) if row.texts else value
+        except ValueError:
+            value = str(value)
+    if _fits(value, before):
+        return value
+    kind = type(before).__name__
+    raise FaultError(row.place, f"the new value of {name!r} must be a {kind}; got {value!r:.80}")
+
+
+def _fits(value: Any, before: Any) -> bool:
+    if before is None:
+        return True
+    numbers = (int, float)
+    if type(before) in numbers:
+        return type(value) in numbers
+    return type(value) is type(before)
+
+
+def _check_shown(row: Row, question: Asked) -> None:
+    """Raise a `FaultError` if a cell that shows a text was changed: that has no effect."""
+    for name, value in question.shown.items():
+        cell = row.shown.get(name)
+        if cell is not None and isinstance(value, str) and not _same(cell, text_of(value)):
+            way = f"write the new text into the column '{EDITED}{name}'"
+            if name not in question.form.edit:
+                way = "restore it, or remove the column from the file"
+            reason = f"the cell of {name!r} was changed, which has no effect; {way}"
+            raise FaultError(row.place, reason)
+
+
+def _same(cell: str, text: str) -> bool:
+    """Return whether a cell shows a text, as spreadsheets write it."""
+    if cell.split() == text.split():
+        return True
+    try:
+        return math.isclose(float(cell.replace(",", ".")), float(text))
+    except ValueError:
+        return False

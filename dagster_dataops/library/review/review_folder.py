@@ -1,0 +1,293 @@
+"""`ReviewFolder`: the questions of a node and the decisions about them, crash-safe.
+
+The folder has the files of questions, and files with decisions that people put there; a file of
+questions that was filled in is one. ``state/`` in it has:
+
+* ``asked-<number>-<digest>.jsonl``: the questions of one round. It is written first, then the file
+  for people, then ``asked-<number>-<digest>.sent``. A process that finds no ``.sent`` writes the
+  file for people unless it is there.
+* ``decisions.jsonl``: the decisions that were taken, in that order. Each stands.
+* ``waiting.json``: the questions that the latest run waits for.
+
+Each is replaced as a whole. So nothing is asked twice and no decision is lost, wherever a process
+dies.
+"""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from dagster_dataops.datasets.durable_files import (
+    make_folder_durably,
+    read_if_there,
+    storage,
+    write_durably,
+)
+from dagster_dataops.errors import NewerVersionError, StorageError
+from dagster_dataops.foundation.places.confined_names import confined
+from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.library.review.answers import Asked, decision_of
+from dagster_dataops.library.review.decision_files import READ, FaultError, rows_in
+from dagster_dataops.library.review.decisions import Decision, settled
+from dagster_dataops.library.review.question_files import (
+    SUFFIXES,
+    label_studio_form,
+    question_file,
+)
+from dagster_dataops.library.review.questions import Form, Question
+from dagster_dataops.records import encode
+
+STATE: Final = "state"
+_FORMAT: Final = 1  # of the files of the state
+_ROUND: Final = re.compile(r"asked-([0-9]{3,9})-")
+_DECISIONS: Final = "decisions.jsonl"
+_WAITING: Final = "waiting.json"
+_OF_SYSTEMS: Final = frozenset({"thumbs.db", "desktop.ini"})
+_MOST_SHOWN: Final = 10  # faults, and files
+
+
+class Answers(NamedTuple):
+    """What the files in a folder say.
+
+    Attributes:
+        decisions: All decisions, those that were taken before first.
+        faults: What is wrong in the files.
+        ignored: Where a person decided otherwise about a question than the same person before.
+    """
+
+    decisions: list[Decision]
+    faults: list[str]
+    ignored: list[str]
+
+
+class ReviewFolder:
+    """The review of a node.
+
+    Args:
+        path: Its folder, which may not exist.
+        agreement: How many reviewers must decide the same.
+
+    Raises:
+        NewerVersionError: A newer version has written it.
+        StorageError: It cannot be read.
+    """
+
+    def __init__(self, path: Path, agreement: int) -> None:
+        self.path, self._agreement = path, agreement
+        self._state = path / STATE
+        self.asked: dict[str, Asked] = {}
+        self._files: dict[str, list[str]] = {}  # ids, by the name of a file of questions
+        self._unsent: list[Path] = []
+        self.rounds = 0
+        for file in sorted(self._state.glob("asked-*.jsonl")):
+            self._load(file)
+
+    def ask(self, form: Form, questions: Sequence[Question], format: str) -> None:  # noqa: A002
+        """Ask questions that were not asked before, in a new file; and finish earlier rounds."""
+        for file in self._unsent:
+            self._send(file)
+        self._unsent = []
+        if not questions:
+            return
+        make_folder_durably(self._state)
+        ids = "".join(question.id for question in questions)
+        digest = hashlib.blake2b(ids.encode(), digest_size=4).hexdigest()
+        name = f"{self.rounds + 1:03d}-{digest}"
+        head = {"format": _FORMAT, "written_as": format, "file": f"questions-{name}"}
+        head |= form._asdict()
+        lines = [head, *({"id": one.id, "shown": one.shown} for one in questions)]
+        file = self._state / f"asked-{name}.jsonl"
+        write_durably(file, b"".join(map(_line, lines)))
+        self._load(file)
+        self.ask(form, [], format)
+
+    def _load(self, file: Path) -> None:
+        """Read the questions of a round."""
+        head, *lines = _records(file)
+        form, name, number = _form_of(head, file), _file_of(head, file), _ROUND.match(file.name)
+        if number is None or not all({"id", "shown"} <= line.keys() for line in lines):
+            raise _damaged(file)
+        self.asked |= {line["id"]: Asked(form, line["shown"]) for line in lines}
+        self._files[name] = [line["id"] for line in lines]
+        self.rounds = max(self.rounds, int(number[1]))
+        if not file.with_suffix(".sent").exists():
+            self._unsent.append(file)
+
+    def _send(self, file: Path) -> None:
+        """Write the file of a round for people, unless it is there."""
+        head, *lines = _records(file)
+        form, target = _form_of(head, file), self.path / _file_of(head, file)
+        if head["written_as"] == "label_studio":
+            write_durably(target.with_suffix(".xml"), label_studio_form(form))
+        if not target.exists():
+            questions = [Question(line["id"], line["shown"]) for line in lines]
+            write_durably(target, question_file(head["written_as"], form, questions))
+        write_durably(file.with_suffix(".sent"), b"")
+
+    def answers(self) -> Answers:
+        """Read all files with decisions; nothing is written."""
+        decisions, faults, ignored = self._taken(), list[str](), list[str]()
+        by_person: dict[tuple[str, str], bytes] = {}
+        for decision in decisions:
+            by_person.setdefault((decision.id, decision.reviewer), decision.verdict)
+        for read in self._read(faults):
+            person = (read.id, read.reviewer)
+            if person not in by_person:
+                by_person[person] = read.verdict
+                decisions.append(read)
+            elif by_person[person] != read.verdict:
+                ignored.append(read.where)
+        return Answers(decisions, faults, ignored)
+
+    @property
+    def state(self) -> list[tuple[str, int, int]]:
+        """Name, size and time of change of each file that people may have written."""
+        stats = ((path.name, path.stat()) for path in self._paths() if path.name != STATE)
+        return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+
+    def take(self, answers: Answers) -> None:
+        """Write down the decisions."""
+        if len(answers.decisions) > len(self._taken()):
+            lines = [{"format": _FORMAT}, *(one._asdict() for one in answers.decisions)]
+            write_durably(self._state / _DECISIONS, b"".join(map(_line, lines)))
+
+    def verdicts(self, answers: Answers) -> dict[str, Decision]:
+        """Return the decision that counts for each question that has one, by id."""
+        return dict(settled(answers.decisions, self._agreement))
+
+    @property
+    def waiting(self) -> list[str]:
+        """The ids of the questions that the latest run waits for."""
+        records = _records(self._state / _WAITING) or [{}]
+        return list(records[0].get("ids", ()))
+
+    def wait_for(self, ids: Collection[str]) -> None:
+        """Write down the questions that this run waits for."""
+        if list(ids) != self.waiting:
+            write_durably(self._state / _WAITING, _line({"format": _FORMAT, "ids": list(ids)}))
+
+    def files_with(self, ids: Collection[str]) -> list[str]:
+        """Return the paths of some of the files with these questions."""
+        wanted = set(ids)
+        files = [name for name, asked in self._files.items() if not wanted.isdisjoint(asked)]
+        more = [f"{len(files) - 3} more"] if len(files) > 3 else []
+        return [*(str(self.path / name) for name in files[:3]), *more]
+
+    def _taken(self) -> list[Decision]:
+        path = self._state / _DECISIONS
+        lines = _records(path)[1:]
+        try:
+            return [Decision(**line) for line in lines]
+        except TypeError:
+            raise StorageError(str(path), "read the decisions", "it is damaged") from None
+
+    def _read(self, faults: list[str]) -> Iterator[Decision]:
+        """Yield the decisions in the files; what is wrong is appended."""
+        for path in self._decision_files(faults):
+            try:
+                for row in rows_in(path):
+                    try:
+                        decision = decision_of(
+                            row, self.asked, path.name, named=self._agreement > 1
+                        )
+                    except FaultError as fault:
+                        faults.append(f"{path} {fault.place}: {fault.reason}")
+                    else:
+                        if decision is not None:
+                            yield decision
+            except FaultError as fault:
+                faults.append(f"{path} {fault.place}: {fault.reason}")
+
+    def _paths(self) -> list[Path]:
+        with storage(self.path, "list the decisions"):
+            return sorted(self.path.iterdir()) if self.path.is_dir() else []
+
+    def _decision_files(self, faults: list[str]) -> Iterator[Path]:
+        forms = {Path(name).stem for name in self._files}
+        for path in self._paths():
+            hidden = path.name.startswith((".", "~$")) or path.name.lower() in _OF_SYSTEMS
+            if hidden or path.name == STATE or (path.suffix == ".xml" and path.stem in forms):
+                continue
+            if path.suffix.lower() in READ and path.is_file():
+                yield path
+            else:
+                kinds = ", ".join(sorted(READ))
+                faults.append(f"{path}: is no file with decisions; save it as one of {kinds}")
+
+
+def shown_faults(faults: Sequence[str]) -> str:
+    """Return the first faults as one text."""
+    more = len(faults) - _MOST_SHOWN
+    rest = [f"and {counted(more, 'more faults')}"] if more > 0 else []
+    return "; ".join([*faults[:_MOST_SHOWN], *rest])
+
+
+def review_path(to: str | None, folder: Path, root: Path) -> Path:
+    """Return the folder of the review of a node.
+
+    Args:
+        to: The option of the operator.
+        folder: Folder of the node.
+        root: Root folder of all results.
+    """
+    if to is None:
+        return folder / "review"
+    within = folder.relative_to(root) if folder.is_relative_to(root) else Path(folder.name)
+    return Path(to).expanduser().absolute() / within
+
+
+def _line(record: Any) -> bytes:
+    return encode(record).rstrip(b"\n") + b"\n"
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a file of the state; none if there is no file.
+
+    Raises:
+        NewerVersionError: A newer version has written it.
+        StorageError: It is damaged.
+    """
+    content = read_if_there(path, "read the state of the review")
+    try:
+        records = [orjson.loads(line) for line in content.splitlines()]
+    except orjson.JSONDecodeError:
+        raise _damaged(path) from None
+    if not records:
+        if path.exists() and path.suffix == ".jsonl":
+            raise _damaged(path)
+        return []
+    number = records[0].get("format") if isinstance(records[0], dict) else None
+    if type(number) is int and number > _FORMAT:
+        raise NewerVersionError(str(path), number, _FORMAT)
+    if number != _FORMAT or not all(isinstance(record, dict) for record in records):
+        raise _damaged(path)
+    return records
+
+
+def _form_of(head: dict[str, Any], path: Path) -> Form:
+    try:
+        return Form(*(head[name] for name in Form._fields))
+    except KeyError:
+        raise _damaged(path) from None
+
+
+def _file_of(head: dict[str, Any], path: Path) -> str:
+    """Return the name of the file for people of a round."""
+    suffix = SUFFIXES.get(head.get("written_as", ""))
+    if suffix is None or not isinstance(head.get("file"), str):
+        raise _damaged(path)
+    return confined(f"{head['file']}.{suffix}", path)
+
+
+def _damaged(path: Path) -> StorageError:
+    reason = "it is damaged; restore it, or delete it to lose what it says"
+    return StorageError(str(path), "read the state of the review", reason)
+
+
+def undecided(ids: Iterable[str], verdicts: Collection[str]) -> list[str]:
+    """Return the questions without a decision that counts."""
+    return [one for one in ids if one not in verdicts]

@@ -1,0 +1,397 @@
+"""`try_records`: run the present code of a node on some of its records, and compare the outcomes.
+
+Nothing is published and nothing is written into the folder of the node: the code runs in a
+temporary folder, with a copy of the replies of models that the node keeps.
+"""
+
+import os
+import shlex
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from typing_extensions import override
+
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
+from dagster_dataops.configuration import config
+from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops.errors import ConfigurationError, TryRefusedError
+from dagster_dataops.execution.executor import OperatorExecutor
+from dagster_dataops.execution.run_report import RunContext
+from dagster_dataops.foundation.places.opening import exists
+from dagster_dataops.foundation.places.root import Root
+from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.models.replies.kept_replies import kept_file
+from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
+from dagster_dataops.operators.kinds.kind import Tracing
+from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
+from dagster_dataops.pipelines.history.changed_lines import cut, text_of_line
+from dagster_dataops.pipelines.history.node_folder import node_at
+from dagster_dataops.pipelines.pipeline import Pipeline
+from dagster_dataops.pipelines.reporting.changed_records import evenly_chosen
+from dagster_dataops.pipelines.reporting.record_changes import changes
+from dagster_dataops.pipelines.reporting.word_changes import TextPiece
+from dagster_dataops.pipelines.tracing.traced_node import NodeEntry, Ref, TracedNode, lines_of
+from dagster_dataops.pipelines.tracing.trail import outcome_of, reasons_of
+
+RECORDS: Final = 200
+_SAMPLES: Final = 5
+_LINES: Final = 3  # of a record
+_LONGEST: Final = 300  # characters of a text
+_MARKS: Final = {"cut": ("[-", "-]"), "add": ("{+", "+}")}
+
+
+@dataclass(frozen=True)
+class TriedOutcome:
+    """What became of a record.
+
+    Attributes:
+        outcome: ``kept``, ``split``, ``dropped`` or ``failed``.
+        lines: Its result lines, each with the name of its output.
+        reasons: Why it was dropped.
+        error: Type and message of its exception, if it failed.
+    """
+
+    outcome: str
+    lines: tuple[tuple[str, bytes], ...] = ()
+    reasons: tuple[str, ...] = ()
+    error: tuple[str, str] = ("", "")
+
+    @property
+    def why(self) -> str:
+        """The outcome in words, for counts."""
+        cause = ", ".join(self.reasons) or self.error[0]
+        return f"{self.outcome} ({cause})" if cause else self.outcome
+
+
+@dataclass(frozen=True)
+class TriedRecord:
+    """A record whose outcome differs with the present code.
+
+    Attributes:
+        number: Its number in the input of the node, from 1.
+        before: Its outcome in the published result.
+        after: Its outcome with the present code.
+    """
+
+    number: int
+    before: TriedOutcome
+    after: TriedOutcome
+
+    @property
+    def change(self) -> str:
+        """``changed``, ``new``, or what became of it instead, in words."""
+        if self.before.lines and self.after.lines:
+            return "changed"
+        if self.after.lines:
+            return f"new, was {self.before.why}"
+        verb = "now" if self.before.lines else f"was {self.before.why}, now"
+        return f"{verb} {self.after.why}"
+
+    @override
+    def __str__(self) -> str:
+        return "\n".join([f"record {self.number:,}: {self.change}", *self._lines()])
+
+    def _lines(self) -> Iterator[str]:
+        """Yield the columns that differ, with the words that differ marked."""
+        if self.after.error[1] and not self.after.lines:
+            yield f"    {self.after.error[1][:_LONGEST]}"
+        sides = [[orjson.loads(line) for _, line in one.lines] for one in (self.before, self.after)]
+        if len(sides[0]) == len(sides[1]):
+            for before, after in zip(*sides, strict=True):
+                for one in changes(before, after):
+                    yield f"    {one.column}: {_shown(one.before, one.after)}"
+            return
+        for mark, side in zip("-+", (self.before, self.after), strict=True):
+            for _, line in side.lines[:_LINES]:
+                yield f"    {mark} {cut(text_of_line(line))}"
+
+
+@dataclass(frozen=True)
+class TriedRecords:
+    """The outcomes of some records of a node with its present code.
+
+    Attributes:
+        node: The name of the node.
+        folder: Its folder.
+        tried: The number of records that were tried.
+        records: The number of records of its input.
+        differing: Those whose outcome differs, in input order.
+        counts: What the operator counted, such as ``calls`` of models and their ``cost``.
+        kept_outcomes: Whether the result has what ``_reuse_outcomes`` needs.
+    """
+
+    node: str
+    folder: Path
+    tried: int
+    records: int
+    differing: Sequence[TriedRecord]
+    counts: Mapping[str, float] = field(default_factory=dict)
+    kept_outcomes: bool = False
+
+    @cached_property
+    def changes(self) -> "Counter[str]":
+        """How many records have which change."""
+        return Counter(one.change for one in self.differing)
+
+    @cached_property
+    def condition(self) -> str:
+        """The condition that chooses the records that differ; empty if they have none in common."""
+        before = [one.before for one in self.differing]
+        if not before:
+            return ""
+        reasons = set.intersection(*(set(one.reasons) for one in before))
+        errors = {one.error[0] for one in before}
+        if reasons:
+            return f"drop_reason == {_quoted(min(reasons))}"
+        if len(errors) == 1 and errors != {""}:
+            return f"error_type == {_quoted(min(errors))}"
+        outcomes = {one.outcome for one in before}
+        return outcomes.pop() if outcomes in ({"dropped"}, {"failed"}) else ""
+
+    @property
+    def calls(self) -> str:
+        """The calls of models, in words; empty without any."""
+        made, stored = (int(self.counts.get(name, 0)) for name in ("calls", "calls_replayed"))
+        if not made and not stored:
+            return ""
+        text = f"model calls: {made:,} made, {stored:,} answered by stored replies"
+        if made and self.tried:
+            scale = self.records / self.tried
+            text += f"; all {self.records:,} records would take about {round(made * scale):,}"
+            if cost := self.counts.get("cost", 0.0):
+                text += f", for about {cost * scale:.4g} (these cost {cost:.4g})"
+        return text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values that JSON can hold."""
+        return {
+            "node": self.node,
+            "tried": self.tried,
+            "records": self.records,
+            "differing": len(self.differing),
+            "changes": dict(self.changes.most_common()),
+            "calls": int(self.counts.get("calls", 0)),
+            "calls_replayed": int(self.counts.get("calls_replayed", 0)),
+            "cost": self.counts.get("cost", 0.0),
+            "condition": self.condition,
+            "samples": [
+                {"record": one.number, "change": one.change} for one in self.differing[:_SAMPLES]
+            ],
+        }
+
+    @override
+    def __str__(self) -> str:
+        return "\n".join(self._text())
+
+    def _text(self) -> Iterator[str]:
+        whole = self.tried == self.records
+        spread = "all of them" if whole else "spread evenly, the same each time"
+        yield (
+            f"{self.node}: the present code was tried on {self.tried:,} of "
+            f"{counted(self.records, 'records')} ({spread}); nothing was published"
+        )
+        share = len(self.differing) / max(1, self.tried)
+        yield f"outcomes that differ: {len(self.differing):,} of {self.tried:,} ({share:.1%})"
+        yield from (f"    {number:,} {change}" for change, number in self.changes.most_common())
+        if self.calls:
+            yield self.calls
+        yield from map(str, self._samples())
+        yield from self._choices()
+
+    def _samples(self) -> list[TriedRecord]:
+        """Return the first record of each change, then others."""
+        firsts = {one.change: one for one in reversed(self.differing)}
+        chosen = [*firsts.values(), *(one for one in self.differing if one not in firsts.values())]
+        return sorted(chosen[:_SAMPLES], key=lambda one: one.number)
+
+    def _choices(self) -> Iterator[str]:
+        yield "to keep, redo or choose, launch the node with one of these in its configuration:"
+        if self.kept_outcomes:
+            yield "    keep all:    resume: across_code"
+        else:
+            yield "    keep all:    resume: failed_records   (only failed records are called again)"
+        yield "    redo all:    resume: never"
+        condition = self.condition or "CONDITION"
+        yield f"    redo some:   resume: {{records: {orjson.dumps(condition).decode()}}}"
+        value = orjson.dumps({"records": condition, "node": self.node}).decode()
+        yield f"in plain Python: DATAOPS_DATA_PROCESS_RESUME={shlex.quote(value)} python FILE.py"
+
+
+def try_pipeline(
+    folder: str | os.PathLike[str], ppl: Pipeline, records: int = RECORDS, *, node: str = ""
+) -> TriedRecords:
+    """Run the present code of a node of a pipeline on records that it has processed before.
+
+    Args:
+        folder: The folder of the node, or of one of its partitions.
+        ppl: The pipeline with the present code.
+        records: How many records are tried.
+        node: The name of the node in the pipeline; by default that of the result.
+
+    Raises:
+        ConfigurationError: The pipeline has no such node, or the number is below 1.
+        TryRefusedError: The outcomes of single records of the node cannot be compared.
+        ResultMissingError: The folder has no result.
+        TraceError: Result or input was changed since, or which line is whose is not known.
+    """
+    place = node_at(folder)
+    name = node or place.name
+    nodes = ppl.graph.nodes
+    if name not in nodes:
+        raise ConfigurationError("--node", name, f"a node of the pipeline: {', '.join(nodes)}")
+    if nodes[name].artefacts:
+        raise TryRefusedError(name, "it reads artefacts of other nodes")
+    return try_operator(place, nodes[name].operator, records)
+
+
+def try_operator(
+    folder: NodeFolder,
+    operator: Operator,
+    records: int = RECORDS,
+    clients: Mapping[str, Any] | None = None,
+) -> TriedRecords:
+    """Run an operator on records that a node has processed before; see `try_pipeline`.
+
+    Args:
+        folder: The folder of the node.
+        operator: The operator with the present code.
+        records: How many records are tried.
+        clients: Objects that operators get by name; by default those of ``config``.
+    """
+    if records < 1:
+        raise ConfigurationError("--records", records, "a whole number of records, 1 or more")
+    folder = folder.as_published()
+    manifest = published_manifest(folder)
+    if manifest is None:
+        raise TryRefusedError(folder.name, "its result was edited since it was published")
+    kind = operator.__dataops__.spec.kind
+    if kind.trace is not Tracing.RECORD or kind.as_a_whole:
+        reason = kind.as_a_whole or "its records are not processed one by one"
+        raise TryRefusedError(folder.name, reason)
+    node = TracedNode(folder, manifest)
+    _check_files(node)
+    refs = [node.ref_of(at) for at in evenly_chosen(manifest.rows_in, records)]
+    numbers = evenly_chosen(manifest.rows_in, records)
+    before = [_entry_of(node, ref) for ref in refs]
+    with tempfile.TemporaryDirectory(prefix="dataops-try-") as scratch:
+        source = Path(scratch) / "records.jsonl"
+        inputs = lines_of(refs)
+        source.write_bytes(b"".join(inputs[ref].text.rstrip(b"\n") + b"\n" for ref in refs))
+        after, made = _run(operator, folder, source, clients)
+        entries = [_entry_of(after, Ref(source, at)) for at in range(len(refs))]
+        sides = [_outcomes(before), _outcomes(entries)]
+    differing = [
+        TriedRecord(number + 1, *pair)
+        for number, *pair in zip(numbers, *sides, strict=True)
+        if pair[0] != pair[1]
+    ]
+    numbered = {name: float(n) for name, n in made.counts.items() if isinstance(n, (int, float))}
+    return TriedRecords(
+        folder.name,
+        folder.path,
+        len(refs),
+        manifest.rows_in,
+        differing,
+        numbered,
+        manifest.outcomes,
+    )
+
+
+def _check_files(node: TracedNode) -> None:
+    """Check that input and result are those of the node.
+
+    Raises:
+        TryRefusedError: An input was temporary.
+        TraceOutdatedError: A file has changed.
+    """
+    for source in node.inputs:
+        if not exists(source.path):
+            reason = f"its input {source.path} is gone, such as the records of a call in Python"
+            raise TryRefusedError(node.name, reason)
+        node.check_input(source.path)
+    for result in node.results.values():
+        node.check_result(result)
+
+
+def _entry_of(node: TracedNode, ref: Ref) -> NodeEntry:
+    """Return the outcome of a record.
+
+    Raises:
+        TryRefusedError: It became lines together with other records.
+    """
+    (entry, *_) = node.entries_of_record(ref) or [NodeEntry([ref], (), {"emitted": 0})]
+    if len(entry.given) > 1:
+        reason = "batches of its records become lines together, and other batches would be made"
+        raise TryRefusedError(node.name, reason)
+    return entry
+
+
+def _run(
+    operator: Operator, folder: NodeFolder, source: Path, clients: Mapping[str, Any] | None
+) -> tuple[TracedNode, Manifest]:
+    """Run the operator over a file in a folder beside it."""
+    root = source.parent
+    place = NodeFolder.of(Root(root) / ".try", folder.name)
+    place.path.mkdir()
+    shutil.copyfile(folder.manifest, place.manifest)  # stored replies are those of its result
+    replies = kept_file(folder.path)
+    if replies is not None:
+        target = place.path / replies.relative_to(folder.path)
+        target.parent.mkdir(parents=True)
+        shutil.copyfile(replies, target)
+    settings = ExecutionSettings(
+        stop_after_failures=0, missing=ALLOWED, trace=True, reuse_outcomes=False, keep_versions=0
+    )
+    tried = reconfigured(exporting(operator, None), {}, settings)
+    context = RunContext(
+        run="try",
+        root=root,
+        clients=config.clients if clients is None else clients,
+    )
+    report = OperatorExecutor(context).run(tried, [JsonlDataset.of_file(source)], place)
+    return TracedNode(place, report.manifest), report.manifest
+
+
+def _outcomes(entries: Sequence[NodeEntry]) -> list[TriedOutcome]:
+    texts = lines_of(ref for entry in entries for ref, _ in entry.made)
+    return [
+        TriedOutcome(
+            outcome_of(entry.fields, 1, len(entry.made)),
+            tuple((output, texts[ref].text.rstrip(b"\n")) for ref, output in entry.made),
+            tuple(reasons_of(entry.fields)),
+            _error_of(entry.error),
+        )
+        for entry in entries
+    ]
+
+
+def _error_of(row: Mapping[str, Any] | None) -> tuple[str, str]:
+    return ("", "") if row is None else (str(row.get("exception")), str(row.get("message")))
+
+
+def _shown(before: Sequence[TextPiece] | None, after: Sequence[TextPiece] | None) -> str:
+    """Return both sides of a text as one: the words that went and those that came marked."""
+    if before is None or after is None:
+        return _pieces(before or after or ())
+    return f"{_pieces(before)} -> {_pieces(after)}"
+
+
+def _pieces(pieces: Sequence[TextPiece]) -> str:
+    texts = []
+    for piece in pieces:
+        begin, end = _MARKS.get(piece.mark, ("", ""))
+        text = piece.text.replace("\n", "\\n")
+        texts.append(f"{begin}{text}{end}")
+    shown = "".join(texts)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,84 @@
+"""Operators that work in partitions of small inputs, and runs of them that end between stages."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops import data
+from dagster_dataops.execution.runners import dataset_stages, selection_stages, stages
+from tests.execution.helpers import SpanSizes, cut_by, node, run, write_input
+from tests.nodes import ResumePolicy
+
+_COUNT = 600
+OPERATORS: dict[str, partial[Any]] = {
+    "exact": partial(data.dedup.Exact, "text"),
+    "top": partial(data.sample.TopK, "value", 2, group_key="key"),
+    "sort": partial(data.sample.Sort, "key"),
+    "group": partial(data.sample.GroupBy, "key"),
+    "merge": partial(data.join.Merge, "key", duplicates="first", how="outer"),
+}
+NAMES = {"split": "range-*", "decide": "decided-*", "work": "worked-*", "lines": "lines-*"}
+
+
+def _rows() -> list[dict[str, Any]]:
+    return [
+        {"n": n, "key": n * 7 % 401, "text": f"text {n * 31 % 997} " * 4, "value": n * 13 % 500}
+        for n in range(_COUNT)
+    ]
+
+
+class _Killed(KeyboardInterrupt):
+    """Ends a run between two stages."""
+
+
+@contextmanager
+def in_partitions() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection_stages, "LEAST_RECORDS", 0)
+        patch.setattr(dataset_stages, "LEAST_BYTES", 0)
+        patch.setattr(stages, "_LEAST_RANGE", 1 << 10)
+        for module in (selection_stages, dataset_stages):
+            patch.setattr(module, "RANGE_BYTES", 8_000)
+        yield patch
+
+
+class PartitionedCase:
+    """A run of an operator over an input, or two."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+        first = write_input(folder / "input.jsonl", _rows())
+        others = [write_input(folder / "right.jsonl", _rows()[::-3])] if name == "merge" else []
+        self.inputs = [first, *others]
+        self.report: Any = None
+
+    def result(self, where: str, mode: str = "single", **options: Any) -> bytes:
+        if self.name == "merge":
+            options["max_memory_mb"] = 1
+        operator = OPERATORS[self.name](_concurrency_mode=mode, **options)
+        if self.name == "merge":
+            operator._max_bytes = 20_000  # of which the right input is more than a half
+        with pytest.MonkeyPatch.context() as patch:
+            cut_by(patch, SpanSizes(0.0, 50, 4_000, 0.01))
+            place = node(self.folder / where)
+            self.report = run(operator, self.inputs, place, resume=ResumePolicy.AUTO)
+        return node(self.folder / where).result.read_bytes()
+
+    def kill_after(self, stage: str) -> list[Path]:
+        """Run until a stage has ended; return the files of all stages."""
+        run_stage = stages.Stages.run
+
+        def run_and_die(self: Any, name: str, *arguments: Any) -> Any:
+            returned = run_stage(self, name, *arguments)
+            if name == stage:
+                raise _Killed
+            return returned
+
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(_Killed):
+            patch.setattr(stages.Stages, "run", run_and_die)
+            self.result("killed")
+        return sorted(self.folder.rglob(NAMES[stage]))

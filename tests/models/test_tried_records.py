@@ -1,0 +1,188 @@
+"""Tests of trying the present code of a node on some records that it has processed before."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_dataops import ModelClient, Price, config, data, data_register, pipeline
+from dagster_dataops.errors import ConfigurationError, TryRefusedError
+from tests.command_line import main
+
+GROUP = "tried_records"
+COUNT = 400
+ANSWERS = """
+from dagster_dataops import data_register, pipeline
+
+
+@data_register("data.tried_definitions")
+def answer(record, limit: int = 3):
+    if record["n"] % 10 == 1:
+        return []
+    return record | {"text": f"the {WORD} fox {record['n']}"}
+
+
+with pipeline("docs") as ppl:
+    ppl.answer = answer()
+"""
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path):
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"n":{n}}}\n' for n in range(COUNT)))
+    with config.temporary(data_process_path=tmp_path / "root"):
+        yield tmp_path / "root"
+
+
+@data_register(f"data.{GROUP}", _concurrency_mode="single", _stop_after_failures=0)
+def outcome(record, fail: int = -1, drop: int = -1, word: str = "old"):
+    rest = record["n"] % 4
+    if rest == fail:
+        msg = f"no answer for {record['n']}"
+        raise TimeoutError(msg)
+    if rest == drop:
+        return []
+    return record | {"text": f"an {word} word"}
+
+
+def pipeline_of(**options: Any) -> Any:
+    with pipeline("docs") as ppl:
+        ppl.answer = outcome(**options)
+    return ppl
+
+
+def files_below(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def try_in(ppl: Any, root: Path, records: int = 100, **more: Any) -> Any:
+    from dagster_dataops.models.tried_records import try_pipeline
+
+    return try_pipeline(root / "docs" / "answer", ppl, records, **more)
+
+
+def test_changed_new_gone_and_failing_records_are_counted_and_nothing_is_written(tmp_path, root):
+    pipeline_of(drop=1, fail=2).materialize(tmp_path / "in.jsonl")
+    before = files_below(root)
+
+    tried = try_in(pipeline_of(fail=3, word="new"), root)
+
+    assert files_below(root) == before
+    assert (tried.tried, tried.records) == (100, COUNT)
+    assert sum(tried.changes.values()) == len(tried.differing) == 100
+    assert set(tried.changes) == {
+        "changed",
+        "new, was dropped",
+        "new, was failed (TimeoutError)",
+        "now failed (TimeoutError)",
+    }
+    text = str(tried)
+    assert "text: an [-old-] word -> an {+new+} word" in text
+    assert "no answer for" in text
+    assert "resume: never" in text
+    assert 'resume: {records: "CONDITION"}' in text
+    assert str(try_in(pipeline_of(fail=3, word="new"), root)) == text
+
+
+def test_equal_code_has_no_difference(tmp_path, root):
+    ppl = pipeline_of(drop=1, fail=2)
+    ppl.materialize(tmp_path / "in.jsonl")
+    tried = try_in(ppl, root, COUNT)
+    assert (tried.tried, tried.differing) == (COUNT, [])
+    assert "all of them" in str(tried)
+
+
+@pytest.mark.parametrize(
+    ("before", "condition"),
+    [({"drop": 1}, "dropped"), ({"fail": 1}, "error_type == 'TimeoutError'")],
+)
+def test_the_condition_of_the_differing_records_redoes_them(tmp_path, root, before, condition):
+    pipeline_of(**before).materialize(tmp_path / "in.jsonl")
+    ppl = pipeline_of()
+
+    tried = try_in(ppl, root)
+
+    assert tried.condition == condition
+    with config.temporary(data_process_resume={"records": tried.condition}):
+        report = ppl.materialize(tmp_path / "in.jsonl")["answer"]
+    assert (report.manifest.failed, report.manifest.dropped) == (0, 0)
+    assert "the outcomes of the other 300 are kept" in report.notes[0]
+
+
+def test_what_cannot_be_tried_is_refused(tmp_path, root):
+    ppl = pipeline_of()
+    ppl.materialize([{"n": 1}])
+    with pytest.raises(TryRefusedError, match="is gone"):
+        try_in(ppl, root)
+    ppl.materialize(tmp_path / "in.jsonl")
+    with pytest.raises(ConfigurationError, match="a node of the pipeline: answer"):
+        try_in(ppl, root, node="answers")
+    with pytest.raises(ConfigurationError, match="1 or more"):
+        try_in(ppl, root, 0)
+    with pipeline("docs") as whole:
+        whole.answer = data.dedup.Exact(input_key="n")
+    whole.materialize(tmp_path / "in.jsonl")
+    with pytest.raises(TryRefusedError):
+        try_in(whole, root)
+
+
+def asking(prompt: str, **options: Any) -> Any:
+    with pipeline("docs") as ppl:
+        ppl.answer = data.llm.Generate(prompt=prompt, model="small", output_key="text", **options)
+    return ppl
+
+
+def test_a_model_is_called_only_for_requests_that_have_changed(tmp_path, root, server):
+    client = ModelClient(base_url=server.address, prices={"small": Price(100.0, 0.0)})
+    source = tmp_path / "few.jsonl"
+    source.write_text("".join(f'{{"n":{n}}}\n' for n in range(60)))
+
+    def tried_with(prompt: str, **options: Any) -> Any:
+        return try_in(asking(prompt, **options), root, 20)
+
+    with config.temporary(), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(config.clients, "default", client)
+        asking("Number {{ n }}").materialize(source)
+        assert server.stats()["requests"] == 60
+        before = files_below(root)
+
+        same = tried_with("Number {{ n }}", max_tokens=None)
+        assert server.stats()["requests"] == 60
+        assert not same.differing
+        assert same.calls == "model calls: 0 made, 20 answered by stored replies"
+
+        other = tried_with("The number {{ n }}")
+        assert server.stats()["requests"] == 80
+    assert other.calls.startswith("model calls: 20 made, 0 answered")
+    assert "all 60 records would take about 60, for about" in other.calls
+    assert files_below(root) == before
+
+
+def test_the_command_loads_the_present_code(tmp_path, root, capsys):
+    file = tmp_path / "tried_definitions.py"
+    file.write_text(ANSWERS.replace("{WORD}", "quick"))
+    run = f"import tried_definitions as d; d.ppl.materialize({str(tmp_path / 'in.jsonl')!r})"
+    environment = os.environ | {
+        "DATAOPS_DATA_PROCESS_PATH": str(root),
+        "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}",
+    }
+    subprocess.run([sys.executable, "-c", run], env=environment, check=True, cwd=tmp_path)
+    file.write_text(ANSWERS.replace("{WORD}", "slow"))
+
+    command = ["try", "docs/answer", "--records", "50", "--pipeline", f"{file}:ppl"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "the present code was tried on 50 of 400 records" in text
+    assert "text: the [-quick-] fox" in text
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["changes"] == {"changed": 44}
+    assert main(["try", "docs/answer", "--pipeline", f"{file}:other"]) == 1
+    assert "the name of a pipeline; it has ppl" in capsys.readouterr().err
