@@ -57,6 +57,13 @@ def kill_session(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
+def end_tree(root: int) -> None:
+    """SIGKILL ``root`` and all its descendants, those in other process groups included."""
+    for process in tree(root):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
 def clean_up_when_terminated() -> None:
     """Turn SIGTERM into an ordinary exit, so that contenders end and inputs are deleted."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

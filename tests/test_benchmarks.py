@@ -25,6 +25,7 @@ from benchmarks.workloads import (
     cleaning,
     deduplicating,
     facing,
+    killing,
     memory,
     operating,
     resembling,
@@ -323,3 +324,24 @@ def _agreement(name: str, records: list[dict[str, Any]]) -> float:
         return rules.agreement(name, rules.constructed(name), records)
     assert getattr(plain_rules, name)(dict(records[0])), name
     return 1.0
+
+
+def test_a_kill_is_judged_by_its_calls_and_results():
+    before, after = [0, 1, 2, 3], [2, 3, 4, 5]
+    verdict = killing.Verdict.of(before, after, [0, 1, 3, 2, 2], rows=6)
+    assert str(verdict) == "2 of 4 repeated, 2 lost, 1 doubled, not in input order"
+    assert killing.Verdict.of([0], [1], [0, 1], rows=2).ordered
+
+
+@pytest.mark.parametrize("victim", killing.OURS, ids=lambda victim: victim.name)
+def test_a_killed_run_of_ours_loses_and_doubles_nothing(bench: Bench, victim: killing.Victim):
+    source = bench.source("killed", killing.numbered(2_000))
+    figure = killing.killed(bench, victim, source, 2_000)
+    assert "0 lost, 0 doubled, in input order" in figure.note
+    assert figure.value < 50
+
+
+def test_a_missing_victim_is_reported(bench: Bench):
+    figure = killing.killed(bench, killing.PEERS[0], bench.folder / "nothing", 10)
+    assert math.isnan(figure.value)
+    assert figure.note == "not installed"

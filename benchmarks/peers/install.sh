@@ -9,7 +9,9 @@ folder=${1:?usage: install.sh FOLDER [NAME ...]}
 shift
 declare -A packages=(
     [curator]="bespokelabs-curator==0.1.31 orjson"
-    [daft]="daft==0.7.26"
+    [daft]="daft==0.7.26 ray[data]==2.60.0 deltalake pyiceberg orjson"
+    [datachain]="datachain==0.62.0 orjson"
+    [datadesigner]="data-designer==0.9.7 orjson"
     [datajuicer]="torch==2.13.0 py-data-juicer==1.6.1 aiohttp ray==2.60.0 scipy"  # three undeclared
     [datasets]="datasets==5.2.0"
     [datatrove]="datatrove==0.10.1 orjson spacy ftfy nltk regex tldextract tokenizers xxhash==3.5.0"  # xxhash 4 takes no str
@@ -19,10 +21,11 @@ declare -A packages=(
     [grain]="grain==0.2.18 orjson"
     # Its data module also needs its extra `rag`. llama-index-core has the data of NLTK.
     [lazyllm]="lazyllm==1.4.0 regex tiktoken pyahocorasick bpe-openai datasketch jieba llama-index-core nltk transformers"
+    [metaxy]="metaxy[delta]==0.1.11 orjson"
     [mosaic]="torch==2.13.0 mosaicml-streaming==0.13.0 orjson"
     [openai]="openai[aiohttp]==3.54.0 orjson"
     [polars]="polars==2.1.0"
-    [ray]="ray[data]==2.60.0"
+    [ray]="ray[data]==2.60.0 orjson"
     [torchdata]="torch==2.13.0 torchdata==0.11.0 orjson"
     [webdataset]="webdataset==1.0.2 orjson"
 )

@@ -13,6 +13,7 @@ from benchmarks.workloads import (
     cleaning,
     deduplicating,
     facing,
+    killing,
     memory,
     operating,
     passing,
@@ -52,4 +53,5 @@ WORKLOADS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "workers": sharing.measure,
     "crude": sampling.measure,
     "peers": rivals.measure,
+    "kill": killing.measure,
 }
