@@ -144,7 +144,7 @@ class RemoteUrlFile(_ContentFile):
         self.size = size if isinstance(size, int) else None
         self.version = _reported(details)
         self.content = WindowedContent(lambda: RemoteFile(url, options))
-        self._parts = _Parts(name, url, options)
+        self._parts = _FetchedParts(name, url, options)
 
     @property
     @override
@@ -214,7 +214,7 @@ class FileOfShard(_FileInStore):
         self.name, self._window = name, window
         self.size = window.size
         self.version = self._version()
-        self._parts = _Parts(name, window.shard, {})
+        self._parts = _FetchedParts(name, window.shard, {})
 
     def _version(self) -> str | None:
         shard = self._window.shard
@@ -271,7 +271,7 @@ class FileOfStore(_FileInStore):
         return self._data[offset : offset + size]
 
 
-class _Parts:
+class _FetchedParts:
     """Parts of a file by URL; no other bytes are fetched.
 
     Args:
