@@ -284,7 +284,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     }
 
     assert names == files
-    assert {"dagster_dataops/py.typed", "dagster_dataops/pipelines/reporting/page.html"} < files
+    assert {
+        "dagster_dataops/py.typed",
+        "dagster_dataops/pipelines/view/templates/base.html",
+    } < files
     assert len(licences) == 1
 
 
