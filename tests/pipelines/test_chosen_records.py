@@ -210,7 +210,7 @@ def test_a_condition_is_refused_where_the_facts_are_not_there(tmp_path, root):
     with pytest.raises(ConditionColumnError, match=r"'result.halff'.*Did you mean 'result.half'"):
         redo(ppl, "failed or result.halff == 1")
     with pytest.raises(ConditionSyntaxError, match="character 8"):
-        redo(ppl, "failed andd dropped")
+        redo(ppl, "failed xand dropped")
     with pytest.raises(ConfigurationError, match="for a node of the pipeline: answer"):
         redo(ppl, "failed", node="answers")
     with (root / "docs" / "answer" / "answer_results.jsonl").open("a") as file:

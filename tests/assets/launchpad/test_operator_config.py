@@ -305,7 +305,7 @@ def test_unknown_options_and_wrong_types_are_refused_before_a_run(
     ("config", "reason"),
     [
         ({"resume": "always"}, "'resume' is 'always'|resume is 'always'"),
-        ({"resume": {"records": "failed andd dropped"}}, "character 8.*did you mean 'and'"),
+        ({"resume": {"records": "failed xand dropped"}}, "character 8.*did you mean 'and'"),
         ({"try": -1}, "try is -1"),
     ],
 )

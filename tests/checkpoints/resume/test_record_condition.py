@@ -161,7 +161,7 @@ def test_a_failed_record_has_its_exception() -> None:
         ("a == 1 && b", 8, "write and"),
         ("a ==", 5, "the condition ends there"),
         ("drop_reason contain 'x'", 13, "did you mean 'contains'?"),
-        ("a == 1 andd b", 8, "did you mean 'and'?"),
+        ("a == 1 xand b", 8, "did you mean 'and'?"),
         ("len(a) > 1", 1, "there is no function"),
         ("__import__('os')", 1, "there is no function"),
         ("(a", 3, "`)` is expected"),
