@@ -87,6 +87,11 @@ class Browser:
         text: str = row.first.locator(":scope > td").last.inner_text()
         return text
 
+    def open_window(self, key: str) -> None:
+        """Open the window with the value of a metadata key; Escape closes it."""
+        row = self.page.get_by_role("row").filter(has=self.page.get_by_text(key, exact=True))
+        row.first.get_by_text("[Show Markdown]").click()
+
     def clipped(self) -> list[str]:
         """Return the table rows that are wider than their visible box, by their text."""
         found: list[str] = self.page.evaluate(_CLIPPED)
