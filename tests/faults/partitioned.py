@@ -1,6 +1,6 @@
 """Operators that work in partitions of small inputs, and runs of them that end between stages."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.execution.runners import dataset_stages, selection_stages, stages
+from dagster_dataops.execution.runners import dataset_stages, part_files, selection_stages, stages
 from tests.execution.helpers import SpanSizes, cut_by, node, run, write_input
 from tests.nodes import ResumePolicy
 
 _COUNT = 600
+write_parts = part_files.write_parts
 OPERATORS: dict[str, partial[Any]] = {
     "exact": partial(data.dedup.Exact, "text"),
     "top": partial(data.sample.TopK, "value", 2, group_key="key"),
@@ -33,6 +34,12 @@ def _rows() -> list[dict[str, Any]]:
 
 class _Killed(KeyboardInterrupt):
     """Ends a run between two stages."""
+
+
+def replace_writer(patch: pytest.MonkeyPatch, write: Callable[[Path, Any], None]) -> None:
+    """Let the stages write files of parts by a function."""
+    for module in (selection_stages, dataset_stages):
+        patch.setattr(module, "write_parts", write)
 
 
 @contextmanager

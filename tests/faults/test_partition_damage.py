@@ -8,10 +8,15 @@ import pytest
 
 from dagster_dataops import JsonlDataset, data
 from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
-from dagster_dataops.execution.runners import dataset_stages, part_files, selection_stages
 from tests.each import each
 from tests.execution.helpers import error_rows, node, run, write_input
-from tests.faults.partitioned import OPERATORS, PartitionedCase, in_partitions
+from tests.faults.partitioned import (
+    OPERATORS,
+    PartitionedCase,
+    in_partitions,
+    replace_writer,
+    write_parts,
+)
 
 _SELECTIONS = ("exact", "top")
 _FILES = {  # the last stage that ends before the kill, by the files that are then damaged
@@ -84,14 +89,13 @@ def test_files_that_are_damaged_again_and_again_are_an_error(tmp_path: Path, nam
     written: list[str] = []
 
     def write(path: Path, parts: Any) -> None:
-        part_files.write_parts(path, parts)
+        write_parts(path, parts)
         if path.name == "range-000001":
             written.append(path.name)
             _flip(path)
 
     with in_partitions() as patch:
-        for module in (selection_stages, dataset_stages):
-            patch.setattr(module, "write_parts", write)
+        replace_writer(patch, write)
         with pytest.raises(StorageError, match="damaged again; check the disk"):
             case.result("again")
     assert len(written) == 3

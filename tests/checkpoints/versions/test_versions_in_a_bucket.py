@@ -18,11 +18,10 @@ from dagster_dataops import (
     trace,
     versions,
 )
-from dagster_dataops.checkpoints.places import sent_segments
 from dagster_dataops.errors import VersionMissingError
 from tests.command_line import main
 from tests.nodes import NodeFolder, OperatorExecutor, RunContext
-from tests.object_stores import FakeStore, machine
+from tests.object_stores import FakeStore, leave_short_parts, machine
 from tests.pipelines.history.nodes_with_history import numbered, write_records
 
 
@@ -69,8 +68,7 @@ def _run(operator: Any, source: JsonlDataset, folder: NodeFolder) -> None:
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch, store: FakeStore) -> FakeStore:
     """Return the store, in which also short parts of results stay."""
-    monkeypatch.setattr(sent_segments, "LEAST_PART_BYTES", 0)
-    monkeypatch.setattr(sent_segments, "LEAST_OBJECT_BYTES", 0)
+    leave_short_parts(monkeypatch)
     return store
 
 

@@ -17,7 +17,7 @@ from tests.command_line import main
 from tests.each import each
 from tests.execution.helpers import write_input
 from tests.nodes import NodeFolder, OperatorExecutor, ResumePolicy, Root, RunContext
-from tests.object_stores import FakeStore, keep_at_most, machine
+from tests.object_stores import FakeStore, keep_at_most, leave_short_parts, machine
 
 RECORDS = [{"n": n, "text": "é" * (n % 50)} for n in range(400)]
 RUNS = count()
@@ -47,8 +47,7 @@ def kept(record: dict) -> Any:
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> FakeStore:
     """Return a store in which also short parts stay."""
-    monkeypatch.setattr(sent_segments, "LEAST_PART_BYTES", 0)
-    monkeypatch.setattr(sent_segments, "LEAST_OBJECT_BYTES", 0)
+    leave_short_parts(monkeypatch)
     return FakeStore()
 
 

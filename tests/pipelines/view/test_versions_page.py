@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops import config, data_register, pipeline, report
-from dagster_dataops.checkpoints.places import sent_segments
+from tests.object_stores import leave_short_parts
 from tests.pipelines.view.conftest import COUNT, HOSTILE, judged
 from tests.viewed_pages import Page, viewing
 
@@ -41,8 +41,7 @@ def shown(request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.Monkey
     if request.param == "disk":
         yield str(root)
         return
-    monkeypatch.setattr(sent_segments, "LEAST_PART_BYTES", 0)
-    monkeypatch.setattr(sent_segments, "LEAST_OBJECT_BYTES", 0)
+    leave_short_parts(monkeypatch)
     url = f"memory://versions/{request.param.replace(' ', '-')}"
     whole = 0 if "parts" in request.param else 16
     with config.temporary(data_process_path=url, whole_result_mb=whole):

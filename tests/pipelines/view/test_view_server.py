@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops import File, config, data, data_register, pipeline
+from tests.command_line import main
 from tests.each import each
 from tests.pipelines.view.conftest import judged
 from tests.subprocesses import killed_at_exit
@@ -231,8 +232,6 @@ def test_the_command_serves_until_it_is_interrupted(root: Path, source: Path):
 def test_what_cannot_be_shown_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], said: str
 ):
-    from dagster_dataops.__main__ import main
-
     assert main(["view", *given]) == 1
     assert said in capsys.readouterr().err
 
