@@ -1,6 +1,5 @@
 """Versions of results in a bucket: kept without a copy, compared, restored, removed."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,7 +102,7 @@ def test_a_version_is_a_head_whose_files_stay(folder, source, store):
 def test_versions_are_compared_and_restored_from_another_machine(folder, source, store, tmp_path):
     for text in "ab":
         _run(sign(text=text, _keep_versions=2), source, folder)
-    shutil.rmtree(tmp_path / "scratch")
+    (tmp_path / "scratch").rename(tmp_path / "lost")  # old files are being deleted in it
     with config.temporary(data_process_scratch=tmp_path / "other"):
         other = NodeFolder.of(machine(tmp_path / "other", store) / "docs" / "node")
 
@@ -184,7 +183,7 @@ def test_one_object_replaces_parts_and_keeps_those_of_versions(folder, source, p
 def test_a_version_in_parts_is_restored_on_another_machine(folder, source, parts, tmp_path):
     for text in "ab":
         _run_in_parts(sign(text=text, _keep_versions=1), source, folder)
-    shutil.rmtree(tmp_path / "scratch")
+    (tmp_path / "scratch").rename(tmp_path / "lost")  # old files are being deleted in it
     with config.temporary(data_process_scratch=tmp_path / "other"):
         other = NodeFolder.of(machine(tmp_path / "other", parts) / "docs" / "node")
         restore(other.path, 1)
