@@ -57,7 +57,8 @@ def run(warm_dagster: WarmPython, tmp_path: Path) -> Callable[..., str]:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.parent.name)
 def test_an_example_loads_in_dagster(example: Path, run: Run) -> None:
-    run(MODULE, "dagster", "definitions", "validate", "-f", str(example))
+    folder = str(example.parent)
+    run(MODULE, "dagster", "definitions", "validate", "-f", str(example), "-d", folder)
 
 
 def test_the_mini_data_loader_gives_x_and_y_as_two_assets(run: Run) -> None:
