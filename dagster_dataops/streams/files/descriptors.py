@@ -48,6 +48,8 @@ def naming_text(path: str) -> Iterator[None]:
     try:
         with naming_path(path):
             yield
+    except StreamSourceError:
+        raise
     except InputError as error:
         raise StreamSourceError(path, error.reason) from error
 

@@ -191,10 +191,10 @@ def test_a_class_declares_columns_in_its_class_statement():
     assert (declared.reads, declared.writes, declared.columns) == ({"a": int}, {"b": int}, None)
 
 
-def test_only_the_names_that_are_read_are_sent_with_an_operator():
+def test_the_names_that_are_read_are_sent_and_whether_columns_are_written():
     @registry("data.columns", reads=lambda key: {key: int}, writes=lambda key: {f"{key}2": int})
     def sent(record, key="a"):
         return record
 
     declared = receive(ship(sent(key="b"))).__dataops__.spec.declared
-    assert (declared.reads, declared.writes, declared.columns) == (("b",), None, None)
+    assert (declared.reads, declared.writes, declared.columns) == (("b",), (), None)
