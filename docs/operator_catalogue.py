@@ -137,8 +137,14 @@ class Entry:
 
 
 def entries(group: str) -> list[Entry]:
-    """Return the operators of a group, by name."""
-    return [_entry(group, name) for name in data_register.operators(group)]
+    """Return the operators of a group that this package has, by name."""
+    names_of_group = data_register.operators(group)
+    shipped = [
+        name
+        for name in names_of_group
+        if data_register.operator(group, name).__dataops_spec__.shipped
+    ]
+    return [_entry(group, name) for name in shipped]
 
 
 def _entry(group: str, name: str) -> Entry:

@@ -95,12 +95,16 @@ def _forking_beside_waiting_threads() -> None:
 
 
 @pytest.fixture(autouse=True)
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the root of results: below the test's folder, without the environment."""
-    for name in [name for name in os.environ if name.startswith("DATAOPS_")]:
-        monkeypatch.delenv(name)
+def root(tmp_path: Path) -> Iterator[Path]:
+    """Return the root of results: below the test's folder, without the environment.
+
+    Its own patch is undone after that of the test, which may set attributes of ``config``.
+    """
     path = tmp_path / "results"
-    with config.temporary(data_process_path=path, data_process_progress=False):
+    settings = config.temporary(data_process_path=path, data_process_progress=False)
+    with pytest.MonkeyPatch.context() as patch, settings:
+        for name in [name for name in os.environ if name.startswith("DATAOPS_")]:
+            patch.delenv(name)
         yield path
 
 

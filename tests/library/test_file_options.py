@@ -32,6 +32,7 @@ OTHERS: Final = {
     "images.Score size",
     "images.Strip keep_profile",
     "images.TextArea size",
+    "review.Ask to",  # the folder of questions, which it writes
     "shape.AddFileFacts digest",
 }
 _OF_ALL_FILES: Final = {"animated", "on_error", "password"}  # as those above, in many operators
