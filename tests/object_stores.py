@@ -43,13 +43,13 @@ SECRETS = {
 }
 
 
-@contextmanager
 def leave_short_parts(patch: pytest.MonkeyPatch) -> None:
     """Let also short parts of a result stay in their objects."""
     patch.setattr(sent_segments, "LEAST_PART_BYTES", 0)
     patch.setattr(sent_segments, "LEAST_OBJECT_BYTES", 0)
 
 
+@contextmanager
 def s3_server() -> Iterator[str]:
     """Run an S3 server with the bucket ``results``; yield its address."""
     with socket.socket() as free:
