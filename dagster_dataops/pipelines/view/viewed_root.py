@@ -22,7 +22,6 @@ from dagster_dataops.datasets.published_files import HISTORY, MANIFEST, manifest
 from dagster_dataops.errors import ConfigurationError, ResultMissingError, VersionMissingError
 from dagster_dataops.foundation.places.bucket import Location, StoreBucket
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.pipelines.loaded_pipeline import pipeline_in
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode, published_nodes
@@ -86,11 +85,6 @@ class ViewedNode:
     def is_kept(self) -> bool:
         """Whether it is a kept version."""
         return _OF_VERSION in self.key
-
-    @property
-    def holds_files(self) -> bool:
-        """Whether its records are the list of the files that it made."""
-        return self.manifest is not None and kind_named(self.manifest.kind).holds_files
 
     def result(self, output: str) -> Location:
         """Return where a result is.

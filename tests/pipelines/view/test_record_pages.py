@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import orjson
+import pytest
 
 from dagster_dataops import config, data, data_register, pipeline
 from tests.each import each
@@ -313,6 +314,32 @@ def test_lines_that_are_no_records_or_very_long_are_bounded(root: Path, source: 
         assert "its beginning is shown" in whole.text
         assert viewer.page(f"/records/{KEPT}?q=true").text.count("1 found") == 1
         assert numbers_of(viewer.page(f"/records/{KEPT}?from=6")) == ["8"]
+
+
+@each(
+    "path",
+    [
+        f"/records/{KEPT}?from=201",
+        f"/records/{KEPT}?q=fox",
+        f"/record/{KEPT}?line=1",
+        f"/input/{KEPT}?input=0&line=4",
+        f"/dropped/{KEPT}",
+        f"/failed/{KEPT}",
+        f"/numbers/{KEPT}?all=1",
+    ],
+)
+def test_every_page_names_the_error_of_a_file_that_cannot_be_indexed(
+    viewer: Viewer, monkeypatch: pytest.MonkeyPatch, path: str
+):
+    def failing(*_: object, **__: object) -> None:
+        raise OSError("the disk is broken")
+
+    monkeypatch.setattr(
+        "dagster_dataops.pipelines.view.records.line_starts.LineStarts.made", failing
+    )
+    page = viewer.page(path)
+    assert "the disk is broken" in page.text
+    assert "No record" not in page.text
 
 
 def test_a_result_in_parts_is_read_like_one_file(root: Path, source: Path):

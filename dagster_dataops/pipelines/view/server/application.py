@@ -171,25 +171,14 @@ def _about(asked: PageRequest, page: NodePage) -> dict[str, Any]:
     }
 
 
-def _inputs(node: ViewedNode, view: View) -> list[tuple[str, str]]:
+def _inputs(shown: ViewedNode, view: View) -> list[tuple[str, str]]:
     """Return name and address of each input; no address if it is not the result of a node."""
     found = []
-    for location in node.published.inputs:
+    for location in shown.published.inputs:
         maker = view.root.node_of_result(str(location))
         if maker is None:
             found.append((str(location), ""))
         else:
-            found.append(
-                (
-                    maker[0].name,
-                    PageRequest(view, maker[0], asked_nothing()).link("records", output=maker[1]),
-                )
-            )
+            node, output = maker
+            found.append((node.name, link("records", node.key, output=output)))
     return found
-
-
-def asked_nothing() -> Any:
-    """Return an empty query."""
-    from starlette.datastructures import QueryParams
-
-    return QueryParams()

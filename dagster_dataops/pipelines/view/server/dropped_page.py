@@ -22,7 +22,7 @@ from dagster_dataops.pipelines.view.records.searches import (
     input_records,
 )
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
-from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged
+from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged, waiting
 from dagster_dataops.pipelines.view.shown.shown_cells import Row, cell, columns_of_rows
 
 _AT_ONCE: Final = 50_000  # records of an input whose pairs are found without being asked for
@@ -51,7 +51,7 @@ def dropped_page(request: PageRequest) -> dict[str, Any]:
         return context | {"note": f"It is not known which records these are: {kind.as_a_whole}."}
     work = dropped_records(traced, manifest, request.view.works)
     if work.error or not work.ready:
-        return context | {"note": work.error, "refresh": 0 if work.error else SOON, "work": work}
+        return context | waiting(work)
     found: DroppedRecords = work.result
     chosen = found.of_reason(reason)
     first = min(request.number("from", 1, 1), max(1, len(chosen))) - 1

@@ -9,6 +9,7 @@ from dagster_dataops.pipelines.reporting.distributions import ColumnFacts, add_r
 from dagster_dataops.pipelines.view.records.background_work import BackgroundWork
 from dagster_dataops.pipelines.view.records.viewed_file import indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
+from dagster_dataops.pipelines.view.server.paging import waiting
 from dagster_dataops.pipelines.view.shown.histograms import shown_columns
 from dagster_dataops.records import decode
 
@@ -27,8 +28,7 @@ def changes_page(request: PageRequest) -> dict[str, Any]:
 
     work = request.view.works.begun(key, find)
     if not work.ready or work.error:
-        waits = {"note": work.error, "refresh": 0 if work.error else 1, "work": work}
-        return {"looked": 0, "changed": 0, "rows": []} | waits
+        return {"looked": 0, "changed": 0, "rows": []} | waiting(work)
     return {"refresh": 0, **work.result}
 
 
@@ -40,7 +40,7 @@ def numbers_page(request: PageRequest) -> dict[str, Any]:
         return _numbers(columns_of(sample.records), len(sample.records), whole=sample.whole)
     with indexed(request.location, request.view.works, ours=ours) as file:
         if file.index is None:
-            return _numbers({}, 0, whole=True) | {"refresh": 1, "work": file.work}
+            return _numbers({}, 0, whole=True) | waiting(file.work)
         total = file.index.record_count
         location, state = file.location, file.state
 
@@ -55,8 +55,7 @@ def numbers_page(request: PageRequest) -> dict[str, Any]:
 
         work = request.view.works.begun(("numbers", str(location), state), count)
     if not work.ready or work.error:
-        waits = {"note": work.error, "refresh": 0 if work.error else 1, "work": work}
-        return _numbers({}, 0, whole=True) | waits
+        return _numbers({}, 0, whole=True) | waiting(work)
     return _numbers(work.result, total, whole=True)
 
 

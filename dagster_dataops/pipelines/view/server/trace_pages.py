@@ -12,7 +12,7 @@ from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.pipelines.tracing.trail import Place, Step, Trace
 from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, link
-from dagster_dataops.pipelines.view.server.paging import SOON
+from dagster_dataops.pipelines.view.server.paging import SOON, waiting
 from dagster_dataops.pipelines.view.shown.shown_cells import LONG, MOST_COLUMNS, cell
 
 _SHOWN: Final = 5  # records of a step
@@ -49,7 +49,7 @@ def record_page(request: PageRequest) -> dict[str, Any]:
     number = request.number("line", 1, 1)
     with indexed(request.location, request.view.works) as file:
         if file.index is None:
-            return {"refresh": SOON, "work": file.work}
+            return waiting(file.work)
         line, total = file.record_of_line(number), file.index.line_count
     if line is None:
         raise InputError(str(request.location), f"has no record in line {number:,}")
@@ -72,7 +72,7 @@ def input_page(request: PageRequest) -> dict[str, Any]:
     one = traced.inputs[at]
     with indexed(one.path, request.view.works, ours=one.is_ours) as file:
         if file.index is None:
-            return {"refresh": SOON, "work": file.work}
+            return waiting(file.work)
         line = file.record_of_line(number)
     if line is None:
         raise InputError(str(one.path), f"has no record in line {number:,}")
