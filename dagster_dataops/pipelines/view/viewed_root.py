@@ -24,14 +24,17 @@ from dagster_dataops.foundation.places.bucket import Location, StoreBucket
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.pipelines.loaded_pipeline import pipeline_in
 from dagster_dataops.pipelines.pipeline import Pipeline
-from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode, published_nodes
+from dagster_dataops.pipelines.reporting.published_nodes import (
+    PublishedNode,
+    has_no_nodes,
+    published_nodes,
+)
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
 
 _FRESH_SECONDS: Final = 1.0  # nodes are listed again after this time
 _FRESH_IN_BUCKET: Final = 10.0
 _OF_VERSION: Final = f"/{HISTORY}/"  # in a key
 _KEPT: Final = "an earlier result, which was kept"
-_LEFT_OUT: Final = ("/.versions/", "/checkpoints/")
 
 
 @dataclass(frozen=True)
@@ -281,12 +284,14 @@ def _refresh(place: Root) -> None:
 
 
 def _heads(bucket: StoreBucket, prefix: str) -> list[tuple[Path, str]]:
+    """Return folder and name of each node below a key, read from the keys of the manifests."""
     from dagster_dataops.foundation.places.open_stores import reading
 
     keys = [
         key
         for key in reading(bucket).listed(prefix)
-        if key.endswith(MANIFEST) and not any(part in key for part in _LEFT_OUT)
+        if key.endswith(MANIFEST)
+        and not any(map(has_no_nodes, key.removeprefix(prefix).split("/")[:-1]))
     ]
     paths = [bucket.folder / key for key in sorted(keys)]
     return [(path.parent, path.name.removesuffix(MANIFEST)) for path in paths]

@@ -1,7 +1,6 @@
 """The application of the view: which address shows which page."""
 
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
@@ -14,7 +13,7 @@ from dagster_dataops.pipelines.view.server.media import file_part, thumbnail
 from dagster_dataops.pipelines.view.server.overview_page import overview_page
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, View, link
 from dagster_dataops.pipelines.view.server.page_table import NODE_PAGES, NodePage
-from dagster_dataops.pipelines.view.server.page_templates import rendered
+from dagster_dataops.pipelines.view.server.page_templates import rendered, style
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ def application(view: View) -> Guard:
 
 
 def _style(_: "Request") -> Response:
-    text = files("dagster_dataops.pipelines.view").joinpath("templates", "style.css").read_bytes()
-    return Response(text, media_type="text/css; charset=utf-8")
+    return Response(style(), media_type="text/css; charset=utf-8")
 
 
 class _Site:

@@ -76,7 +76,7 @@ def _rows(
     pairs = _pairs(request, traced, manifest, found, explainer)
     kept = {at: pairs["of"][at] for at in records if at in pairs["of"]} if pairs else {}
     lines = input_records(traced, [*records, *kept.values()], request.view.works)
-    names = columns_of_rows([lines[at].record for at in records if at in lines])
+    names, left = columns_of_rows([lines[at].record for at in records if at in lines])
     patterns = list(_patterns(manifest.options))
     rows = []
     for at in records:
@@ -93,7 +93,13 @@ def _rows(
             rows.append(_row(lines[at], names, extra, marks, patterns))
     refresh = SOON if len(rows) < len(records) or (pairs and pairs["waits"]) else 0
     several = len({line.path for line in lines.values()}) > 1
-    shown = {"rows": rows, "columns": names, "several": several, "pairs": pairs}
+    shown = {
+        "rows": rows,
+        "columns": names,
+        "columns_left": left,
+        "several": several,
+        "pairs": pairs,
+    }
     limits = explainer.limits if explainer is not None and explainer.explains else {}
     return shown | {"refresh": refresh, "limits": limits}
 

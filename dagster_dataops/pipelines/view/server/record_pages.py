@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dagster_dataops.pipelines.view.records.conditions import TESTS, Conditions
+from dagster_dataops.pipelines.view.records.conditions import MOST, TESTS, Conditions
 from dagster_dataops.pipelines.view.records.failed_records import failed_records
 from dagster_dataops.pipelines.view.records.searches import search
 from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, ViewedFile, indexed
@@ -22,6 +22,7 @@ def records_page(request: PageRequest) -> dict[str, Any]:
         context = {
             "conditions": conditions,
             "tests": list(TESTS),
+            "most_conditions": MOST,
             "sizes": ROWS,
             "index": _index_state(file),
             "note": file.work.error,
@@ -68,7 +69,7 @@ def _found(request: PageRequest, file: ViewedFile, conditions: Conditions) -> di
 
 def _table(lines: Sequence[ReadLine], conditions: Conditions) -> dict[str, Any]:
     records = [line.shown() for line in lines]
-    names = columns_of_rows(records)
+    names, left = columns_of_rows(records)
     texts = [one.value for one in conditions.columns if one.test in {"contains", "is"}]
     marks = [text for text in (conditions.text, *texts) if text]
     rows = [
@@ -80,7 +81,7 @@ def _table(lines: Sequence[ReadLine], conditions: Conditions) -> dict[str, Any]:
         )
         for line, record in zip(lines, records, strict=True)
     ]
-    return {"columns": names, "rows": rows}
+    return {"columns": names, "columns_left": left, "rows": rows}
 
 
 def failed_page(request: PageRequest) -> dict[str, Any]:
