@@ -112,8 +112,8 @@ def _report(report: RunReport) -> Iterator[str]:
     reused = ", published before" if report.reused else ""
     yield _title(f"Result of {report.node}{reused}")
     yield _table(["fact", "value"], ([name, text] for name, text in facts.items() if text))
-    for one in report.outputs.values() or [report]:
-        yield from _dataset(one.dataset)
+    for output in report.outputs.values() or [report]:
+        yield from _dataset(output.dataset)
 
 
 def _registry(registry: OperatorRegistry) -> Iterator[str]:
@@ -137,11 +137,11 @@ def _class(operator: OperatorMeta) -> Iterator[str]:
         ["operator", "does", "options"],
         (
             [
-                one.__dataops_spec__.name,
-                _sentence(one.__dataops_spec__.description),
-                ", ".join(option.name for option in one.__dataops_spec__.options),
+                member.__dataops_spec__.name,
+                _sentence(member.__dataops_spec__.description),
+                ", ".join(option.name for option in member.__dataops_spec__.options),
             ]
-            for one in members
+            for member in members
         ),
     )
 

@@ -1,1 +1,1 @@
-"""Explaining: why operators of the library dropped records, asked again of the same operator."""
+"""Explaining: the reasons of drops, found by calling operators of the library again."""

@@ -1,8 +1,8 @@
 """`DropExplainer`: the numbers behind drops, and the records that duplicates are duplicates of.
 
 The operator of a published result is constructed again from the options in the manifest. It is
-asked only if these give the same digest as those of the run: an option that the manifest does not
-hold in full, such as a function, gives another one.
+called only if their digest is the same as in the run. An option that the manifest does not hold in
+full, such as a function, changes the digest.
 """
 
 import copy
@@ -27,8 +27,8 @@ class Explanation(NamedTuple):
 
     Attributes:
         reason: The reason that the operator gives now.
-        numbers: What it measured, by name.
-        found: Texts of the record that it found, such as an n-gram of a benchmark.
+        numbers: The values that it measured, by name.
+        found: Texts of the record that caused the drop, such as an n-gram of a benchmark.
     """
 
     reason: str
@@ -37,7 +37,7 @@ class Explanation(NamedTuple):
 
 
 class DropExplainer:
-    """Asks an operator again about records that it dropped.
+    """Calls an operator again on records that it dropped, to explain the drops.
 
     Args:
         operator: The operator.
@@ -54,36 +54,36 @@ class DropExplainer:
 
     @property
     def limits(self) -> dict[str, float]:
-        """The options that are numbers, with those that have their default."""
+        """The options that are numbers, also those with their default."""
         options = self._operator.__dataops__.options.items()
-        return {name: one for name, one in options if type(one) in {int, float}}
+        return {name: value for name, value in options if type(value) in {int, float}}
 
     @property
     def explains(self) -> bool:
-        """Whether it can tell numbers."""
+        """Whether it can return explanations."""
         return self._tags is not None
 
     @property
     def pairs_up(self) -> bool:
-        """Whether it can tell which record a dropped one is a duplicate of."""
+        """Whether it can find the record that a dropped one is a duplicate of."""
         return self._clusters is not None or self._first_of_equals
 
     def explanation(self, record: Record) -> Explanation | None:
-        """Return why a record was dropped; ``None`` if the operator cannot be asked."""
+        """Return why a record was dropped; ``None`` if the operator cannot explain it."""
         if self._tags is None:
             return None
-        given = copy.deepcopy(record)
+        changed = copy.deepcopy(record)
         try:
-            made = plain_function(self._tags)(given)
+            tagged = plain_function(self._tags)(changed)
         except Exception:  # noqa: BLE001 - then there is no explanation
             return None
-        made = given if made is None else made
-        if not isinstance(made, Mapping):
+        tagged = changed if tagged is None else tagged
+        if not isinstance(tagged, Mapping):
             return None
-        numbers = dict(_new(record, made))
+        numbers = dict(_new(record, tagged))
         shown = {name: one for name, one in numbers.items() if name not in _HIDDEN}
-        found = [value for value in shown.values() if isinstance(value, str) and value.strip()]
-        return Explanation(str(made.get("drop_reason") or ""), shown, found)
+        texts = [value for value in shown.values() if isinstance(value, str) and value.strip()]
+        return Explanation(str(tagged.get("drop_reason") or ""), shown, texts)
 
     def kept(
         self,
@@ -91,7 +91,7 @@ class DropExplainer:
         dropped: Collection[int],
         scratch: Path,
     ) -> dict[int, int]:
-        """Return which kept record each dropped one is a duplicate of, by index.
+        """Return the index of the kept record by the index of each duplicate of it.
 
         Args:
             records: Index and content of all records that did not fail, in order.
@@ -105,7 +105,7 @@ class DropExplainer:
             return _first_of_equals(self._operator, records, dropped)
         indices: array[int] = array("Q")
         operator = self._clusters
-        assert operator is not None  # noqa: S101 - asked only if it pairs up
+        assert operator is not None  # noqa: S101 - called only if it pairs up
         sketch = plain_function(operator)
 
         def sketches() -> Iterator[Any]:
@@ -125,18 +125,18 @@ def _first_of_equals(
 ) -> dict[int, int]:
     sketch, wanted = plain_function(operator), set(dropped)
     first: dict[Any, int] = {}
-    found = {}
+    kept = {}
     for index, record in records:
         value = sketch(record)
         if index in wanted:
-            found[index] = first[value]
+            kept[index] = first[value]
         else:
             first.setdefault(value, index)
-    return found
+    return kept
 
 
 def _new(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield what an operator has written; of a dict that was there, what is new in it."""
+    """Yield name and value of each entry that an operator wrote, also in nested dicts."""
     for name, value in after.items():
         if name in before and before[name] == value:
             continue
@@ -169,9 +169,9 @@ def drop_explainer(
         The explainer; ``None`` if it is an operator of a user, if it cannot be constructed, or if
         an option is another one than in the run.
     """
-    group, _, own = name.rpartition(".")
+    group, _, operator_name = name.rpartition(".")
     try:
-        kind = data_register.operator(group, own)
+        kind = data_register.operator(group, operator_name)
         if not kind.__module__.startswith(_LIBRARY):
             return None
         operator: Operator = kind(**options)

@@ -128,11 +128,11 @@ def _columns(pairs: Sequence[_Records]) -> dict[str, Any]:
     return {"columns": rows, "columns_left": left, "equal": list(map(text_of, equal))}
 
 
-def _is_equal(name: str, given: _Side, made: _Side) -> bool:
+def _is_equal(name: str, records: _Side, results: _Side) -> bool:
     missing = object()
     return all(
-        one.get(name, missing) == other.get(name, missing)
-        for one, other in zip(given, made, strict=True)
+        record.get(name, missing) == result.get(name, missing)
+        for record, result in zip(records, results, strict=True)
     )
 
 

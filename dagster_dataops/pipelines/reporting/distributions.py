@@ -90,7 +90,7 @@ class Distribution:
             while at + 1 < len(counts) and value >= edges[at + 1]:
                 at += 1
             counts[at] += self.tally[value]
-        return [Bar(*one, count) for one, count in zip(pairwise(edges), counts, strict=True)]
+        return [Bar(*limits, count) for limits, count in zip(pairwise(edges), counts, strict=True)]
 
 
 def _rounded(value: float) -> float:
@@ -106,8 +106,8 @@ def _edges(low: float, high: float, middle: float, *, whole: bool) -> list[float
         first = max(low, middle / 64, 1 if whole else 0)
         ratio = (high / first) ** (1 / _BINS)
         powers = [first * ratio**step for step in range(1, _BINS)]
-        inner = sorted({float(round(one)) for one in powers} if whole else powers)
-        return [low, *(one for one in inner if low < one < high), math.nextafter(high, math.inf)]
+        inner = sorted({float(round(edge)) for edge in powers} if whole else powers)
+        return [low, *(edge for edge in inner if low < edge < high), math.nextafter(high, math.inf)]
     step = (high - low) / _BINS
     if whole:
         step = math.ceil(step)

@@ -1,5 +1,6 @@
 """Failed rows: the failed records of error files, counted by group, with rows to show."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -56,10 +57,7 @@ def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
     with storage(path, "read the failed records"), path.open("rb") as file:
         for total, line in enumerate(file, 1):  # noqa: B007 - it is the number of rows
             failed = orjson.loads(line)
-            key = (
-                str(failed.get("exception")),
-                str(failed.get("part") or failed.get("stage") or ""),
-            )
+            key = cause_of(failed)
             if key not in groups and len(groups) >= _MOST_GROUPS:
                 key = ("others", "")
             number = numbers.setdefault(key, len(numbers))
@@ -77,6 +75,15 @@ def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
         "groups": list(groups.values()),
         "rows": rows,
     }
+
+
+def cause_of(failed: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the exception of a failed record, and the part or stage that failed; ``""`` if none.
+
+    Args:
+        failed: A record of an error file.
+    """
+    return str(failed.get("exception")), str(failed.get("part") or failed.get("stage") or "")
 
 
 def _row(failure: dict[str, Any], group: int) -> dict[str, Any]:

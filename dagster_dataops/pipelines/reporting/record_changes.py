@@ -29,20 +29,22 @@ class ValueChange:
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ValueChange]:
     """Return the columns that differ between two records, with the words that differ marked."""
-    found: list[ValueChange] = []
+    differing: list[ValueChange] = []
     for name in dict.fromkeys([*before, *after]):
-        if len(found) >= _MOST:
+        if len(differing) >= _MOST:
             break
         if name in before and name in after and before[name] == after[name]:
             continue
         if name in before and name in after:
-            found.append(ValueChange(text_of(name), *changed_words(*_texts(before, after, name))))
+            differing.append(
+                ValueChange(text_of(name), *changed_words(*_texts(before, after, name)))
+            )
             continue
         record, mark = (before, "cut") if name in before else (after, "add")
         piece = [TextPiece(excerpt(record[name], _LONG), mark)]
         sides = (piece, None) if name in before else (None, piece)
-        found.append(ValueChange(text_of(name), *sides))
-    return found
+        differing.append(ValueChange(text_of(name), *sides))
+    return differing
 
 
 def _texts(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> tuple[str, str]:
@@ -51,7 +53,7 @@ def _texts(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> tu
 
 def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[ValueChange]:
     """Return all columns of two records, with the words that differ marked; long texts are cut."""
-    found = []
+    columns = []
     for name in list(dict.fromkeys([*first, *second]))[:_MOST]:
         texts = [
             excerpt(record[name], _LONG) if name in record else None for record in (first, second)
@@ -60,5 +62,5 @@ def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Va
             sides = [None if text is None else [TextPiece(text)] for text in texts]
         else:
             sides = list(changed_words(texts[0], texts[1], around=False))
-        found.append(ValueChange(text_of(name), sides[0], sides[1]))
-    return found
+        columns.append(ValueChange(text_of(name), sides[0], sides[1]))
+    return columns

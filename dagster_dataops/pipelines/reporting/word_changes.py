@@ -122,21 +122,21 @@ def _pieces(tokens: Sequence[str], mark: str = "") -> list[TextPiece]:
 
 def _joined(pieces: Sequence[TextPiece]) -> list[TextPiece]:
     """Return pieces with neighbours of the same mark as one; a space between two marks too."""
-    found: list[TextPiece] = []
+    joined: list[TextPiece] = []
     for at, piece in enumerate(pieces):
         mark = piece.mark
-        if found and not mark and piece.text.isspace() and at + 1 < len(pieces):
-            mark = found[-1].mark if pieces[at + 1].mark == found[-1].mark else ""
-        if found and found[-1].mark == mark:
-            found[-1] = TextPiece(found[-1].text + piece.text, mark)
+        if joined and not mark and piece.text.isspace() and at + 1 < len(pieces):
+            mark = joined[-1].mark if pieces[at + 1].mark == joined[-1].mark else ""
+        if joined and joined[-1].mark == mark:
+            joined[-1] = TextPiece(joined[-1].text + piece.text, mark)
         else:
-            found.append(TextPiece(piece.text, mark))
-    return found
+            joined.append(TextPiece(piece.text, mark))
+    return joined
 
 
 def _shortened(pieces: Sequence[TextPiece]) -> list[TextPiece]:
     """Return pieces with long ones that are not marked cut to what is around the marks."""
-    found = []
+    shortened = []
     for at, piece in enumerate(pieces):
         text, last = piece.text, at + 1 == len(pieces)
         room = _CONTEXT * (2 if at > 0 and not last else 1)
@@ -146,8 +146,8 @@ def _shortened(pieces: Sequence[TextPiece]) -> list[TextPiece]:
             text = f"{head} … {tail}" if len(pieces) > 1 else text
         elif len(text) > _LONG:
             text = f"{text[:_LONG]} … {len(text) - _LONG:,} more characters"
-        found.append(TextPiece(text, piece.mark))
-    return found
+        shortened.append(TextPiece(text, piece.mark))
+    return shortened
 
 
 def marked(text: str, wanted: Sequence[str], patterns: Sequence[Any] = ()) -> list[TextPiece]:
@@ -163,12 +163,12 @@ def marked(text: str, wanted: Sequence[str], patterns: Sequence[Any] = ()) -> li
     expressions = [r"[\W_]+".join(map(re.escape, one.split())) for one in wanted if one.split()]
     searched = [re.compile(one, re.IGNORECASE) for one in expressions]
     places = sorted(match.span() for one in [*searched, *patterns] for match in one.finditer(text))
-    found, at = [], 0
+    pieces, at = [], 0
     for start, end in places:
         if end <= max(at, start):
             continue
         if start > at:
-            found.append(TextPiece(text[at:start]))
-        found.append(TextPiece(text[max(at, start) : end], "match"))
+            pieces.append(TextPiece(text[at:start]))
+        pieces.append(TextPiece(text[max(at, start) : end], "match"))
         at = end
-    return [*found, TextPiece(text[at:])] if at < len(text) else found
+    return [*pieces, TextPiece(text[at:])] if at < len(text) else pieces

@@ -1,4 +1,4 @@
-"""serve: show a view on this machine until it is interrupted."""
+"""serve: the web server of a view, on this machine only."""
 
 import socket
 from contextlib import closing
@@ -32,7 +32,7 @@ def view_application(shown: str) -> object:
 
 
 def serve(shown: str, port: int, *, opens: bool = False) -> str:
-    """Show a view on this machine until Ctrl-C, and return a last text.
+    """Serve a view on this machine until Ctrl-C; return the text that the command prints last.
 
     Args:
         shown: As for `view_application`.
@@ -40,7 +40,7 @@ def serve(shown: str, port: int, *, opens: bool = False) -> str:
         opens: Whether to open a browser.
 
     Raises:
-        ConfigurationError: The port is taken, or what is to be shown is not there.
+        ConfigurationError: The port is taken, or there is no such folder or pipeline.
         MissingExtraError: The packages of the web server are not installed.
     """
     app = view_application(shown)
@@ -61,13 +61,18 @@ def serve(shown: str, port: int, *, opens: bool = False) -> str:
 
 
 def _listening(port: int) -> socket.socket:
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return a socket that listens on a port of 127.0.0.1.
+
+    Raises:
+        ConfigurationError: The port is taken, or no port.
+    """
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((_ADDRESS, port))
-        made.listen(128)
+        listening.bind((_ADDRESS, port))
+        listening.listen(128)
     except (OSError, OverflowError) as error:
-        made.close()
+        listening.close()
         allowed = f"a free port, or 0 for any: {getattr(error, 'strerror', '') or error}"
         raise ConfigurationError("--port", port, allowed) from None
-    return made
+    return listening

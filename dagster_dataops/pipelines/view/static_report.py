@@ -109,24 +109,27 @@ def report_facts(nodes: Sequence[ViewedNode]) -> list[dict[str, Any]]:
     """Return what a report shows of each node; only numbers of those after the hundredth."""
     names = {key_of_result(path): node.name for node in nodes for path in node.published.results}
     budget = RowBudget()
-    found = []
+    shown = []
     for number, node in enumerate(nodes):
         facts = counts_of(node.published)
         if number < _MOST_DETAILED:
             facts |= details_of(node.published, names, budget)
-        found.append(facts)
-    return found
+        shown.append(facts)
+    return shown
 
 
 def _page(
     shown: ViewedRoot, nodes: Sequence[ViewedNode], facts: Sequence[Mapping[str, Any]]
 ) -> bytes:
     links = {
-        node.key: f"#node-{number}" if "results" in one else ""
-        for number, (node, one) in enumerate(zip(nodes, facts, strict=True))
+        node.key: f"#node-{number}" if "results" in node_facts else ""
+        for number, (node, node_facts) in enumerate(zip(nodes, facts, strict=True))
     }
     picture = funnel(funnel_nodes(shown, nodes, lambda node: links[node.key]))
-    rows = [{**one, **_of_page(one, f"node-{number}")} for number, one in enumerate(facts)]
+    rows = [
+        {**node_facts, **_of_page(node_facts, f"node-{number}")}
+        for number, node_facts in enumerate(facts)
+    ]
     return rendered(
         "report",
         title=shown.title,
@@ -136,7 +139,7 @@ def _page(
         picture=picture,
         most=MOST,
         nodes=rows,
-        left=sum("rows_in" in one and "results" not in one for one in facts),
+        left=sum("rows_in" in node_facts and "results" not in node_facts for node_facts in facts),
         detailed=_MOST_DETAILED,
         style=Markup(style()),  # noqa: S704 - of this package
     )

@@ -133,7 +133,7 @@ class ViewedRoot:
     """The nodes below some folders.
 
     Args:
-        title: What is shown, for titles.
+        title: A name of the root for titles.
         places: The folders.
         top: The folder that they are in; keys of nodes are relative to it.
     """

@@ -1,4 +1,4 @@
-"""Tests of the server of the view: whom it answers, the headers of pages, files, the command."""
+"""Tests of the server of the view: refused requests, the headers of pages, files, the command."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`BackgroundWorks`: work that takes longer than a page may, with its progress."""
+"""`BackgroundWorks`: computations for pages in threads, with their progress."""
 
 import threading
 from collections import OrderedDict
@@ -13,18 +13,18 @@ _AT_ONCE: Final = 2
 
 
 class StoppedWorkError(Exception):
-    """The work is not wanted any more."""
+    """The work was stopped."""
 
 
 class BackgroundWork:
-    """One piece of work.
+    """A computation in a thread.
 
     Attributes:
-        done: How much is done.
-        total: How much there is to do.
-        result: The result, or what is there of it.
+        done: The finished part, in the unit of ``total``.
+        total: The whole, such as a number of bytes or records.
+        result: The result; while it runs, the part that it has set.
         ready: Whether it has ended.
-        error: Why it failed; empty if it did not.
+        error: The message of its failure; empty without one.
     """
 
     def __init__(self) -> None:
@@ -40,21 +40,21 @@ class BackgroundWork:
 
     @property
     def percent(self) -> int:
-        """The part that is done, in percent."""
+        """The finished part in percent; 100 only once it has ended."""
         return 100 if self.ready else 99 * self.done // max(self.total, 1)
 
     def advance(self, done: int, total: int) -> None:
-        """Note how much is done.
+        """Set the progress.
 
         Raises:
-            StoppedWorkError: It is not wanted any more.
+            StoppedWorkError: It was stopped.
         """
         self.done, self.total = done, total
         if self._stopped.is_set():
             raise StoppedWorkError
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end; return whether it has come."""
+        """Wait until it ends, or the time is over; return whether it has ended."""
         return self._ended.wait(seconds)
 
     def stop(self) -> None:
@@ -64,11 +64,11 @@ class BackgroundWork:
     def run(
         self, function: "Callable[[BackgroundWork], Any]", places: AbstractContextManager[Any]
     ) -> None:
-        """Call the function that does it, once there is a place."""
+        """Call a function in the context of ``places``, and keep its result or error."""
         try:
             with places:
-                found = function(self)
-                self.result = self.result if found is None else found
+                result = function(self)
+                self.result = self.result if result is None else result
         except StoppedWorkError:
             self.error = "it was stopped, as other work was wanted; load the page again"
         except (DataOpsError, OSError, ValueError, MemoryError) as error:
@@ -80,7 +80,7 @@ class BackgroundWork:
 
 
 class BackgroundWorks:
-    """The work of a server, by key. The longest unused is stopped and forgotten."""
+    """The computations of a server, by key. The least recently used is stopped and removed."""
 
     def __init__(self) -> None:
         self._works: OrderedDict[Hashable, BackgroundWork] = OrderedDict()
@@ -98,10 +98,10 @@ class BackgroundWorks:
         """Return the work with a key; start it if it is new, and wait some time for its end.
 
         Args:
-            key: It names the work and the content of all files that it reads.
-            function: It gets the work, and returns the result, or sets it by and by.
+            key: Names the work and the content of all files that it reads.
+            function: Gets the work; returns the result, or sets it in parts.
             seconds: The time to wait.
-            urgent: Whether it begins at once; other work waits for the end of what began before.
+            urgent: Whether it starts at once, also while other work runs.
         """
         with self._lock:
             work = self._works.pop(key, None)

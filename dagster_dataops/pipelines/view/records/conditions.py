@@ -1,4 +1,4 @@
-"""`Conditions`: which records a search finds, from the fields of its form."""
+"""`Conditions`: the conditions of a search for records, from the fields of its form."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -54,18 +54,18 @@ TESTS: Final[dict[str, Callable[[object, str], bool]]] = {
     "is missing": lambda value, _: value is _MISSING or value is None,
     "is there": lambda value, _: value is not _MISSING and value is not None,
 }
-"""The tests of a column, by their name in the form. Texts are found in upper and lower case."""
+"""The tests of a column, by their name in the form. ``contains`` ignores upper and lower case."""
 
 
 class Condition(NamedTuple):
-    """A test of a column, which may be one within another: ``meta.lang``."""
+    """A test of a column, also of a nested one: ``meta.lang``."""
 
     column: str
     test: str
     value: str
 
     def holds(self, record: Mapping[str, Any]) -> bool:
-        """Return whether a record fulfils it."""
+        """Return whether the condition holds for a record."""
         return TESTS[self.test](_at(record, self.column), self.value)
 
 
@@ -82,10 +82,10 @@ def _at(record: Mapping[str, Any], column: str) -> object:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a record must have: a text in any of its values, and what columns must be.
+    """The conditions of a search: a text in any column, and tests of columns.
 
     Attributes:
-        text: The text; empty if any will do.
+        text: The text; empty for none.
         columns: The conditions on columns.
     """
 
@@ -106,15 +106,15 @@ class Conditions:
         return bool(self.text or self.columns)
 
     def hold(self, record: Mapping[str, Any]) -> bool:
-        """Return whether a record fulfils all of them."""
-        if not all(one.holds(record) for one in self.columns):
+        """Return whether all conditions hold for a record."""
+        if not all(condition.holds(record) for condition in self.columns):
             return False
         return not self.text or any(
             self.text.casefold() in text_of_value(value).casefold() for value in record.values()
         )
 
     def chooser(self, *, ours: bool) -> Callable[[LineBlock], list[int]]:
-        """Return a function that finds the positions of the lines which fulfil them.
+        """Return a function that chooses lines of a block, by their position in it.
 
         Args:
             ours: Whether this package wrote the lines; then most need not be decoded.

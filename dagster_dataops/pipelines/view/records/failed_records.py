@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from dagster_dataops.pipelines.reporting.excerpts import excerpt
+from dagster_dataops.pipelines.reporting.failed_rows import cause_of
 from dagster_dataops.pipelines.view.records.background_work import BackgroundWork, BackgroundWorks
 from dagster_dataops.pipelines.view.records.viewed_file import ViewedFile, indexed
 
@@ -69,7 +70,7 @@ def failed_records(file: ViewedFile, works: BackgroundWorks) -> BackgroundWork:
                     _add(groups, at, _row(line))
                 total = block.end
                 work.advance(block.start, again.interval.end)
-        ordered = sorted(groups.values(), key=lambda one: -len(one.records))
+        ordered = sorted(groups.values(), key=lambda group: -len(group.records))
         return FailedGroups(ordered, total)
 
     return works.begun(("failed", str(location), state), group)
@@ -86,8 +87,7 @@ def _row(line: bytes) -> Mapping[str, Any]:
 def _add(
     groups: dict[tuple[str, str, str], FailedGroup], record: int, row: Mapping[str, Any]
 ) -> None:
-    message, part = excerpt(row.get("message", "")), str(row.get("part") or row.get("stage") or "")
-    exception = str(row.get("exception"))
+    message, (exception, part) = excerpt(row.get("message", "")), cause_of(row)
     key = (exception, part, _VARIABLE.sub("…", message[:_FORM]))
     if key not in groups and len(groups) >= _MOST_GROUPS:
         key = exception, part, message = ("others", "", "")

@@ -1,4 +1,4 @@
-"""`LineStarts`: where lines of a large jsonl file begin, so that any of them is found at once.
+"""`LineStarts`: an index of a large jsonl file, to read any line of it in a short time.
 
 It has an entry for about every 256 kB: the first byte of a line, and the numbers of lines and of
 records before it. Blank lines are no records.
@@ -24,7 +24,7 @@ _FIELDS: Final = ("starts", "lines", "records")
 
 
 def _shown_of(text: bytes) -> bytes:
-    """Return a short text that is blank if, and only if, a text is."""
+    """Return at most one character of a text, which is blank if the whole text is blank."""
     return text.strip()[:1] or text[:1]
 
 

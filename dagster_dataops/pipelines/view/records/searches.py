@@ -1,4 +1,4 @@
-"""Searches: the records that fulfil conditions, and the dropped records, in the background."""
+"""Searches for records in the background: those that match conditions, and dropped ones."""
 
 from array import array
 from bisect import bisect_left
@@ -24,8 +24,8 @@ class FoundRecords:
 
     Attributes:
         records: Their indices, in order.
-        searched: The number of records that were looked at.
-        limited: Whether the search ended since it found enough.
+        searched: The number of records that were read.
+        limited: Whether the search ended at the limit of matches.
     """
 
     records: "array[int]" = field(default_factory=lambda: array("Q"))
@@ -41,14 +41,14 @@ def search(file: ViewedFile, conditions: Conditions, works: BackgroundWorks) -> 
     location, state, ours = file.location, file.state, file.ours
 
     def find(work: BackgroundWork) -> None:
-        found = work.result = FoundRecords()
+        matches = work.result = FoundRecords()
         choose = conditions.chooser(ours=ours)
         with indexed(location, works, ours=ours) as again:
             for block in again.blocks():
-                found.records.extend(block.first + at for at in choose(block))
-                found.searched = block.end
-                found.limited = len(found.records) >= MOST
-                if found.limited:
+                matches.records.extend(block.first + at for at in choose(block))
+                matches.searched = block.end
+                matches.limited = len(matches.records) >= MOST
+                if matches.limited:
                     return
                 work.advance(block.start, again.interval.end)
 
@@ -92,14 +92,14 @@ def dropped_records(node: TracedNode, manifest: Manifest, works: BackgroundWorks
     """Return the search for the dropped records of a node; its result is a `DroppedRecords`."""
 
     def find(work: BackgroundWork) -> DroppedRecords:
-        found = DroppedRecords()
+        dropped = DroppedRecords()
         for number, (record, fields) in enumerate(node.dropped(), 1):
             reason = ", ".join(reasons_of(fields))
-            found.records.append(record)
-            found.reasons.append(found.names.setdefault(reason, len(found.names)))
+            dropped.records.append(record)
+            dropped.reasons.append(dropped.names.setdefault(reason, len(dropped.names)))
             if not number % 10_000:
                 work.advance(number, manifest.dropped)
-        return found
+        return dropped
 
     key = ("dropped", str(node.folder.path), manifest.fingerprint, manifest.modified_ns)
     return works.begun(key, find)
@@ -132,8 +132,8 @@ def input_records(
         InputError: An input is gone, or its index cannot be made.
         TraceOutdatedError: An input was changed since the node has read it.
     """
-    paths = [one.path for one in node.inputs]
-    found: dict[int, InputRecord] = {}
+    paths = [source.path for source in node.inputs]
+    by_index: dict[int, InputRecord] = {}
     wanted: dict[int, dict[int, int]] = {}
     for record in records:
         ref = node.ref_of(record)
@@ -144,5 +144,5 @@ def input_records(
             if file.work.error:
                 raise InputError(str(paths[number]), file.work.error)
             for at, line in file.records(inner).items() if file.index else ():
-                found[inner[at]] = InputRecord(paths[number], number, line.number, line.shown())
-    return found
+                by_index[inner[at]] = InputRecord(paths[number], number, line.number, line.shown())
+    return by_index

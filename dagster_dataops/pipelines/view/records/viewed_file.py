@@ -1,4 +1,4 @@
-"""`ViewedFile`: a jsonl file with its index, of one and the same content."""
+"""`ViewedFile`: an open jsonl file, and the index of the same content."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -43,11 +43,11 @@ class ReadLine(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether the text is the whole line."""
+        """Whether ``text`` has all bytes of the line."""
         return len(self.text) == self.size
 
     def shown(self) -> dict[str, Any]:
-        """Return the record; of a line that is none, its text under the key ``line``."""
+        """Return the record; if the line is no JSON object, its text under the key ``line``."""
         if self.whole:
             return shown_line(self.text)
         return {"line": text_of(self.text.decode(errors="replace"))}
@@ -55,7 +55,7 @@ class ReadLine(NamedTuple):
 
 @dataclass
 class ViewedFile:
-    """A file that is open, and its index if that was made.
+    """An open file, and its index once it is made.
 
     Attributes:
         location: Where it is.
@@ -82,7 +82,7 @@ class ViewedFile:
     def lines(self, first: int, count: int) -> list[ReadLine]:
         """Return the records from an index on, at most ``count``, and 8 MB.
 
-        Without an index the first ones are found by reading on from the beginning.
+        Without an index the file is read from its beginning.
         """
         start, line, record = self.interval.start, 0, 0
         if self.index is not None:
@@ -115,8 +115,8 @@ class ViewedFile:
         if self.index is None or number < 1:
             return None
         _, before, record = self.index.before_line(number - 1)
-        found = self.lines(record, number - before)
-        return next((line for line in found if line.number == number), None)
+        lines = self.lines(record, number - before)
+        return next((line for line in lines if line.number == number), None)
 
     def _from(self, start: int, end: int | None = None) -> Iterator[tuple[bytes, int]]:
         """Yield the lines from a position: their first bytes, and their number of bytes."""

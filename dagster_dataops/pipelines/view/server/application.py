@@ -1,4 +1,4 @@
-"""The application of the view: which address shows which page."""
+"""The web application of the view: the pages by address."""
 
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -64,11 +64,11 @@ class _Site:
         return self._answer("refusal", status, message=message, found=status != 404)
 
     def missing(self, request: "Request") -> Response:
-        """Answer an address that shows nothing."""
+        """Answer with the error of an unknown address."""
         return self._refusal(404, f"There is no page {request.url.path}.")
 
     def failed(self, _: "Request", error: Exception) -> Response:
-        """Answer after an error that nobody expected; the server logs it."""
+        """Answer with the message of an unexpected error; the server logs it."""
         return self._refusal(500, f"The page cannot be made: {type(error).__name__}: {error}")
 
     def overview(self, _: "Request") -> Response:
@@ -131,8 +131,8 @@ class _Site:
 
     @staticmethod
     def _picture(asked: PageRequest, _: "Request") -> Response:
-        made = thumbnail(asked)
-        return Response(made[1], media_type=made[0]) if made else Response(b"", 404)
+        picture = thumbnail(asked)
+        return Response(picture[1], media_type=picture[0]) if picture else Response(b"", 404)
 
     @staticmethod
     def _part(asked: PageRequest, request: "Request") -> Response:
@@ -149,12 +149,12 @@ class _Site:
 
 
 def _about(asked: PageRequest, page: NodePage) -> dict[str, Any]:
-    """Return what the head of every page about a node shows."""
+    """Return the values for the head of every page about a node."""
     node = asked.node
     pages = [
-        (one.title, number, asked.link(one.name), one.name == page.name)
-        for one in NODE_PAGES
-        if one.title and (number := one.number(node)) is not None
+        (other.title, number, asked.link(other.name), other.name == page.name)
+        for other in NODE_PAGES
+        if other.title and (number := other.number(node)) is not None
     ]
     return {
         "node": node,
@@ -170,13 +170,13 @@ def _about(asked: PageRequest, page: NodePage) -> dict[str, Any]:
 
 
 def _inputs(shown: ViewedNode, view: View) -> list[tuple[str, str]]:
-    """Return name and address of each input; no address if it is not the result of a node."""
-    found = []
+    """Return name and address of each input; an empty address without a node that wrote it."""
+    inputs = []
     for location in shown.published.inputs:
         maker = view.root.node_of_result(str(location))
         if maker is None:
-            found.append((str(location), ""))
+            inputs.append((str(location), ""))
         else:
             node, output = maker
-            found.append((node.name, link("records", node.key, output=output)))
-    return found
+            inputs.append((node.name, link("records", node.key, output=output)))
+    return inputs

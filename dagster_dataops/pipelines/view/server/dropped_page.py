@@ -52,13 +52,13 @@ def dropped_page(request: PageRequest) -> dict[str, Any]:
     work = dropped_records(traced, manifest, request.view.works)
     if work.error or not work.ready:
         return context | waiting(work)
-    found: DroppedRecords = work.result
-    chosen = found.of_reason(reason)
+    dropped: DroppedRecords = work.result
+    chosen = dropped.of_reason(reason)
     first = min(request.number("from", 1, 1), max(1, len(chosen))) - 1
     records = list(chosen[first : first + page_size(request)])
-    context |= {"reasons": found.counts()} | paged(request, first, len(chosen), len(records))
+    context |= {"reasons": dropped.counts()} | paged(request, first, len(chosen), len(records))
     try:
-        return context | _rows(request, traced, manifest, found, records)
+        return context | _rows(request, traced, manifest, dropped, records)
     except (DataOpsError, OSError) as error:  # an input is gone, or was changed
         return context | {"note": str(error)}
 
@@ -67,13 +67,13 @@ def _rows(
     request: PageRequest,
     traced: TracedNode,
     manifest: Manifest,
-    found: DroppedRecords,
+    dropped: DroppedRecords,
     records: list[int],
 ) -> dict[str, Any]:
     explainer = function_of_part("drop_explainer")(
         manifest.operator, manifest.options, manifest.made_from.get("options", "")
     )
-    pairs = _pairs(request, traced, manifest, found, explainer)
+    pairs = _pairs(request, traced, manifest, dropped, explainer)
     kept = {at: pairs["of"][at] for at in records if at in pairs["of"]} if pairs else {}
     lines = input_records(traced, [*records, *kept.values()], request.view.works)
     names, left = columns_of_rows([lines[at].record for at in records if at in lines])
@@ -81,11 +81,11 @@ def _rows(
     rows = []
     for at in records:
         if at in lines:
-            explained = _explained(explainer, lines[at].record, found.reason_of(at))
+            explained = _explained(explainer, lines[at].record, dropped.reason_of(at))
             extra = {
                 "input": lines[at].input,
                 "path": lines[at].path,
-                "reason": found.reason_of(at),
+                "reason": dropped.reason_of(at),
                 "explained": explained.numbers if explained else {},
                 "pair": _pair(lines, at, kept),
             }
@@ -118,8 +118,8 @@ def _row(
 
 def _explained(explainer: Any, record: dict[str, Any], reason: str) -> Any:
     """Return why a record was dropped; ``None`` if the operator now gives another reason."""
-    found = explainer.explanation(record) if explainer is not None else None
-    return found if found is not None and found.reason == reason else None
+    explanation = explainer.explanation(record) if explainer is not None else None
+    return explanation if explanation is not None and explanation.reason == reason else None
 
 
 def _pair(lines: Mapping[int, InputRecord], at: int, kept: Mapping[int, int]) -> Any:
@@ -142,9 +142,9 @@ def _patterns(options: Mapping[str, Any]) -> Iterator[Any]:
         return
     for name in _PATTERNS:
         value = options.get(name, ())
-        for one in [value] if isinstance(value, str) else value:
+        for pattern in [value] if isinstance(value, str) else value:
             try:
-                yield re2.compile(one)
+                yield re2.compile(pattern)
             except (re2.error, TypeError):
                 continue
 
@@ -153,7 +153,7 @@ def _pairs(
     request: PageRequest,
     traced: TracedNode,
     manifest: Manifest,
-    found: DroppedRecords,
+    dropped: DroppedRecords,
     explainer: Any,
 ) -> dict[str, Any] | None:
     """Return which records the dropped ones are duplicates of; ``None`` for other operators.
@@ -162,7 +162,7 @@ def _pairs(
         ``of``, the kept record of each; ``asked``, whether the search was begun; ``work``;
         ``waits``, whether it goes on; ``possible``, whether there are few enough records.
     """
-    if explainer is None or not explainer.pairs_up or not found.records:
+    if explainer is None or not explainer.pairs_up or not dropped.records:
         return None
     possible = manifest.rows_in <= _MOST_PAIRED
     asked = possible and (manifest.rows_in <= _AT_ONCE or "pairs" in request.query)
@@ -173,7 +173,7 @@ def _pairs(
     def find(work: BackgroundWork) -> dict[int, int]:
         with tempfile.TemporaryDirectory(prefix="dataops-view-") as scratch:
             records = _records(traced, manifest, work)
-            kept: dict[int, int] = explainer.kept(records, found.records, Path(scratch))
+            kept: dict[int, int] = explainer.kept(records, dropped.records, Path(scratch))
             return kept
 
     key = ("pairs", request.node.key, manifest.fingerprint, manifest.modified_ns)
@@ -188,9 +188,9 @@ def _records(
     """Yield the records of all inputs that did not fail, with their index."""
     failed = set(failed_indices(traced.folder, manifest))
     index = 0
-    for one in traced.inputs:
-        one.check(traced.name)
-        for record in JsonlDataset.at(one.path):
+    for source in traced.inputs:
+        source.check(traced.name)
+        for record in JsonlDataset.at(source.path):
             if index not in failed:
                 yield index, record
             index += 1

@@ -1,7 +1,7 @@
 """`Guard`: refuses requests that are not of this machine, and sends the headers of safe pages.
 
-A page of another site can make the browser ask this server: under a name of its own that it points
-to 127.0.0.1, or from within its page. Both are refused.
+A page of another site can make a browser send requests to this server: by a host name that resolves
+to 127.0.0.1, or by an element of the page. Both are refused.
 """
 
 import re
@@ -32,7 +32,7 @@ _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class Guard:
-    """An application that asks another one, if it may.
+    """An application that passes permitted requests to another one, and refuses others.
 
     Args:
         app: The other application.

@@ -99,14 +99,14 @@ def file_part(request: PageRequest, wanted: str) -> MediaPart | None:
         head = opened.read(_HEAD)
         size = opened.seek(0, 2)
         kind = _type_of(head, reference, request)
-        found = _range(wanted, size)
-        if found is None:
+        limits = _range(wanted, size)
+        if limits is None:
             stack.close()
             return None
     except BaseException:
         stack.close()
         raise
-    return MediaPart(kind, *found, size, _blocks(stack, opened, *found))
+    return MediaPart(kind, *limits, size, _blocks(stack, opened, *limits))
 
 
 def _type_of(head: bytes, reference: FileReference, request: PageRequest) -> str:

@@ -36,15 +36,15 @@ def node_link(node: ViewedNode) -> str:
 def funnel_nodes(
     root: ViewedRoot, nodes: Iterable[ViewedNode], link_of: Callable[[ViewedNode], str]
 ) -> list[FunnelNode]:
-    """Return what the picture shows: the files that are read, and the nodes.
+    """Return the boxes of the picture: the source files, then the nodes.
 
     Args:
-        root: It knows which node made a file.
+        root: Finds the node that wrote a file.
         nodes: The nodes.
         link_of: Returns the address of a node.
     """
     sources: dict[str, FunnelNode] = {}
-    found = []
+    shown = []
     for node in nodes:
         inputs = []
         for facts in node.manifest.inputs if node.manifest else ():
@@ -59,12 +59,12 @@ def funnel_nodes(
                 inputs.append((source.key, rows))
             else:
                 inputs.append((maker[0].key, rows))
-        found.append(_of(node, inputs, link_of(node)))
-    return [*sources.values(), *found]
+        shown.append(_of(node, inputs, link_of(node)))
+    return [*sources.values(), *shown]
 
 
 def _rows_of(node: ViewedNode, facts: Mapping[str, Any]) -> int:
-    """Return the number of records of an input; of the only one it is that of all."""
+    """Return the number of records of an input; 0 if it is not known."""
     if facts.get("rows") is None and node.manifest and len(node.manifest.inputs) == 1:
         return node.manifest.rows_in
     return int(facts.get("rows") or 0)

@@ -1,4 +1,4 @@
-"""`PageRequest`: what a page is asked for. `View`: what all pages of a server share."""
+"""`PageRequest`: a request for a page about a node. `View`: the state that all pages share."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """What is shown.
+    """The state that all pages of a server share.
 
     Attributes:
         root: The nodes.
-        works: The work in the background.
+        works: The computations in the background.
     """
 
     root: ViewedRoot
@@ -28,10 +28,10 @@ class View:
 
 @dataclass(frozen=True)
 class PageRequest:
-    """What a page about a node is asked for.
+    """A request for a page about a node.
 
     Attributes:
-        view: What is shown.
+        view: The state that all pages share.
         node: The node.
         query: The part of the address after the question mark.
     """
@@ -42,13 +42,13 @@ class PageRequest:
 
     @cached_property
     def output(self) -> str:
-        """The output that is asked for; by default the first."""
+        """The requested output; by default the first."""
         wanted = self.query.get("output")
         return next(iter(self.node.outputs), "") if wanted is None else wanted
 
     @property
     def location(self) -> Location:
-        """Where the result is that is asked for.
+        """The location of the requested result.
 
         Raises:
             ResultMissingError: There is none.
@@ -56,7 +56,7 @@ class PageRequest:
         return self.node.result(self.output)
 
     def number(self, name: str, default: int, least: int = 0) -> int:
-        """Return a number of the query; the default if it is none, or less than ``least``."""
+        """Return a number of the query, at least ``least``; without a valid one, the default."""
         text = self.query.get(name, "").replace(",", "").strip()
         number = int(text) if text.isdecimal() and text.isascii() and len(text) < 19 else default
         return max(number, least)
@@ -67,8 +67,8 @@ class PageRequest:
 
     def same(self, **changed: Any) -> str:
         """Return the query of this address, with other values; ``None`` leaves one out."""
-        pairs = [(name, one) for name, one in self.query.multi_items() if name not in changed]
-        pairs += [(name, one) for name, one in changed.items() if one is not None]
+        pairs = [(name, value) for name, value in self.query.multi_items() if name not in changed]
+        pairs += [(name, value) for name, value in changed.items() if value is not None]
         return f"?{urlencode(pairs)}"
 
 

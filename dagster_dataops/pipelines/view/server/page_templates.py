@@ -17,26 +17,26 @@ _PACKAGE: Final = "dagster_dataops.pipelines.view"
 @cache
 def templates() -> Environment:
     """Return the templates."""
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader(_PACKAGE, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "counted": counted,
         "percentage": percentage,
         "excerpt": excerpt,
         "text": text_of_value,
         "number": lambda value: "" if value is None else f"{value:,}",
     }
-    made.globals |= {
+    environment.globals |= {
         "link": link,
         "BOX": (funnel_picture.WIDTH, funnel_picture.HEIGHT),
         "CHART": (histograms.WIDTH, histograms.HEIGHT),
     }
-    return made
+    return environment
 
 
 def style() -> str:

@@ -1,4 +1,4 @@
-"""Paging: which records a page shows, and links to other pages."""
+"""Paging: the range of records of a page, and links to other pages."""
 
 from typing import Any, Final
 

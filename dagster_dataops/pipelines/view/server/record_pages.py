@@ -47,30 +47,32 @@ def _found(request: PageRequest, file: ViewedFile, conditions: Conditions) -> di
     if file.index is None:
         return _table([], conditions) | waiting(file.work)
     work = search(file, conditions, request.view.works)
-    found, size = work.result, page_size(request)
-    if found is None:
+    matches, size = work.result, page_size(request)
+    if matches is None:
         return _table([], conditions) | waiting(work)
     first = request.number("from", 1, 1) - 1
-    records = found.records[first : first + size]
+    records = matches.records[first : first + size]
     lines = file.records(records)
     searched = {
-        "records": found.searched,
-        "found": len(found.records),
+        "records": matches.searched,
+        "found": len(matches.records),
         "ready": work.ready,
-        "limited": found.limited,
+        "limited": matches.limited,
         "all": file.index.record_count,
     }
-    context = paged(request, first, len(found.records), len(records))
+    context = paged(request, first, len(matches.records), len(records))
     waits = not work.ready and len(records) < size
     context |= {"refresh": SOON if waits else 0, "searched": searched}
     context["note"] = f"The search failed: {work.error}" if work.error else ""
-    return context | _table([lines[one] for one in records], conditions)
+    return context | _table([lines[record] for record in records], conditions)
 
 
 def _table(lines: Sequence[ReadLine], conditions: Conditions) -> dict[str, Any]:
     records = [line.shown() for line in lines]
     names, left = columns_of_rows(records)
-    texts = [one.value for one in conditions.columns if one.test in {"contains", "is"}]
+    texts = [
+        condition.value for condition in conditions.columns if condition.test in {"contains", "is"}
+    ]
     marks = [text for text in (conditions.text, *texts) if text]
     rows = [
         Row(
@@ -103,4 +105,4 @@ def failed_page(request: PageRequest) -> dict[str, Any]:
         lines = file.records(records)
     context |= {"groups": groups.groups, "group": wanted if "group" in request.query else None}
     context |= paged(request, first, len(chosen), len(records))
-    return context | {"rows": [lines[one].shown() for one in records if one in lines]}
+    return context | {"rows": [lines[record].shown() for record in records if record in lines]}

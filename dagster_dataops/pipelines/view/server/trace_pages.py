@@ -1,4 +1,4 @@
-"""Pages about one record: its values, and what each node made of it."""
+"""Pages about a record: its values, and how each node changed it."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ _MOST_LEAVES: Final = 4
 
 @dataclass(frozen=True)
 class ShownStep:
-    """What a node made of a record.
+    """The outcome of a record in a node.
 
     Attributes:
         node: The name of the node.
         operator: Its operator.
-        outcome: What became of the record, in words.
-        reasons: Why it was dropped.
-        error: The exception and message, if it failed.
-        changes: The columns that changed, if one record became one.
-        made: Address and text of the records that it became, if they are others than one.
-        left_out: The number of further ones.
+        outcome: The outcome, in words.
+        reasons: The reasons of a drop.
+        error: Exception and message of a failure.
+        changes: The columns that changed, if the node wrote one record for one.
+        made: Address and text of each record that the node wrote, otherwise.
+        left_out: The number of records that are not in ``made``.
     """
 
     node: str
@@ -76,28 +76,28 @@ def input_page(request: PageRequest) -> dict[str, Any]:
     at, number = request.number("input", 0), request.number("line", 1, 1)
     if at >= len(traced.inputs):
         raise InputError(request.node.name, f"has no input {at}")
-    one = traced.inputs[at]
-    with indexed(one.path, request.view.works, ours=one.is_ours) as file:
+    source = traced.inputs[at]
+    with indexed(source.path, request.view.works, ours=source.is_ours) as file:
         if file.index is None:
             return waiting(file.work)
         line = file.record_of_line(number)
     if line is None:
-        raise InputError(str(one.path), f"has no record in line {number:,}")
+        raise InputError(str(source.path), f"has no record in line {number:,}")
 
     def traces() -> list[Trace]:
-        maker = request.view.root.node_of_result(str(one.path))
+        maker = request.view.root.node_of_result(str(source.path))
         before = [trace(_path(maker[0].result(maker[1])), number)] if maker else []
         folder = request.node.folder.path
-        return [*before, trace(folder, source_line=number, source=str(one.path))]
+        return [*before, trace(folder, source_line=number, source=str(source.path))]
 
     way = _way(request, ("input", at, number), traces)
-    return {"number": number, "path": one.path, **_values(line), **way}
+    return {"number": number, "path": source.path, **_values(line), **way}
 
 
 def _traces(request: PageRequest, number: int, leaves: Sequence[ViewedNode]) -> list[Trace]:
     """Return the way of a record of a result from its sources, and to each of some last nodes."""
     path = _path(request.location)
-    later = [trace(one.folder.path, source_line=number, source=path) for one in leaves]
+    later = [trace(leaf.folder.path, source_line=number, source=path) for leaf in leaves]
     return [trace(path, number), *later]
 
 
@@ -128,26 +128,26 @@ def _values(line: ReadLine) -> dict[str, Any]:
 def _way(
     request: PageRequest, asked: tuple[Hashable, ...], traces: Callable[[], list[Trace]]
 ) -> dict[str, Any]:
-    """Return what each node made of a record, once it is found."""
+    """Return how each node changed a record, once the trace is there."""
     manifest = request.node.manifest
     key = ("way", request.node.key, asked, manifest and (manifest.run, manifest.modified_ns))
     work = request.view.works.begun(key, lambda _: traces(), urgent=True)
     context: dict[str, Any] = {"steps": [], "ends": [], "sources": [], "way": work}
     if not work.ready or work.error:
         return context | {"refresh": 0 if work.error else SOON}
-    found: list[Trace] = work.result
-    steps = {(step.node, step.given, step.made): step for one in found for step in one.steps}
+    trails: list[Trace] = work.result
+    steps = {(step.node, step.given, step.made): step for trail in trails for step in trail.steps}
     return context | {
         "steps": [_step(request, step) for step in steps.values()],
-        "ends": list(dict.fromkeys(str(end) for one in found for end in one.ends)),
-        "sources": found[0].sources,
+        "ends": list(dict.fromkeys(str(end) for trail in trails for end in trail.ends)),
+        "sources": trails[0].sources,
     }
 
 
 def _step(request: PageRequest, step: Step) -> ShownStep:
-    given, made = step.given, step.made
-    pairs = len(given) == 1 and len(made) == 1
-    texts = [one[0].text or "" for one in (given, made) if one]
+    inputs, outputs = step.given, step.made
+    pairs = len(inputs) == 1 and len(outputs) == 1
+    texts = [places[0].text or "" for places in (inputs, outputs) if places]
     same = pairs and texts[0] == texts[1]
     error = step.error or {}
     return ShownStep(
@@ -160,8 +160,8 @@ def _step(request: PageRequest, step: Step) -> ShownStep:
         ],
         f"{error.get('exception')}: {error.get('message')}" if error else "",
         changes(*map(_record, texts)) if pairs and not same else [],
-        [] if pairs else [_made(request, one) for one in made[:_SHOWN]],
-        max(0, len(made) - _SHOWN) + step.left_out,
+        [] if pairs else [_made(request, place) for place in outputs[:_SHOWN]],
+        max(0, len(outputs) - _SHOWN) + step.left_out,
     )
 
 
@@ -176,10 +176,10 @@ def _outcome(step: Step, *, same: bool) -> str:
 
 
 def _made(request: PageRequest, place: Place) -> tuple[str, str]:
-    found = request.view.root.node_of_result(place.path)
-    if found is None:
+    maker = request.view.root.node_of_result(place.path)
+    if maker is None:
         return "", place.text or ""
-    node, output = found
+    node, output = maker
     return link("record", node.key, output=output, line=place.line), place.text or ""
 
 

@@ -51,20 +51,23 @@ def versions_page(request: PageRequest) -> dict[str, Any]:
 
     Versions in a bucket are fetched only if two are chosen.
     """
-    found = dict(_versions(request.node))
-    names = list(found)
+    manifests = dict(_versions(request.node))
+    names = list(manifests)
     after = request.query.get("after", CURRENT)
     earlier = names[: names.index(after)] if after in names else []
     near = earlier[-1:] if request.node.folder.bucket is None else []
     before = request.query.get("before", "".join(near))
     context = {
-        "versions": [(name, one, _address(request, name)) for name, one in reversed(found.items())],
+        "versions": [
+            (name, manifest, _address(request, name))
+            for name, manifest in reversed(manifests.items())
+        ],
         "before": before,
         "after": after,
     }
-    if before not in found or after not in found:
+    if before not in manifests or after not in manifests:
         return context
-    return context | _difference(request, {name: found[name] for name in (before, after)})
+    return context | _difference(request, {name: manifests[name] for name in (before, after)})
 
 
 def _versions(node: ViewedNode) -> Iterator[tuple[str, Manifest]]:
@@ -86,7 +89,7 @@ def _address(request: PageRequest, name: str) -> str:
 
 def _difference(request: PageRequest, sides: Mapping[str, Manifest]) -> dict[str, Any]:
     folder, output = request.node.folder, request.output
-    states = [(name, one.run, one.fingerprint) for name, one in sides.items()]
+    states = [(name, version.run, version.fingerprint) for name, version in sides.items()]
 
     def compare(_: BackgroundWork) -> Difference:
         versions = [version_named(folder, name) for name in sides]
@@ -100,7 +103,7 @@ def _difference(request: PageRequest, sides: Mapping[str, Manifest]) -> dict[str
     return {
         "difference": difference,
         "lines": lines,
-        "rows": [_shown(one) for one in lines.samples] if lines else [],
+        "rows": [_shown(line) for line in lines.samples] if lines else [],
     }
 
 

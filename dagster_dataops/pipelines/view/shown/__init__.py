@@ -1,1 +1,1 @@
-"""What pages show: records, changes by word, pictures of numbers and of the graph."""
+"""Values for templates: cells of tables, histograms, the picture of the graph."""

@@ -16,19 +16,19 @@ _NAME: Final = 30  # characters
 
 
 class FunnelNode(NamedTuple):
-    """What the picture shows of a node.
+    """A node in the picture.
 
     Attributes:
         key: Its key.
         name: Its name.
         link: The address of its page; empty for a source.
         entered: The number of records that went in; ``None`` if it is not known.
-        said: The records that came out, in words.
-        out: Their number.
-        dropped: The number of dropped ones.
-        failed: The number of failed ones.
+        said: The numbers of records in and out, as text.
+        out: The number of records that came out.
+        dropped: The number of dropped records.
+        failed: The number of failed records.
         inputs: Keys of the nodes before it, with the number of records from each.
-        state: What is not usual; may be empty.
+        state: Why there is no result, or what goes on beside it; may be empty.
     """
 
     key: str
@@ -63,7 +63,7 @@ class Box:
 
 
 class Edge(NamedTuple):
-    """A line between two nodes: its path, its width and what it says."""
+    """A line between two nodes: its SVG path, its width in pixels and its label."""
 
     path: str
     width: float
@@ -91,7 +91,7 @@ def funnel(nodes: Sequence[FunnelNode]) -> Funnel | None:
     """Return the picture of nodes, each given after those before it.
 
     Returns:
-        The picture; ``None`` if there are none, or more than can be seen.
+        The picture; ``None`` without nodes, and for more than 80.
     """
     if not nodes or len(nodes) > MOST:
         return None
@@ -119,12 +119,12 @@ def funnel(nodes: Sequence[FunnelNode]) -> Funnel | None:
 
 
 def _rows(nodes: Sequence[FunnelNode]) -> list[list[FunnelNode]]:
-    """Return the nodes by the number of nodes before them."""
+    """Return the nodes in rows: a node is one row below the last node that it reads."""
     depths: dict[str, int] = {}
     for node in nodes:
         depths[node.key] = max((depths.get(key, -1) + 1 for key, _ in node.inputs), default=0)
     numbers = sorted(set(depths.values()))
-    return [[node for node in nodes if depths[node.key] == one] for one in numbers]
+    return [[node for node in nodes if depths[node.key] == depth] for depth in numbers]
 
 
 def _middle(node: FunnelNode, places: dict[str, tuple[float, float]], otherwise: float) -> float:
@@ -133,18 +133,18 @@ def _middle(node: FunnelNode, places: dict[str, tuple[float, float]], otherwise:
 
 
 def _bar(node: FunnelNode, most: int) -> list[tuple[float, float, str]]:
-    """Return the parts of a bar; what is small can be seen, too."""
+    """Return the parts of a bar; a part that is not empty has at least 3 pixels."""
     whole = max(node.entered or 0, node.dropped + node.failed) if node.entered else node.out
     full = _BAR * whole / most
     numbers = {"dropped": node.dropped, "failed": node.failed}
-    widths = {kind: max(_LEAST, _BAR * one / most) for kind, one in numbers.items() if one}
+    widths = {kind: max(_LEAST, _BAR * size / most) for kind, size in numbers.items() if size}
     kept = max(0, whole - node.dropped - node.failed)
     if kept:
         widths = {"kept": max(_LEAST, full - sum(widths.values())), **widths}
     parts, at = [], 0.0
-    for kind, one in widths.items():
-        parts.append((round(at, 1), round(min(one, _BAR - at), 1), kind))
-        at += one
+    for kind, size in widths.items():
+        parts.append((round(at, 1), round(min(size, _BAR - at), 1), kind))
+        at += size
     return parts
 
 
@@ -153,7 +153,7 @@ def _line(first: tuple[float, float], last: tuple[float, float], records: int, m
     to_x, to_y = last[0] + WIDTH / 2, last[1]
     bend = (to_y - y) / 2
     points = ((x, y), (x, y + bend), (to_x, to_y - bend), (to_x, to_y))
-    start, *others = (f"{one:.0f} {other:.0f}" for one, other in points)
+    start, *others = (f"{across:.0f} {down:.0f}" for across, down in points)
     path = f"M{start} C{' '.join(others)}"
     return Edge(path, round(max(1.5, _THICK * records / most), 1), f"{records:,} records")
 

@@ -12,7 +12,7 @@ _LEAST: Final = 1.5  # pixels of a bar that is not empty
 
 
 class ShownBar(NamedTuple):
-    """A bar: its place in pixels, and what it says."""
+    """A bar: its place and size in pixels, its label and its CSS class."""
 
     x: float
     y: float
@@ -43,7 +43,7 @@ class ShownColumn(NamedTuple):
 
     Attributes:
         name: Its name.
-        said: In how many records it is there, and how many are null.
+        said: The numbers of records that have it, and of null values, as text.
         histograms: A title and a histogram for numbers, and for lengths.
         values: The most frequent values: text, number, and width in percent.
     """
@@ -56,7 +56,7 @@ class ShownColumn(NamedTuple):
 
 def shown_columns(columns: Mapping[str, ColumnFacts]) -> list[ShownColumn]:
     """Return the pictures of columns."""
-    return [_column(one) for one in columns.values()]
+    return [_column(facts) for facts in columns.values()]
 
 
 def _column(facts: ColumnFacts) -> ShownColumn:
@@ -83,13 +83,13 @@ def histogram(numbers: Distribution) -> Histogram:
 def paired_histogram(before: Distribution, after: Distribution) -> Histogram:
     """Return the picture of two distributions with the same limits; one of them may be empty."""
     edges = before.combined(after).edges()
-    most = max(bar.number for one in (before, after) for bar in one.bars(edges))
+    most = max(bar.number for numbers in (before, after) for bar in numbers.bars(edges))
     bars = [
         bar._replace(
             x=round(bar.x + at * bar.width / 2, 1), width=round(bar.width / 2, 1), kind=kind
         )
-        for at, (kind, one) in enumerate((("kept", before), ("after", after)))
-        for bar in _bars(one, edges, most)
+        for at, (kind, numbers) in enumerate((("kept", before), ("after", after)))
+        for bar in _bars(numbers, edges, most)
     ]
     facts = zip(_facts(before), _facts(after), strict=True)
     rows: list[tuple[str, ...]] = [(first[0], first[1], second[1]) for first, second in facts]
@@ -103,7 +103,7 @@ def _bars(numbers: Distribution, edges: Sequence[float], most: int) -> list[Show
     for at, bar in enumerate(bars):
         tall = max(_LEAST, HEIGHT * bar.number / most) if bar.number else 0
         place = (at * wide, HEIGHT - tall, wide - 1.5, tall)
-        x, y, width, height = (round(one, 1) for one in place)
+        x, y, width, height = (round(pixels, 1) for pixels in place)
         shown.append(ShownBar(x, y, width, height, _said(bar, numbers.count)))
     return shown
 
@@ -127,14 +127,14 @@ def paired_histograms(
     before: ColumnFacts | None, after: ColumnFacts | None
 ) -> list[tuple[str, Histogram]]:
     """Return the pictures of a column before and after a node, with their titles."""
-    sides = [one or ColumnFacts("") for one in (before, after)]
-    found = []
+    sides = [facts or ColumnFacts("") for facts in (before, after)]
+    pictures = []
     if sides[0].numbers.count or sides[1].numbers.count:
-        found.append(("Values", paired_histogram(sides[0].numbers, sides[1].numbers)))
+        pictures.append(("Values", paired_histogram(sides[0].numbers, sides[1].numbers)))
     for unit in dict.fromkeys([*sides[0].lengths, *sides[1].lengths]):
-        lengths = [one.lengths.get(unit, Distribution()) for one in sides]
-        found.append((f"Lengths in {unit}", paired_histogram(lengths[0], lengths[1])))
-    return found
+        lengths = [facts.lengths.get(unit, Distribution()) for facts in sides]
+        pictures.append((f"Lengths in {unit}", paired_histogram(lengths[0], lengths[1])))
+    return pictures
 
 
 def _said(bar: Bar, total: int) -> str:

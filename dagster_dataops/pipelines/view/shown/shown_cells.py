@@ -1,4 +1,4 @@
-"""Cells: values of records as pages show them: texts, texts with marks, files."""
+"""Cells: values of records for the tables of pages, as texts with marks, and files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -66,7 +66,7 @@ class Row:
         number: The number of its line.
         record: The record.
         cells: Its values, in the order of the columns of the page.
-        extra: What else is known about it.
+        extra: Further values for the template, by name.
     """
 
     number: int
@@ -127,7 +127,7 @@ def _start(text: str, marks: Sequence[str], length: int) -> int:
     if len(text) <= length or not marks:
         return 0
     low = text[: 1 << 20].lower()
-    places = [at for one in marks if one and (at := low.find(one.lower())) >= 0]
+    places = [at for mark in marks if mark and (at := low.find(mark.lower())) >= 0]
     return max(0, min(places) - _BEFORE) if places and min(places) > length - _BEFORE else 0
 
 
