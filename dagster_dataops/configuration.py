@@ -20,6 +20,7 @@ from dagster_dataops.foundation.places.url_forms import folder_setting
 _DEFAULT_ROOT: Final = "data_pipeline_res"
 _SCRATCH: Final = "dagster-dataops"
 WHOLE_RESULT_MB: Final = 16.0
+_FILE_CACHE_GB: Final = 50.0
 Resume: TypeAlias = bool | Literal["failed_records", "across_code"] | Mapping[str, str]
 _RESUME: Final = (
     "true or false, or failed_records or across_code, or {'records': 'CONDITION'} with the name of "
@@ -58,6 +59,14 @@ class Configuration:
             DATAOPS_RESULT_FORMAT, default ``jsonl``.
         storage_options: Options of object stores, such as ``endpoint`` and ``access_key_id``, over
             those of the environment.
+        url_options: Arguments of fsspec's file systems, such as logins, by the beginning of URLs:
+            ``config.url_options["https://data.example.org"] = {"headers": {...}}``. They hold for
+            all that is read by URL: inputs, listings, files of records and shards. Each text and
+            number in them must be one that JSON can hold.
+        file_cache: Folder of this machine for copies of files that records name by URL, or in a
+            shard or an object store; ``None`` for none. Environment DATAOPS_FILE_CACHE.
+        file_cache_gb: The largest size of all files in it, in GB (2**30 bytes). Files that were
+            used longest ago are deleted. Environment DATAOPS_FILE_CACHE_GB, default 50.
         clients: Objects that operators get from their context by name, such as clients of model
             servers: ``config.clients["default"] = ...``.
         cluster: Machines that operators in process mode run on, such as ``RayCluster("auto")``;
@@ -65,12 +74,13 @@ class Configuration:
     """
 
     # A misspelt setting is an AttributeError.
-    __slots__ = ("_assigned", "_clients", "_storage_options")
+    __slots__ = ("_assigned", "_clients", "_storage_options", "_url_options")
 
     def __init__(self) -> None:
         self._assigned: Final[dict[str, object]] = {}
         self._clients: Final[dict[str, object]] = {}
         self._storage_options: Final[dict[str, str]] = {}
+        self._url_options: Final[dict[str, Mapping[str, Any]]] = {}
 
     @property
     def clients(self) -> dict[str, object]:
@@ -142,16 +152,37 @@ class Configuration:
         return self._storage_options
 
     @property
+    def url_options(self) -> dict[str, Mapping[str, Any]]:
+        """Arguments of fsspec's file systems by the beginning of URLs."""
+        return self._url_options
+
+    @property
+    def file_cache(self) -> Path | None:
+        """Folder for copies of files that records name, as an absolute path; ``None`` for none.
+
+        Raises:
+            ConfigurationError: No folder can have that path, or it is a URL.
+        """
+        value = self._read("file_cache")
+        return folder_setting("file_cache", str(value)) if value else None
+
+    @file_cache.setter
+    def file_cache(self, value: str | Path | None) -> None:
+        self._assigned["file_cache"] = value
+
+    @property
+    def file_cache_gb(self) -> float:
+        """The largest size of all files in the folder `file_cache`, in GB."""
+        return self._read_size("file_cache_gb", _FILE_CACHE_GB, "GB")
+
+    @file_cache_gb.setter
+    def file_cache_gb(self, value: float | None) -> None:
+        self._assigned["file_cache_gb"] = value
+
+    @property
     def whole_result_mb(self) -> float:
         """The largest result on an object store, in MB, that is one object in any case."""
-        value = self._read("whole_result_mb")
-        try:
-            size = WHOLE_RESULT_MB if value is None else float(str(value))
-        except ValueError:
-            size = -1.0
-        if not size >= 0:  # also for nan
-            raise ConfigurationError("whole_result_mb", value, "a number of MB from 0 on, or inf")
-        return size
+        return self._read_size("whole_result_mb", WHOLE_RESULT_MB, "MB")
 
     @whole_result_mb.setter
     def whole_result_mb(self, value: float | None) -> None:
@@ -216,6 +247,16 @@ class Configuration:
     def _read(self, setting: str) -> object:
         assigned = self._assigned.get(setting)
         return os.environ.get(f"DATAOPS_{setting.upper()}") if assigned is None else assigned
+
+    def _read_size(self, setting: str, default: float, unit: str) -> float:
+        value = self._read(setting)
+        try:
+            size = default if value is None else float(str(value))
+        except ValueError:
+            size = -1.0
+        if not size >= 0:  # also for nan
+            raise ConfigurationError(setting, value, f"a number of {unit} from 0 on, or inf")
+        return size
 
     def _read_bool(self, setting: str, allowed: str = "true or false") -> bool | None:
         value = self._read(setting)

@@ -87,14 +87,14 @@ class JsonlDataset:
 
     @classmethod
     def _of_object(cls, file: BucketFile) -> "JsonlDataset":
-        found = open_readable(file)
-        if isinstance(found, int):  # it never is, of an object
+        remote = open_readable(file)
+        if isinstance(remote, int):  # it never is, of an object
             raise InputError(str(file), "is no object")
-        interval_of(found, file)
-        check_json_lines(file, found)
-        made = cls(file, found.size, fingerprint=found.fingerprint, state=found.state())
+        interval_of(remote, file)
+        check_json_lines(file, remote)
+        dataset = cls(file, remote.size, fingerprint=remote.fingerprint, state=remote.state())
         in_memory = file.bucket.url.startswith("memory:")  # only this process has it
-        return made.download() if in_memory else made
+        return dataset.download() if in_memory else dataset
 
     @property
     def path(self) -> Path:
@@ -159,13 +159,13 @@ class JsonlDataset:
         if self.fingerprint is None or (now == self.state and not now.coarse):
             return
         size = self._present_size()
-        found = f"{size:,} bytes, not the {self.size_bytes:,}"
+        problem = f"{size:,} bytes, not the {self.size_bytes:,}"
         if size == self.size_bytes:
             if cached_digest(self.location, now) == self.fingerprint:
                 return
-            found = "other content than"
+            problem = "other content than"
         reason = (
-            f"was changed after its handle was made: it has {found} it was written with; run the "
+            f"was changed after its handle was made: it has {problem} it was written with; run the "
             "step that writes it again, or use JsonlDataset.of_file(path) for the present content"
         )
         raise InputError(str(self.location), reason)

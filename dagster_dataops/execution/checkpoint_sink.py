@@ -184,13 +184,13 @@ class CheckpointSink(Sink):
         mode = mode_named(settings.concurrency_mode)
         where = " in one worker process" if mode.separate_processes else ""
         place = str(self.work.dataset.location)
-        found = (
+        problem = (
             f"{settings.stop_after_failures:,} calls failed with {failure.exception}{where}, "
             f"and none succeeded in between; other records of {place} were not tried"
         )
         text = failure_text(failure.exception, failure.message, failure.traceback_text)
         text += self._hint(failure.exception, failure.message)
-        return OutageError(self.attempt.name, found, f"The last of these failures: {text}")
+        return OutageError(self.attempt.name, problem, f"The last of these failures: {text}")
 
     def _hint(self, exception: str, message: str) -> str:
         """Return the columns of the first record if it lacks the key of a `KeyError`, else ""."""

@@ -121,11 +121,11 @@ class OperatorExecutor:
             attempt.note(
                 f"finished publishing the result of run {late.run}, which had been cut short"
             )
-        found = existing(folder.checkpoints, lock.segments)
-        attempt.continues = bool(found)
-        for text in notes_on(folder, [content for content in found if content.foreign]):
+        contents = existing(folder.checkpoints, lock.segments)
+        attempt.continues = bool(contents)
+        for text in notes_on(folder, [content for content in contents if content.foreign]):
             attempt.note(text)
-        found = [content for content in found if not content.foreign]
+        contents = [content for content in contents if not content.foreign]
         with removed_afterwards(folder.input), attempt.resources:
             check_together(inputs)
             separate = takes_separately(operator.__dataops__.spec, len(inputs))
@@ -136,7 +136,7 @@ class OperatorExecutor:
             attempt.read(inputs if separate else [gathered(inputs, folder.input)])
             attempt.operator = operator = _in_run(operator, attempt)
             runner = make_runner(operator, attempt.inputs)
-            attempt.start = decide_start(_start_request(attempt, runner, found, late))
+            attempt.start = decide_start(_start_request(attempt, runner, contents, late))
             if attempt.start.published is not None:
                 manifest = _take_over(attempt, attempt.start.published)
                 return _report(attempt, _in_form(attempt, manifest))
@@ -195,14 +195,14 @@ def _name_of(inputs: Sequence[JsonlDataset]) -> str:
 
 
 def _start_request(
-    attempt: NodeAttempt, runner: Runner, found: list[CheckpointContent], late: Manifest | None
+    attempt: NodeAttempt, runner: Runner, contents: list[CheckpointContent], late: Manifest | None
 ) -> StartRequest:
     """Return the facts that the start decision depends on.
 
     Args:
         attempt: The attempt.
         runner: The runner of its operator.
-        found: The checkpoints of the node, newest first.
+        contents: The checkpoints of the node, newest first.
         late: The manifest of an earlier run that this attempt has finished publishing.
     """
     context = attempt.context
@@ -212,7 +212,7 @@ def _start_request(
         kind=attempt.operator.__dataops__.spec.kind,
         fingerprint=runner.fingerprint,
         policy=context.resume,
-        contents=found,
+        contents=contents,
         records=runner.records,
         stream=runner.stream,
         reuse_finished=context.reuse_finished,
@@ -346,7 +346,7 @@ def _options(operator: Operator) -> dict[str, Any]:
     }
     hide = use.secrets.hide
     return {
-        "options": {name: hidden_in(one.value, hide) for name, one in chosen.items()},
+        "options": {name: hidden_in(option.value, hide) for name, option in chosen.items()},
         "defaults": {
             name: hidden_in(one.default, hide) for name, one in chosen.items() if not one.required
         },

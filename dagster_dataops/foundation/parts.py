@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 Added: TypeAlias = Literal[
     "bytes_of_files",
+    "cached_file",
     "drop_explainer",
     "file_of_store",
     "html_of",
@@ -21,10 +22,12 @@ Added: TypeAlias = Literal[
 ADDED: Final[dict[Added, str]] = {
     # Where files of crude datasets lie in their shards: the first byte, and the number of bytes.
     "bytes_of_files": "dagster_dataops.training.filestores.store_opening:bytes_of_files",
+    # A file of a server, which is kept in a folder of this machine.
+    "cached_file": "dagster_dataops.training.filestores.cached_files:cached_file",
     # What an operator of the library says about records that it dropped.
     "drop_explainer": "dagster_dataops.library.explaining.drop_explanations:drop_explainer",
     # A file in a store, or where it is, by the path or URL of the store and the name of the file.
-    "file_of_store": "dagster_dataops.training.filestores.lazy_files:file_of_store",
+    "file_of_store": "dagster_dataops.training.filestores.cached_files:file_of_store",
     # A dataset, pipeline, operator, report or trace as HTML for a notebook.
     "html_of": "dagster_dataops.pipelines.notebook_html:html_of",
     # The nodes with results below some folders.

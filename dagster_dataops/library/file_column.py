@@ -3,10 +3,11 @@
 `FileFilter` and `FileCheck` are filters of such files.
 """
 
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, BinaryIO, ClassVar, Final, Literal, cast
 
 from typing_extensions import override
 
@@ -16,6 +17,8 @@ from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.filters.rules import Filter, Judgement, RuleFilter
 from dagster_dataops.records import Record
 
+_WHOLE_BYTES: Final = 1 << 20
+_TYPE_BYTES: Final = 1 << 16
 LEAVE_OUT: Final = "replace the file, or leave it out"
 
 
@@ -112,6 +115,83 @@ class RecordFile:
         """The bytes of the file, whose type is checked; for errors see `read` and `check_type`."""
         self._column.check_type(self._reference, self._bytes)
         return self._bytes
+
+
+class HeadFile:
+    """The file of a record of which only the head is decoded, and no more read than that takes.
+
+    Up to 1 MiB it is read whole, and its digest is checked; of a larger file only size and version
+    are.
+
+    Args:
+        column: Where the record names the file.
+        record: The record.
+        max_bytes: Most bytes of the file.
+
+    Attributes:
+        name: The path or URL of the file.
+
+    Raises:
+        FileReferenceError: The record names no file.
+    """
+
+    def __init__(self, column: FileColumn, record: Record, max_bytes: int) -> None:
+        self._column, self._max_bytes = column, max_bytes
+        self._reference = column.reference(record)
+        self.name = self._reference.file
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """Yield the file, whose type is checked, open for reading from any position.
+
+        Raises:
+            FileError: It is missing, cannot be read, is empty or of another type, or has more than
+                ``max_bytes``; also for a part of it that a decoder could not read.
+        """
+        with self._reference.open(max_bytes=self._max_bytes, whole_bytes=_WHOLE_BYTES) as file:
+            self._column.check_type(self._reference, file.read(_TYPE_BYTES))
+            file.seek(0)
+            parts = _DecodedFile(file)
+            try:
+                yield cast("BinaryIO", parts)
+            finally:
+                if parts.failure is not None:
+                    raise parts.failure
+
+
+class _DecodedFile:
+    """A file for decoders, some of which hide its errors, or seek to before its beginning.
+
+    Attributes:
+        failure: The error of the last read that failed.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.failure: FileError | None = None
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return bytes; all that are left by default."""
+        try:
+            return self._file.read(size)
+        except FileError as error:
+            self.failure = error
+            raise
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer; return the number of bytes."""
+        data = self.read(len(memoryview(buffer).cast("B")))
+        memoryview(buffer).cast("B")[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Change the position; one before the beginning is the beginning."""
+        start = 0 if whence == io.SEEK_SET else self._file.seek(0, whence)
+        return self._file.seek(max(0, start + offset))
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._file.tell()
 
 
 @contextmanager

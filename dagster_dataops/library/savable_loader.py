@@ -16,6 +16,7 @@ from dagster_dataops.training.loading.distributed import DistributedReadingServi
 from dagster_dataops.training.loading.iteration import DataLoader2Iterator
 from dagster_dataops.training.loading.loader import DataLoader2
 from dagster_dataops.training.loading.multi_processing import MultiProcessingReadingService
+from dagster_dataops.training.loading.rank_states import merged_states
 from dagster_dataops.training.loading.reading_service import ReadingServiceInterface
 from dagster_dataops.training.loading.sequential import SequentialReadingService
 from dagster_dataops.training.loading.worker_config import WorkerConfig, log_without_effect
@@ -28,6 +29,9 @@ _WITHOUT_EFFECT: Final = frozenset(
         *("watchdog_timeout_seconds", "watchdog_initial_timeout_seconds"),
     }
 )
+_SAVE_GLOBAL: Final = "save_state_global"
+_RESTORE_GLOBAL: Final = "restore_state_global"
+_STATES: Final = "states"  # in a state of all ranks: their states in order
 _VIRTUAL: Final = "virtual_epoch"  # in a state: the items of the present virtual epoch
 
 
@@ -99,6 +103,45 @@ class SavableLoader(DataLoader2):
         """Go to a position; see `DataLoader2.load_state_dict`. ``None`` changes nothing."""
         if state is not None:
             self.load_state_dict(state)
+
+    def save_state_global(self, global_dst_rank: int = 0) -> dict[str, Any] | None:
+        """Return the positions of all ranks, which must call it at the same time.
+
+        Args:
+            global_dst_rank: The rank that gets them; the others get ``None``.
+
+        Raises:
+            StreamArgumentError: There are other ranks, but no group of ``torch.distributed``.
+        """
+        states = self._config(_SAVE_GLOBAL).gathered(global_dst_rank, self.state_dict())
+        return None if states is None else {_STATES: states}
+
+    def restore_state_global(
+        self, state: Mapping[str, Any] | None, src_rank: int | None = None
+    ) -> None:
+        """Go to the position of this rank; if the number of ranks is another one, to that of all.
+
+        Args:
+            state: From `save_state_global`; with ``src_rank``, only that rank needs it.
+            src_rank: The rank that sends it to the others by ``torch.distributed``; ``None`` if
+                each rank has it.
+
+        Raises:
+            StreamArgumentError: It is no state of `save_state_global`.
+            StreamStateError: The number of ranks is another one, and their positions differ.
+        """
+        config = self._config(_RESTORE_GLOBAL)
+        if src_rank is not None:
+            state = config.sent_from(src_rank, state)
+        states = None if state is None else state.get(_STATES)
+        if not isinstance(states, list) or not states:
+            reason = "it needs a state of save_state_global(), on each rank unless src_rank is set"
+            raise StreamArgumentError(_RESTORE_GLOBAL, reason)
+        same = len(states) == config.world_size
+        self.load_state_dict(states[config.rank] if same else merged_states(states))
+
+    def _config(self, use: str) -> WorkerConfig:
+        return check_worker_config(use, None, self._dataset(use))
 
     def restore_sample(self, restore_key: Sequence[Any]) -> Any:
         """Return a sample, a pack or a batch again; the position is not changed.

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.core.arguments import check_seed, texts
-from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnError
+from dagster_dataops.streams.core.item_failures import FAILURE_TOLERANCE, OnError, OnFailure
 from dagster_dataops.streams.core.sequences import ConstantSource, CountSource, fresh
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.operations import Operations
@@ -41,7 +41,7 @@ class DataPipelineBuilder(Operations):
         self,
         max_num_warnings: int = 0,
         *,
-        on_error: OnError | None = None,
+        on_error: OnError | OnFailure | None = None,
         max_errors: int | None = None,
         quarantine: str | os.PathLike[str] | None = None,
         seed: int = 0,

@@ -21,6 +21,7 @@ from dagster_dataops.streams.core.item_failures import (
     POLICIES,
     FailureHandler,
     OnError,
+    OnFailure,
     check_unbroken,
 )
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, restoring
@@ -73,7 +74,9 @@ class PositionedStream(Operations):
     Args:
         stage: The last stage.
         on_error: The handling of an item on which a stage fails: ``raise`` ends the stream,
-            ``skip`` continues, ``quarantine`` continues and stores the item.
+            ``skip`` continues, ``quarantine`` continues and stores the item. A function of the
+            error and the item is called in the process that reads the stream, which continues
+            unless the function raises an error.
         max_errors: The largest number of failed items to accept; ``None`` for no limit.
         quarantine: A jsonl file for failed items, with ``on_error="quarantine"``.
         seed: The root seed, for all stages without a seed.
@@ -90,14 +93,16 @@ class PositionedStream(Operations):
         self,
         stage: Stage,
         *,
-        on_error: OnError = "raise",
+        on_error: OnError | OnFailure = "raise",
         max_errors: int | None = None,
         quarantine: str | os.PathLike[str] | None = None,
         seed: int = 0,
         failure_tolerance: int | None = FAILURE_TOLERANCE,
     ) -> None:
         super().__init__(stage)
-        if on_error not in POLICIES:
+        self._on_failure = on_error if callable(on_error) else None
+        self.on_error: OnError = "skip" if callable(on_error) else on_error
+        if self.on_error not in POLICIES:
             raise StreamDefinitionError("stream", f"on_error is {on_error!r}, not of {POLICIES}")
         if quarantine is not None and on_error != "quarantine":
             reason = "a quarantine file needs on_error='quarantine'"
@@ -110,7 +115,6 @@ class PositionedStream(Operations):
             check_count("stream", "failure_tolerance", failure_tolerance, 1)
         self._failure_tolerance = failure_tolerance
         self._path = None if quarantine is None else Path(quarantine)
-        self.on_error: OnError = on_error
         self._max_errors = max_errors
         self.seed = seed
         self._failure: BaseException | None = None
@@ -130,6 +134,7 @@ class PositionedStream(Operations):
             self._failure_tolerance,
             share_of(self.stage),
         )
+        failures.on_failure = self._on_failure
         return failures, self.stage.open(ReadContext(self.seed, failures))
 
     def hide_in_failures(self, hide: Callable[[str], str]) -> None:
@@ -336,7 +341,7 @@ class PositionedStream(Operations):
         warn_if_unused(Operations)
         return type(self)(
             stage,
-            on_error=self.on_error,
+            on_error=self._on_failure or self.on_error,
             max_errors=self._max_errors,
             quarantine=quarantine or self._path,
             seed=self.seed if seed is None else seed,

@@ -110,8 +110,8 @@ def test_a_config_describes_its_process_and_checks_its_values():
         WorkerConfig(rank=0, world_size=1, num_workers=-1)
     with pytest.raises(StreamArgumentError, match="seed_offset"):
         WorkerConfig(rank=0, world_size=1, num_workers=0, seed_offset=-1)
-    with pytest.raises(StreamArgumentError, match=r"loader\.quarantined"):
-        WorkerConfig(rank=0, world_size=1, num_workers=0, global_error_handler=print)
+    with pytest.raises(StreamArgumentError, match="give a function"):
+        WorkerConfig(rank=0, world_size=1, num_workers=0, global_error_handler="skip")
 
 
 def test_the_seed_offset_is_the_seed_of_the_order(folder):
@@ -147,6 +147,80 @@ def test_the_error_handler_decides_about_failed_samples(folder, handler, count, 
     assert len(list(get_savable_loader(data))) == count
     assert len([one for one in caplog.records if "skipped" in one.message]) == 1
     assert len(list(get_savable_loader(data, on_error="quarantine"))) == count
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_function_gets_failed_samples_and_their_sources(folder, workers):
+    failures = []
+    config = WorkerConfig(
+        rank=0,
+        world_size=1,
+        num_workers=workers,
+        global_error_handler=lambda *failure: failures.append(failure),
+    )
+    data = get_val_dataset(
+        folder / "a", split_part="train", task_encoder=Failing(), worker_config=config
+    )
+    assert len(list(get_savable_loader(data))) == 18
+    ((error, sample, sources),) = failures
+    assert isinstance(error, ZeroDivisionError)
+    assert sample.text.split()[1] == "0"
+    assert sources == sample["__sources__"]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_error_of_the_error_handler_ends_the_loader(folder, workers):
+    def refuse(error, sample, sources):
+        raise KeyError(sample.__key__, len(sources)) from error
+
+    config = WorkerConfig(rank=0, world_size=1, num_workers=workers, global_error_handler=refuse)
+    data = get_val_dataset(
+        folder / "a", split_part="train", task_encoder=Failing(), worker_config=config
+    )
+    with pytest.raises(KeyError, match="1"):
+        list(get_savable_loader(data))
+
+
+class OtherRank:
+    """A group of two ranks, of which the other one has its values already."""
+
+    def __init__(self, gathered=(), sent=None):
+        self._gathered, self._sent = gathered, sent
+
+    def all_gather_object(self, values, value, group):
+        values[:] = [value if other is None else other for other in self._gathered]
+
+    def broadcast_object_list(self, values, src, group):
+        values[0] = self._sent
+
+
+def test_the_positions_of_all_ranks_are_saved_and_restored(folder, monkeypatch):
+    def loader(rank, size=2):
+        return get_savable_loader(train(folder, rank=rank, world_size=size))
+
+    def join(group):
+        monkeypatch.setattr(
+            "dagster_dataops.training.loading.worker_config.torch_group", lambda: group
+        )
+
+    loaders = loader(0), loader(1)
+    for one in loaders:
+        next(iter(one))
+    with pytest.raises(StreamArgumentError, match=r"torch\.distributed"):
+        loaders[0].save_state_global()
+    join(OtherRank([None, loaders[1].state_dict()]))
+    state = loaders[0].save_state_global(global_dst_rank=0)
+    assert loaders[0].save_state_global(global_dst_rank=1) is None
+    expected = [keys(islice(one, 2)) for one in loaders]
+
+    again = loader(0), loader(1)
+    again[0].restore_state_global(json.loads(json.dumps(state)))
+    join(OtherRank(sent=state))
+    again[1].restore_state_global(None, src_rank=0)
+    assert [keys(islice(one, 2)) for one in again] == expected
+    loader(0, 1).restore_state_global(state)
+    with pytest.raises(StreamArgumentError, match="src_rank"):
+        loaders[1].restore_state_global(None)
 
 
 def test_error_handlers_log_or_raise(caplog):

@@ -11,6 +11,8 @@ from pathlib import Path
 class Server(ThreadingHTTPServer):
     """Attributes: ranges, dated (whether it reports modification times), cut_after, requests.
 
+    ``sent``: how many bytes of files it has sent.
+    ``login``: the value of the header ``Authorization`` that it asks for.
     ``encoded``: whether it sends ``.gz`` files with ``Content-Encoding: gzip``, as Apache does.
     """
 
@@ -20,6 +22,8 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
         self.ranges, self.dated = ranges, dated
         self.encoded = False
+        self.sent = 0
+        self.login = None
         self.cuts = []  # after how many bytes each of the next connections breaks
         self.requests = []
         self.refusals = []  # the statuses with which the next requests are refused
@@ -46,7 +50,20 @@ class Handler(SimpleHTTPRequestHandler):
             self.send_header("Content-Encoding", "gzip")
         super().end_headers()
 
+    def do_HEAD(self):
+        if not self._is_refused():
+            super().do_HEAD()
+
+    def _is_refused(self):
+        login = self.server.login
+        refused = login is not None and self.headers.get("Authorization") != login
+        if refused:
+            self.send_error(401)
+        return refused
+
     def do_GET(self):
+        if self._is_refused():
+            return
         wanted = self.headers.get("Range")
         self.server.requests.append(wanted)
         if self.server.refusals:
@@ -74,6 +91,7 @@ class Handler(SimpleHTTPRequestHandler):
             self.close_connection = True
         else:
             self.wfile.write(content)
+            self.server.sent += len(content)
 
 
 @contextmanager

@@ -156,10 +156,10 @@ class ObjectJournal:
         self._store.remove(key for key in names if _is_void(key, number) and key not in kept)
 
     def _read(self, number: int) -> tuple[dict[str, Any], bytes] | None:
-        found = self._store.read(self.entry_key(number))
-        if found is None:
+        entry = self._store.read(self.entry_key(number))
+        if entry is None:
             return None
-        head, _, frames = found[0].partition(b"\n")
+        head, _, frames = entry[0].partition(b"\n")
         try:
             content = orjson.loads(head)
         except orjson.JSONDecodeError:

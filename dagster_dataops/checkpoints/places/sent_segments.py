@@ -167,7 +167,7 @@ class SentSegments(Segments):
     def _free_if_many(self) -> None:
         """Free the bytes that the bucket has, once they are many."""
         with self._changing:
-            many = sum(max(0, one.sent - one.freed) for one in self._files.values()) > KEPT_BYTES
+            many = sum(max(0, file.sent - file.freed) for file in self._files.values()) > KEPT_BYTES
             for name, file in self._files.items() if self._may_free and many else ():
                 if file.sent > file.freed and freed(self.folder / name, file.freed, file.sent):
                     file.freed = file.sent
@@ -259,10 +259,10 @@ class SentSegments(Segments):
     def _of_object(self, file: _SentFile, start: int, length: int) -> bytes:
         """Return bytes from ``start``, at most ``length``; none if the bucket lacks the first."""
         with self._changing:
-            found = file.find(start)
-        if found is None:
+            piece = file.find(start)
+        if piece is None:
             return b""
-        key, place, rest = found
+        key, place, rest = piece
         number, within = divmod(place, _CHUNK_BYTES)
         return self._chunk(key, number)[within : within + min(length, rest)]
 

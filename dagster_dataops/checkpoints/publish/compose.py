@@ -119,10 +119,10 @@ def _finish(drafts: DraftWriter, checkpoint: Checkpoint, *, outcomes: bool = Fal
 
 def _link_only_segment(checkpoint: Checkpoint, draft: JsonlWriter) -> None:
     """Make the draft a link if one segment of this run holds all of it; this spares a copy."""
-    found = checkpoint.table.only_segment()
-    if found is None or checkpoint.table.failed or checkpoint.resumed_records:
+    segment = checkpoint.table.only_segment()
+    if segment is None or checkpoint.table.failed or checkpoint.resumed_records:
         return
-    number, size = found
+    number, size = segment
     path = checkpoint.segments.file(number)
     if size and path is not None and path.stat().st_size == size:
         draft.link(path)
@@ -172,11 +172,11 @@ def _kept_journal(
         yield keeping
 
 
-def _mapped(made: Drafts, keeping: KeptJournal, checkpoint: Checkpoint) -> Drafts:
+def _mapped(drafts: Drafts, keeping: KeptJournal, checkpoint: Checkpoint) -> Drafts:
     """Return the drafts after the map is complete."""
-    attempts = checkpoint.content.attempt_entry(made.dataset.fingerprint or "")
+    attempts = checkpoint.content.attempt_entry(drafts.dataset.fingerprint or "")
     keeping.finish(attempts, checkpoint.table.counts)
-    return replace(made, mapped=True)
+    return replace(drafts, mapped=True)
 
 
 def _compose_selected(
@@ -195,10 +195,10 @@ def _compose_selected(
     with keeping as kept:
         dropped = select.write(drafts.results, failed_at, kept)
         records, failures = checkpoint.table.records, checkpoint.table.failed
-        made = drafts.finish(records=records, failed=failures, dropped=dropped)
-        if kept is None or (made.dataset.rows == records and not failures and not dropped):
-            return made
-        return _mapped(made, kept, checkpoint)
+        finished = drafts.finish(records=records, failed=failures, dropped=dropped)
+        if kept is None or (finished.dataset.rows == records and not failures and not dropped):
+            return finished
+        return _mapped(finished, kept, checkpoint)
 
 
 def _spans(

@@ -56,8 +56,8 @@ class Drafts:
 
     def facts(self) -> dict[str, Any]:
         """Return the facts that a manifest holds under the same names."""
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: own[name] for name in own.keys() - _NO_FACTS} | vars(self.summary)
+        every = {fact.name: getattr(self, fact.name) for fact in fields(self)}
+        return {name: every[name] for name in every.keys() - _NO_FACTS} | vars(self.summary)
 
 
 class DraftWriter:

@@ -21,17 +21,17 @@ from dagster_dataops.errors import NewerVersionError
 from dagster_dataops.foundation.places.opening import PLAIN
 
 
-def notes_on(folder: NodeFolder, found: Iterable[CheckpointContent]) -> Iterator[str]:
+def notes_on(folder: NodeFolder, contents: Iterable[CheckpointContent]) -> Iterator[str]:
     """Yield a line for the log about each thing of another version.
 
     Args:
         folder: Of the node.
-        found: Its checkpoints of other versions.
+        contents: Its checkpoints of other versions.
 
     Raises:
         NewerVersionError: One is of a newer version.
     """
-    for content in found:
+    for content in contents:
         if is_newer(content.format):
             place = str(folder.located(content.folder))
             raise NewerVersionError(place, content.format, FORMAT)

@@ -59,17 +59,17 @@ class RoutedWriter:
         digest = xxhash.xxh3_128()
         size = 0
         for name, writer in self._writers.items():
-            made = writer.finish()
+            dataset = writer.finish()
             facts[name] = {
                 **output_place(self._folder, self._folder.outputs[name]),
                 "rows_out": writer.rows,
-                "size_bytes": made.size_bytes,
+                "size_bytes": dataset.size_bytes,
                 "modified_ns": draft_of(writer.path).stat().st_mtime_ns,
-                "fingerprint": made.fingerprint or "",
+                "fingerprint": dataset.fingerprint or "",
                 "parted": "",
                 "compressed_bytes": writer.compressed_bytes,
             }
-            digest.update(f"{name}={made.fingerprint}\n".encode())
-            size += made.size_bytes
+            digest.update(f"{name}={dataset.fingerprint}\n".encode())
+            size += dataset.size_bytes
         self.outputs = facts
         return JsonlDataset(self._folder.result, size, self.rows, f"xxh3:{digest.hexdigest()}")

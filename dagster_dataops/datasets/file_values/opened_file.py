@@ -5,10 +5,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, cast
 
 from typing_extensions import override
 
@@ -27,6 +26,9 @@ from dagster_dataops.streams.files.contents import (
 from dagster_dataops.streams.files.remote import RemoteFile, file_details, identity_of, is_url
 
 _STORED: Final = re.compile(rf"{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{62}}")
+_BLOCK_BYTES: Final = 1 << 20
+_LEAST_BYTES: Final = 1 << 16  # of a part that is fetched
+_MOST_BYTES: Final = 1 << 22
 _FIND: Final = "check the path, and that this machine can read it"
 
 
@@ -61,9 +63,26 @@ class OpenedFile(Content):
     def close(self) -> None:
         """Close the file; some have nothing to close."""
 
-    def raw(self) -> io.RawIOBase:
+    @property
+    def is_remote(self) -> bool:
+        """Whether each read is a request to a server."""
+        return False
+
+    def part(self, size: int, offset: int) -> bytes:
+        """Return ``size`` bytes from ``offset``, fewer only at the end; no others are fetched."""
+        return self.read_at(size, offset)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the bytes of the file in order."""
+        size = 0
+        while block := self.read_at(_BLOCK_BYTES, size):
+            yield block
+            size += len(block)
+
+    def stream(self) -> BinaryIO:
         """Return a Python file for the bytes; it must not outlive this one."""
-        return _RawFile(self)
+        raw = _RemoteParts(self) if self.is_remote else _RawFile(self)
+        return cast("BinaryIO", io.BufferedReader(raw, _LEAST_BYTES))
 
 
 class _ContentFile(OpenedFile):
@@ -125,6 +144,21 @@ class RemoteUrlFile(_ContentFile):
         self.size = size if isinstance(size, int) else None
         self.version = _reported(details)
         self.content = WindowedContent(lambda: RemoteFile(url, options))
+        self._parts = _FetchedParts(name, url, options)
+
+    @property
+    @override
+    def is_remote(self) -> bool:
+        return True
+
+    @override
+    def part(self, size: int, offset: int) -> bytes:
+        return self._parts.read(size, offset)
+
+    @override
+    def close(self) -> None:
+        super().close()
+        self._parts.close()
 
     def _details(self) -> dict[str, Any]:
         try:
@@ -158,6 +192,11 @@ class ObjectOfStore(OpenedFile):
         except (DataOpsError, OSError) as error:
             raise FileError(self.name, _reason(error), _FIND) from error
 
+    @property
+    @override
+    def is_remote(self) -> bool:
+        return True
+
 
 class _FileInStore(OpenedFile):
     """A file in a store, such as a tar. It is replaced with its store, which has the version."""
@@ -173,7 +212,35 @@ class FileOfShard(_FileInStore):
 
     def __init__(self, name: str, window: Any) -> None:
         self.name, self._window = name, window
-        self.size, self.version = window.size, _version_of_store(window.shard)
+        self.size = window.size
+        self.version = self._version()
+        self._parts = _FetchedParts(name, window.shard, {})
+
+    def _version(self) -> str | None:
+        shard = self._window.shard
+        if not self.is_remote:
+            return _version_of_store(shard)
+        try:
+            return _reported(file_details(shard, {}))
+        except DataOpsError as error:
+            raise FileError(self.name, _reason(error), _FIND) from error
+
+    @property
+    @override
+    def is_remote(self) -> bool:
+        return is_url(self._window.shard)
+
+    @override
+    def part(self, size: int, offset: int) -> bytes:
+        if not self.is_remote:
+            return self.read_at(size, offset)
+        window = self._window
+        size = min(size, window.size - offset)
+        return self._parts.read(size, window.first + offset) if size > 0 else b""
+
+    @override
+    def close(self) -> None:
+        self._parts.close()
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:
@@ -188,7 +255,7 @@ class FileOfShard(_FileInStore):
 
     @override
     def check_unchanged(self) -> None:
-        if not self._window.is_unchanged():
+        if not self._window.is_unchanged() or (self.is_remote and self._version() != self.version):
             raise FileChangedError(self.name, "was replaced while it was read", "run again")
 
 
@@ -202,6 +269,34 @@ class FileOfStore(_FileInStore):
     @override
     def read_at(self, size: int, offset: int) -> bytes:
         return self._data[offset : offset + size]
+
+
+class _FetchedParts:
+    """Parts of a file by URL; no other bytes are fetched.
+
+    Args:
+        name: What the reference calls the file, for errors.
+        url: The URL.
+        options: The arguments of fsspec's file system.
+    """
+
+    def __init__(self, name: str, url: str, options: Mapping[str, Any]) -> None:
+        self._name, self._file = name, RemoteFile(url, options, ahead=False)
+
+    def read(self, size: int, start: int) -> bytes:
+        """Return ``size`` bytes from ``start``; fewer only at the end."""
+        data = b""
+        self._file.seek(start)
+        try:
+            while len(data) < size and (part := self._file.read(size - len(data))):
+                data += part
+        except DataOpsError as error:
+            raise FileError(self._name, _reason(error), _FIND) from error
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class _RawFile(ContentFile):
@@ -225,9 +320,37 @@ class _RawFile(ContentFile):
         return self._file.size if self._file.size is not None else len(self._file.read_all())
 
 
-@contextmanager
-def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[OpenedFile]:
-    """Yield the file that a reference names, open inside the block.
+class _RemoteParts(_RawFile):
+    """A Python file over a file of a server, of which little more is fetched than is read.
+
+    A read after a ``seek`` fetches a small part; each read that follows it a part twice as large.
+    """
+
+    def __init__(self, file: OpenedFile) -> None:
+        super().__init__(file)
+        self._part, self._start, self._next = b"", 0, _LEAST_BYTES
+
+    @override
+    def readinto(self, buffer: Any, /) -> int:
+        end = self._start + len(self._part)
+        if not self._start <= self._at < end:
+            follows = self._at == end and end > 0
+            self._next = min(2 * self._next, _MOST_BYTES) if follows else _LEAST_BYTES
+            self._part, self._start = self._file.part(self._next, self._at), self._at
+        first = self._at - self._start
+        data = self._part[first : first + len(buffer)]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def is_stored(name: str) -> bool:
+    """Return whether a name is that of a file that an operator made: it tells its content."""
+    return _STORED.fullmatch(name) is not None
+
+
+def open_file(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> OpenedFile:
+    """Open the file that a reference names; the caller closes it.
 
     Args:
         name: Its path, URL, or store and name.
@@ -236,16 +359,6 @@ def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iter
     Raises:
         FileError: There is no such file, or it cannot be read.
     """
-    with _open(name, options) as file:
-        yield file
-
-
-def is_stored(name: str) -> bool:
-    """Return whether a name is that of a file that an operator made: it tells its content."""
-    return _STORED.fullmatch(name) is not None
-
-
-def _open(name: str, options: Mapping[str, Any]) -> OpenedFile:
     if is_stored(name):
         return _stored(name)
     local = name.removeprefix("file://") if name.startswith("file:///") else name
@@ -257,7 +370,9 @@ def _open(name: str, options: Mapping[str, Any]) -> OpenedFile:
 
 
 def _by_url(name: str, url: str, options: Mapping[str, Any]) -> OpenedFile:
-    file = None if options else object_at(url)
+    from dagster_dataops.streams.files.logins import has_login
+
+    file = None if options or has_login(url) else object_at(url)
     return RemoteUrlFile(name, url, options) if file is None else ObjectOfStore(name, file)
 
 
@@ -307,7 +422,7 @@ def state_of_file(name: str) -> list[object]:
     store, mark, _ = name.partition("#")
     if mark and os.path.isfile(store) and not os.path.exists(name):  # noqa: PTH110,PTH113 - texts
         return [_version_of_store(store)]
-    with opened(name) as file:
+    with open_file(name) as file:
         return file.state
 
 

@@ -5,11 +5,12 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final, cast
+from types import MappingProxyType
+from typing import Any, BinaryIO, Final
 
 from dagster_dataops.datasets.file_values.file_reads import READS
 from dagster_dataops.datasets.file_values.media_types import (
@@ -17,11 +18,7 @@ from dagster_dataops.datasets.file_values.media_types import (
     type_of_content,
     type_of_name,
 )
-from dagster_dataops.datasets.file_values.opened_file import (
-    OpenedFile,
-    is_stored,
-    opened,
-)
+from dagster_dataops.datasets.file_values.opened_file import OpenedFile, is_stored
 from dagster_dataops.errors import FileChangedError, FileError, FileReferenceError
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
@@ -118,29 +115,42 @@ class FileReference:
             self._check_state(file)
             self._note(file)
             self._check_limit(file.size, max_bytes)
-            limit = None if max_bytes is None else max_bytes + 1
-            data = file.read_all(limit)
-            self._check_limit(len(data), max_bytes)
-            self._check_content(
-                len(data), f"sha256:{sha256(data).hexdigest()}" if self.digest else None
-            )
+            data = self._checked(file, max_bytes)
             file.check_unchanged()
         return data
 
+    def _checked(self, file: OpenedFile, max_bytes: int | None) -> bytes:
+        """Return the content of a file whose size and digest are checked."""
+        data = file.read_all(None if max_bytes is None else max_bytes + 1)
+        self._check_limit(len(data), max_bytes)
+        digest = f"sha256:{sha256(data).hexdigest()}" if self.digest else None
+        self._check_content(len(data), digest)
+        return data
+
     @contextmanager
-    def open(self) -> Iterator[BinaryIO]:
+    def open(self, *, max_bytes: int | None = None, whole_bytes: int = 0) -> Iterator[BinaryIO]:
         """Yield the file, open for reading from any position; only what is read is fetched.
 
-        Its size is checked if it is told; its digest is not.
+        Its size and version are checked if they are told; its digest only if the file is read
+        whole.
+
+        Args:
+            max_bytes: The largest size; any if ``None``.
+            whole_bytes: The size up to which the file is read whole, and its digest is checked.
 
         Raises:
-            FileError: There is no such file, or it cannot be read.
+            FileError: There is no such file, it cannot be read, or it is larger.
             FileChangedError: It is not the file that the record names, or was replaced meanwhile.
         """
         with opened(self.file) as file:
             self._check_state(file)
             self._note(file)
-            yield cast("BinaryIO", io.BufferedReader(file.raw(), _BLOCK_BYTES))
+            self._check_limit(file.size, max_bytes)
+            unlimited = file.size is None and max_bytes is not None
+            if unlimited or (file.size is not None and file.size <= whole_bytes):
+                yield io.BytesIO(self._checked(file, max_bytes))
+            else:
+                yield file.stream()
             file.check_unchanged()
 
     @contextmanager
@@ -267,10 +277,19 @@ def identified(file: str, *, digest: bool, options: Mapping[str, Any]) -> FileRe
         return FileReference(file).as_opened(opened_file, digest=digest)
 
 
+def opened(
+    name: str, options: Mapping[str, Any] = MappingProxyType({})
+) -> AbstractContextManager[OpenedFile]:
+    """Return a context with the file that a reference names, open inside the block."""
+    from dagster_dataops.datasets.file_values import cached_file  # most runs read no file
+
+    return cached_file.opened(name, options)
+
+
 def _digested(file: OpenedFile, copy: BinaryIO | None) -> tuple[int, str]:
     """Return the size and the digest of a file; write its bytes to another one."""
     digest, size = sha256(), 0
-    while block := file.read_at(_BLOCK_BYTES, size):
+    for block in file.blocks():
         digest.update(block)
         size += len(block)
         if copy is not None:

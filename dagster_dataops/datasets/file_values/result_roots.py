@@ -63,19 +63,30 @@ def facts_of_keeper(keeper: FileKeeper | None) -> tuple[Any, ...]:
     if keeper is None:
         return ()
     others = (root for root in roots() if root.path != keeper.root.path)
-    return tuple(map(_facts_of, (keeper.root, *others)))
+    cache = config.file_cache
+    settings = {
+        "url_options": dict(config.url_options),
+        "file_cache": None if cache is None else str(cache),
+        "file_cache_gb": config.file_cache_gb,
+    }
+    return settings, *map(_facts_of, (keeper.root, *others))
 
 
 def keeper_in_run(facts: Sequence[Any]) -> FileKeeper | None:
-    """Return the keeper of a run, and look for files below the roots that its process uses.
+    """Return the keeper of a run, and read files as its process does: the same roots and settings.
 
     Args:
         facts: From `facts_of_keeper`. There is no keeper without any.
     """
-    roots_of_run = [_root_of(*fact) for fact in facts]
+    if not facts:
+        return None
+    settings, *places = facts
+    config.url_options.update(settings["url_options"])
+    config.file_cache, config.file_cache_gb = settings["file_cache"], settings["file_cache_gb"]
+    roots_of_run = [_root_of(*place) for place in places]
     for root in reversed(roots_of_run):
         use_root(root)
-    return FileKeeper(roots_of_run[0]) if roots_of_run else None
+    return FileKeeper(roots_of_run[0])
 
 
 def _facts_of(root: Root) -> tuple[Any, ...]:

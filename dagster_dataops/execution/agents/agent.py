@@ -179,7 +179,7 @@ def _code_version(operator: Operator, sent: str) -> str:
 
 
 def _is_module_attribute(target: Any) -> bool:
-    found: Any = sys.modules.get(target.__module__)
+    attribute: Any = sys.modules.get(target.__module__)
     for name in target.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return target in (found, getattr(found, "function", None))
+        attribute = getattr(attribute, name, None)
+    return target in (attribute, getattr(attribute, "function", None))

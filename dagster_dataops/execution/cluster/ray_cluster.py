@@ -72,10 +72,10 @@ class RayCluster(Cluster):
         return f"Ray at {self._address}"
 
     @classmethod
-    def of(cls, given: Any) -> Any:
+    def of(cls, value: Any) -> Any:
         """Return a cluster as it is, and a Dagster resource with ``ray_address`` as a cluster."""
-        resource = hasattr(type(given), "ray_address") and not hasattr(given, "open")
-        return cls(given) if resource else given
+        resource = hasattr(type(value), "ray_address") and not hasattr(value, "open")
+        return cls(value) if resource else value
 
     @property
     def _address(self) -> str:
@@ -103,8 +103,8 @@ class RayCluster(Cluster):
     def describe(self) -> str:
         total, free = _ray().cluster_resources(), _ray().available_resources()
         names = [name for name in ("CPU", "GPU") if name in total]
-        found = [f"{total[name]:g} {name}, {free.get(name, 0):g} free" for name in names]
-        return f"the cluster has {'; '.join(found) or 'no resources'}"
+        resources = [f"{total[name]:g} {name}, {free.get(name, 0):g} free" for name in names]
+        return f"the cluster has {'; '.join(resources) or 'no resources'}"
 
     @override
     def count(self, resources: Mapping[str, Any]) -> int:
@@ -115,11 +115,11 @@ class RayCluster(Cluster):
             min(node.get(name, 0) // need for name, need in wanted.items()) for node in _nodes()
         ]
         several = resources.get("num_gpus")
-        found = int(sum(fits) if several else sum(map(bool, fits)))
-        if not found:
+        number = int(sum(fits) if several else sum(map(bool, fits)))
+        if not number:
             reason = f"no node can hold an agent that takes {dict(resources)}; {self.describe()}"
             raise ClusterError(str(self), reason)
-        return found
+        return number
 
     @override
     def room(self, resources: Mapping[str, Any]) -> Room:
@@ -164,10 +164,10 @@ class RayAgents(AgentPool):
     @override
     def start(self, order: AgentOrder) -> "RayAgent":
         ray = _ray()
-        made = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=_CALLS)(_Actor)
+        actor = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=_CALLS)(_Actor)
         options = {"scheduling_strategy": "SPREAD", **order.resources}
         try:
-            agent = RayAgent(made.options(**options).remote(order))
+            agent = RayAgent(actor.options(**options).remote(order))
         except (ValueError, TypeError) as error:
             reason = f"refuses _agents={dict(order.resources)}: {error}"
             raise ClusterError(self._cluster, reason) from error
@@ -181,19 +181,19 @@ class RayAgents(AgentPool):
             threading.Event().wait(seconds)
             return []
         ready, _ = ray.wait(list(self._receiving), num_returns=1, timeout=seconds)
-        found: list[tuple[AgentHandle, Message]] = []
+        received: list[tuple[AgentHandle, Message]] = []
         for reference in ready:
             agent = self._receiving.pop(reference)
             try:
                 messages = ray.get(reference, timeout=_GET_SECONDS)
             except ray.exceptions.RayError as error:
                 agent.kill()
-                found.append((agent, Lost(_first_lines(error))))
+                received.append((agent, Lost(_first_lines(error))))
                 continue
-            found += [(agent, message) for message in messages]
+            received += [(agent, message) for message in messages]
             if not any(isinstance(message, Ended) for message in messages):
                 self._receiving[agent.receive()] = agent
-        return found
+        return received
 
     @override
     def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
@@ -373,8 +373,8 @@ def _check_port(address: str) -> None:
 
 def _nodes() -> list[dict[str, float]]:
     """Return the resources of each living node that has cores."""
-    found = [node["Resources"] for node in _ray().nodes() if node["Alive"]]
-    return [resources for resources in found if resources.get("CPU", 0) >= 1]
+    nodes = [node["Resources"] for node in _ray().nodes() if node["Alive"]]
+    return [resources for resources in nodes if resources.get("CPU", 0) >= 1]
 
 
 def _first_lines(error: BaseException) -> str:

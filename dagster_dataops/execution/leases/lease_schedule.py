@@ -65,8 +65,8 @@ class LeaseSchedule:
             size -= cut - start
         if not stretches:
             return None
-        found = [] if self._batches is None else map(self._batches.within, stretches)
-        return Lease(stretches, list(chain.from_iterable(found)))
+        batches = [] if self._batches is None else map(self._batches.within, stretches)
+        return Lease(stretches, list(chain.from_iterable(batches)))
 
     def accept(self, agent: Hashable, start: int, end: int) -> bool:
         """Note a span of an agent; return whether it counts, because it is the first."""

@@ -108,7 +108,7 @@ def opened(
     if operator.__dataops__.spec.parts:
         chain = cast("Chain", operator)
         with ExitStack() as stack:
-            parts = [stack.enter_context(opened(one, run, context)) for _, one in chain.parts]
+            parts = [stack.enter_context(opened(part, run, context)) for _, part in chain.parts]
             yield chain.with_parts(parts)
         return
     copied = copy.copy(operator)

@@ -196,8 +196,8 @@ class _Call:
     def _check_any_succeeded(self) -> None:
         allowed = not self._attempt.settings.stop_after_failures
         if self._first_refused and self._failed == self._records and not allowed:
-            found = f"no line of its input is a record for it ({counted(self._failed, 'lines')})"
-            raise OutageError(self._name, found, f"The first: {self._first_refused}")
+            problem = f"no line of its input is a record for it ({counted(self._failed, 'lines')})"
+            raise OutageError(self._name, problem, f"The first: {self._first_refused}")
 
     def _called(self, datasets: Sequence[JsonlDataset]) -> Iterator[object]:
         """Yield the elements that the operator returns."""
@@ -288,13 +288,13 @@ class _Call:
                     yield record
 
     def _refuse(
-        self, dataset: JsonlDataset, index: int, number: int, line: Line, found: Failure
+        self, dataset: JsonlDataset, index: int, number: int, line: Line, failure: Failure
     ) -> None:
-        place, reason = str(dataset.location), found.message
+        place, reason = str(dataset.location), failure.message
         self._first_refused = self._first_refused or f"{place}, line {number}: {reason}"
         if not self._attempt.settings.ignore_errors:
-            raise RecordError(self._name, index, place, number, found.exception, reason, "")
-        failed = error_row(found, line.text, self._name)
+            raise RecordError(self._name, index, place, number, failure.exception, reason, "")
+        failed = error_row(failure, line.text, self._name)
         row = {"index": index, "path": place, "line": number, **failed}
         self._drafts.errors.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         self._failed += 1

@@ -113,7 +113,7 @@ def _reopen_replaced(checkpoint: Checkpoint) -> None:
     kept = checkpoint.content.retries or checkpoint.content.redo
     if not count or kept or not first_replaced(checkpoint.folder):
         return
-    marks = {start: one.counts.get(READ_FILES, 0) for start, one in table.notes.items()}
+    marks = {start: note.counts.get(READ_FILES, 0) for start, note in table.notes.items()}
     starts = [start for start, mark in marks.items() if mark]
     if sum(marks.values()) < count:  # spans that were divided have lost theirs
         starts = list(table.column("start"))

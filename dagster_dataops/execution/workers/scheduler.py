@@ -102,13 +102,13 @@ class Scheduler:
 
     def has_more_than(self, ranges: int) -> bool:
         """Return whether the first lines are enough for more than ``ranges`` ranges."""
-        found = len(self._returned)
+        count = len(self._returned)
         for start, end in self._gaps:
             lines = read_range(self._descriptor, start, min(end - start, _MIN_BYTES))
-            found += lines.count(b"\n") + (not lines.endswith(b"\n"))
-            if found > ranges:
+            count += lines.count(b"\n") + (not lines.endswith(b"\n"))
+            if count > ranges:
                 return True
-        return found > ranges
+        return count > ranges
 
     def take(self, sharing: int) -> Range | None:
         """Return the next range, or ``None`` if nothing is left.

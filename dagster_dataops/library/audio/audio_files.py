@@ -1,16 +1,23 @@
 """`AudioSource` and `AudioFile`: sounds of records, decoded in blocks within limits."""
 
+import io
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from io import BytesIO
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 
 from annotated_types import Gt
 from typing_extensions import override
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
-from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, RecordFile, decoding
+from dagster_dataops.library.file_column import (
+    LEAVE_OUT,
+    FileColumn,
+    HeadFile,
+    RecordFile,
+    decoding,
+)
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
 
@@ -28,6 +35,7 @@ _BLOCK: Final = 1 << 16  # frames
 _OGG_PAGE: Final = b"OggS\0"
 _OGG_LAST: Final = 4  # flag of the last page
 _OGG_HEAD: Final = 27  # bytes of a page in front of its data
+_OGG_MOST: Final = 1 << 17  # bytes; more than a page can have
 _OPEN_SIZES: Final = frozenset({0, 0xFFFFFFFF})  # of a program that could not know the size
 
 
@@ -67,6 +75,57 @@ class AudioSource:
         self.column = FileColumn(input_key, "audio/")
         self.max_seconds, self.max_bytes = max_seconds, max_bytes
 
+    def head_of(self, record: Record) -> "AudioHead":
+        """Return the head of the sound of a record, which is read when it is used.
+
+        Raises:
+            FileReferenceError: The record names no file.
+        """
+        return AudioHead(self, record)
+
+    def opened(self, name: str, file: BinaryIO) -> Any:
+        """Return a sound as soundfile opens it; its duration is within the limit.
+
+        Args:
+            name: Its path or URL, for errors.
+            file: Its bytes, in which a position before the beginning is the beginning.
+
+        Raises:
+            FileError: It is no sound, is truncated, or is longer than the limit.
+        """
+        import soundfile as package
+
+        with decoding(name, "read"):
+            try:
+                sound = package.SoundFile(file)
+            except package.LibsndfileError as error:
+                msg = f"it is no sound in {', '.join(FORMATS)}, or its head is damaged"
+                raise ValueError(f"{msg} ({error.error_string.rstrip('.')})") from None
+        if _NAMES.get(sound.format, sound.format) not in FORMATS:
+            raise FileError(
+                name, f"has the format {sound.format}, not {', '.join(FORMATS)}", LEAVE_OUT
+            )
+        if not 0 < sound.samplerate <= MOST_RATE:
+            raise FileError(name, f"tells {sound.samplerate:,} samples a second", LEAVE_OUT)
+        check = _COMPLETE.get(sound.format)
+        if check is not None:
+            position = file.tell()
+            with decoding(name, "read"):
+                check(file)
+            file.seek(position)
+        self.check_length(name, sound.frames, sound.samplerate)
+        return sound
+
+    def check_length(self, name: str, frames: int, rate: int) -> None:
+        """Check the duration of a sound.
+
+        Raises:
+            FileError: It is longer than the limit.
+        """
+        if frames > self.max_seconds * rate:
+            problem = f"has more than max_seconds={self.max_seconds:g} seconds"
+            raise FileError(name, problem, "raise the limit, or leave the file out")
+
     def of(self, record: Record) -> "AudioFile":
         """Return the sound of a record, which is read when it is used.
 
@@ -84,35 +143,12 @@ class AudioFile(RecordFile):
 
     def __init__(self, source: AudioSource, record: Record) -> None:
         super().__init__(source.column, record, source.max_bytes)
-        self._max_seconds = source.max_seconds
+        self._source = source
 
     @cached_property
     def opened(self) -> Any:
         """The file as soundfile opens it; its duration is within the limit."""
-        import soundfile as package
-
-        name, data = self.name, self.data
-        with decoding(name, "read"):
-            try:
-                sound = package.SoundFile(_Bytes(data))
-            except package.LibsndfileError as error:
-                msg = f"it is no sound in {', '.join(FORMATS)}, or its head is damaged"
-                raise ValueError(f"{msg} ({error.error_string.rstrip('.')})") from None
-        if _NAMES.get(sound.format, sound.format) not in FORMATS:
-            raise FileError(
-                name, f"has the format {sound.format}, not {', '.join(FORMATS)}", LEAVE_OUT
-            )
-        if not 0 < sound.samplerate <= MOST_RATE:
-            raise FileError(name, f"tells {sound.samplerate:,} samples a second", LEAVE_OUT)
-        with decoding(name, "read"):
-            _COMPLETE.get(sound.format, _no_check)(data)
-        self._check_length(name, sound.frames, sound.samplerate)
-        return sound
-
-    def _check_length(self, name: str, frames: int, rate: int) -> None:
-        if frames > self._max_seconds * rate:
-            problem = f"has more than max_seconds={self._max_seconds:g} seconds"
-            raise FileError(name, problem, "raise the limit, or leave the file out")
+        return self._source.opened(self.name, _Bytes(self.data))
 
     @property
     def format(self) -> str:
@@ -161,11 +197,38 @@ class AudioFile(RecordFile):
             if not len(block):
                 break
             read += len(block)
-            self._check_length(self.name, read, self.rate)
+            self._source.check_length(self.name, read, self.rate)
             yield block
         if read < told:
             problem = f"is truncated: it tells {told:,} frames, and has {read:,}"
             raise FileError(self.name, problem, LEAVE_OUT)
+
+
+class AudioHead(HeadFile):
+    """The head of the sound of a record; no more of the file is read than soundfile asks for.
+
+    Attributes raise `FileError` if the file cannot be used.
+    """
+
+    def __init__(self, source: AudioSource, record: Record) -> None:
+        super().__init__(source.column, record, source.max_bytes)
+        self._source = source
+
+    @cached_property
+    def _frames_and_rate(self) -> tuple[int, int]:
+        with self.opened() as file, self._source.opened(self.name, file) as sound:
+            return int(sound.frames), int(sound.samplerate)
+
+    @property
+    def rate(self) -> int:
+        """The frames of a second."""
+        return self._frames_and_rate[1]
+
+    @property
+    def seconds(self) -> float:
+        """The duration that the file tells."""
+        frames, rate = self._frames_and_rate
+        return frames / rate
 
 
 def finite(samples: Any) -> Any:
@@ -191,42 +254,43 @@ class _Bytes(BytesIO):
         return super().seek(max(0, start + offset))
 
 
-def _no_check(_: bytes) -> None:
-    """Check nothing: the decoder finds that the end is missing."""
-
-
-def _check_chunks(data: bytes, order: str, sound: bytes) -> None:
+def _check_chunks(file: BinaryIO, order: str, sound: bytes) -> None:
     """Check that the chunk of the sound is complete, in a RIFF or IFF file.
 
     Raises:
         ValueError: It is not.
     """
-    at = 12
-    while at + 8 <= len(data):
-        size = int.from_bytes(data[at + 4 : at + 8], order)  # type: ignore[arg-type]
-        if data[at : at + 4] == sound:
-            if at + 8 + size > len(data) and size not in _OPEN_SIZES:
-                problem = f"{len(data) - at - 8:,} are there"
+    end, at = file.seek(0, io.SEEK_END), 12
+    while at + 8 <= end:
+        file.seek(at)
+        head = file.read(8)
+        size = int.from_bytes(head[4:], order)  # type: ignore[arg-type]
+        if head[:4] == sound:
+            if at + 8 + size > end and size not in _OPEN_SIZES:
+                problem = f"{end - at - 8:,} are there"
                 msg = f"it is truncated: {size:,} bytes of sound are told, {problem}"
                 raise ValueError(msg)
             return
         at += 8 + size + size % 2
 
 
-def _check_wav(data: bytes) -> None:
-    _check_chunks(data, "little" if data[:4] == b"RIFF" else "big", b"data")
+def _check_wav(file: BinaryIO) -> None:
+    file.seek(0)
+    _check_chunks(file, "little" if file.read(4) == b"RIFF" else "big", b"data")
 
 
-def _check_aiff(data: bytes) -> None:
-    _check_chunks(data, "big", b"SSND")
+def _check_aiff(file: BinaryIO) -> None:
+    _check_chunks(file, "big", b"SSND")
 
 
-def _check_ogg(data: bytes) -> None:
+def _check_ogg(file: BinaryIO) -> None:
     """Check that the last page is there, and complete.
 
     Raises:
         ValueError: It is not.
     """
+    file.seek(max(0, file.seek(0, io.SEEK_END) - _OGG_MOST))
+    data = file.read(_OGG_MOST)
     at = data.rfind(_OGG_PAGE)
     if at >= 0 and at + _OGG_HEAD < len(data):
         segments = data[at + _OGG_HEAD - 1]
@@ -238,7 +302,7 @@ def _check_ogg(data: bytes) -> None:
     raise ValueError(msg)
 
 
-_COMPLETE: Final[dict[str, Callable[[bytes], None]]] = {
+_COMPLETE: Final[dict[str, Callable[[BinaryIO], None]]] = {
     "AIFF": _check_aiff,
     "OGG": _check_ogg,
     "WAV": _check_wav,

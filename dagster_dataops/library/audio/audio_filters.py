@@ -11,6 +11,7 @@ from dagster_dataops.library.audio.audio_files import (
     MAX_BYTES,
     MAX_SECONDS,
     AudioFile,
+    AudioHead,
     AudioSource,
     Seconds,
     audio,
@@ -44,7 +45,7 @@ class AudioFilter(FileFilter):
         self._sounds = AudioSource(name, input_key, math.inf, max_bytes)
 
     @override
-    def subject(self, record: Record) -> AudioFile:
+    def subject(self, record: Record) -> AudioFile | AudioHead:
         return self._sounds.of(record)
 
 
@@ -61,12 +62,22 @@ class DecodedAudioFilter(AudioFilter):
         self._sounds.max_seconds = max_seconds
 
 
-class Duration(AudioFilter, audio):
+class HeadFilter(AudioFilter):
+    """A filter by what the head of a sound tells."""
+
+    @override
+    def subject(self, record: Record) -> AudioHead:
+        return self._sounds.head_of(record)
+
+
+class Duration(HeadFilter, audio):
     """Keep sounds of ``min_seconds`` to ``max_seconds`` seconds.
 
-    Reads the file in ``input_key="file"``, and decodes only its head: the duration is the one that
-    the file tells, as ``soundfile.info`` does. ``None`` is no limit. Signal ``audio_seconds``;
-    reasons ``low_audio_seconds``, ``high_audio_seconds``. Needs the extra ``audio``.
+    Reads the head of the file in ``input_key="file"``: the duration is the one that the file tells,
+    as ``soundfile.info`` does. Of files above 1 MiB, size and version are checked, not the digest.
+    MP3 files without a head that tells it are read whole. ``None`` is no limit. Signal
+    ``audio_seconds``; reasons ``low_audio_seconds``, ``high_audio_seconds``. Needs the extra
+    ``audio``.
 
     Source: ``audio_duration_filter`` of Data-Juicer, which decodes the sound and counts samples.
 
@@ -86,11 +97,12 @@ class Duration(AudioFilter, audio):
         self.rules = bounds("audio_seconds", lambda sound: sound.seconds, min_seconds, max_seconds)
 
 
-class SampleRate(AudioFilter, audio):
+class SampleRate(HeadFilter, audio):
     """Keep sounds of ``min_rate`` to ``max_rate`` frames a second.
 
-    Reads the file in ``input_key="file"``, and decodes only its head. ``None`` is no limit. Signal
-    ``audio_rate``; reasons ``low_audio_rate``, ``high_audio_rate``. Needs the extra ``audio``.
+    Reads the head of the file in ``input_key="file"``. Of files above 1 MiB, size and version are
+    checked, not the digest. ``None`` is no limit. Signal ``audio_rate``; reasons
+    ``low_audio_rate``, ``high_audio_rate``. Needs the extra ``audio``.
 
     Source: the sample rate of soundfile; Data-Juicer has no such filter.
 

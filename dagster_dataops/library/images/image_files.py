@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, BinaryIO, Final, Literal, TypeAlias
 
 from annotated_types import Interval
 
@@ -12,8 +12,8 @@ from dagster_dataops.data import data_register
 from dagster_dataops.datasets.file_values.image_pixels import ONE_PICTURE, readable, shallow
 from dagster_dataops.errors import FileError
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.library.file_column import FileColumn, RecordFile, decoding
-from dagster_dataops.library.images.orientation import orientation_of
+from dagster_dataops.library.file_column import FileColumn, HeadFile, RecordFile, decoding
+from dagster_dataops.library.images.orientation import has_late_orientation, orientation_of
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
 
@@ -64,6 +64,14 @@ class ImageSource:
         self._max_pixels, self.max_bytes = max_pixels, max_bytes
         self._animated = animated
 
+    def size_of(self, record: Record) -> "ImageSize":
+        """Return the size of the image of a record, which is read when it is used.
+
+        Raises:
+            FileReferenceError: The record names no file.
+        """
+        return ImageSize(self, record)
+
     def of(self, record: Record) -> "ImageFile":
         """Return the image of a record, which is read when it is used.
 
@@ -71,6 +79,28 @@ class ImageSource:
             FileReferenceError: The record names no file.
         """
         return ImageFile(self, record)
+
+    def opened(self, file: str, data: BinaryIO) -> Any:
+        """Return an image as Pillow opens it, not decoded.
+
+        Args:
+            file: Its path or URL, for errors.
+            data: Its bytes.
+
+        Raises:
+            FileError: It is no image, or larger than the limit.
+        """
+        from PIL import Image, UnidentifiedImageError
+
+        with decoding_image(file, "read"):
+            try:
+                image = Image.open(data, formats=readable())
+            except UnidentifiedImageError:
+                formats = ", ".join(readable())
+                msg = f"it is no image of the formats {formats}, or its head is damaged"
+                raise ValueError(msg) from None
+        self.check_size(file, image.size)
+        return image
 
     def check_size(self, file: str, size: Sequence[int]) -> None:
         """Check the number of pixels of an image.
@@ -107,18 +137,7 @@ class ImageFile(RecordFile):
     @cached_property
     def opened(self) -> Any:
         """The image as Pillow opens it, not decoded; its size is within the limit."""
-        from PIL import Image, UnidentifiedImageError
-
-        data = self.data
-        with decoding_image(self.name, "read"):
-            try:
-                image = Image.open(BytesIO(data), formats=readable())
-            except UnidentifiedImageError:
-                formats = ", ".join(readable())
-                msg = f"it is no image of the formats {formats}, or its head is damaged"
-                raise ValueError(msg) from None
-        self._source.check_size(self.name, image.size)
-        return image
+        return self._source.opened(self.name, BytesIO(self.data))
 
     @cached_property
     def frames(self) -> int:
@@ -142,10 +161,7 @@ class ImageFile(RecordFile):
     @cached_property
     def size(self) -> tuple[int, int]:
         """Width and height of the upright image, in pixels."""
-        width, height = self.opened.size
-        if "exif" not in self.opened.info and b"eXIf" in self.data:
-            self.decoded()  # in PNG files, it may follow the pixels
-        return (height, width) if self._orientation() > 4 else (width, height)
+        return _upright_size(self.name, self.opened, BytesIO(self.data))
 
     def decoded(self) -> Any:
         """Return the image decoded, as it is stored; of several pictures the first."""
@@ -177,8 +193,39 @@ class ImageFile(RecordFile):
         return self._orientation() == 1
 
     def _orientation(self) -> int:
-        with decoding_image(self.name, "turned upright"):
-            return orientation_of(self.opened.info)
+        return _orientation(self.name, self.opened)
+
+
+class ImageSize(HeadFile):
+    """The size of the image of a record; only the head of the file is decoded."""
+
+    def __init__(self, source: ImageSource, record: Record) -> None:
+        super().__init__(source.column, record, source.max_bytes)
+        self._source = source
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the upright image, in pixels.
+
+        Raises:
+            FileError: It cannot be used.
+        """
+        with self.opened() as file:
+            return _upright_size(self.name, self._source.opened(self.name, file), file)
+
+
+def _upright_size(name: str, image: Any, file: BinaryIO) -> tuple[int, int]:
+    """Return width and height of an image, as its metadata turns it."""
+    with decoding_image(name):
+        if image.format == "PNG" and has_late_orientation(file, image.info):
+            image.load()
+    width, height = image.size
+    return (height, width) if _orientation(name, image) > 4 else (width, height)
+
+
+def _orientation(file: str, image: Any) -> int:
+    with decoding_image(file, "turned upright"):
+        return orientation_of(image.info)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from dagster_dataops.library.file_column import FileFilter
 from dagster_dataops.library.filters.rules import bounds
-from dagster_dataops.library.images.image_files import ImageFile, images
+from dagster_dataops.library.images.image_files import ImageFile, ImageSize, images
 from dagster_dataops.library.images.image_operator import ImageOperator
 from dagster_dataops.library.images.image_signals import (
     aspect_ratio,
@@ -26,13 +26,21 @@ class ImageFilter(ImageOperator, FileFilter):
         return self._images.of(record)
 
 
-class Size(ImageFilter, images):
+class SizeFilter(ImageOperator, FileFilter):
+    """A filter by the size of an image, of which only the head is read. It sets ``rules``."""
+
+    @override
+    def subject(self, record: Record) -> ImageSize:
+        return self._images.size_of(record)
+
+
+class Size(SizeFilter, images):
     """Keep images of ``min_width`` to ``max_width`` and ``min_height`` to ``max_height`` pixels.
 
-    Reads the file in ``input_key="file"``, and decodes only its head. The image counts upright, as
-    its metadata turns it. ``None`` is no limit. Signals ``image_width``, ``image_height``; reasons
-    ``low_image_width``, ``high_image_width``, ``low_image_height``, ``high_image_height``. Needs
-    the extra ``images``.
+    Reads the head of the file in ``input_key="file"``. Of files above 1 MiB, size and version are
+    checked, not the digest. The image counts upright, as its metadata turns it. ``None`` is no
+    limit. Signals ``image_width``, ``image_height``; reasons ``low_image_width``,
+    ``high_image_width``, ``low_image_height``, ``high_image_height``. Needs the extra ``images``.
 
     Source: ``image_shape_filter`` of Data-Juicer.
 
@@ -59,12 +67,13 @@ class Size(ImageFilter, images):
         ]
 
 
-class AspectRatio(ImageFilter, images):
+class AspectRatio(SizeFilter, images):
     """Keep images whose width divided by their height is ``min_ratio`` to ``max_ratio``.
 
-    Reads the file in ``input_key="file"``, and decodes only its head. The image counts upright, as
-    its metadata turns it. ``None`` is no limit. Signal ``image_aspect_ratio``; reasons
-    ``low_image_aspect_ratio``, ``high_image_aspect_ratio``. Needs the extra ``images``.
+    Reads the head of the file in ``input_key="file"``. Of files above 1 MiB, size and version are
+    checked, not the digest. The image counts upright, as its metadata turns it. ``None`` is no
+    limit. Signal ``image_aspect_ratio``; reasons ``low_image_aspect_ratio``,
+    ``high_image_aspect_ratio``. Needs the extra ``images``.
 
     Source: ``image_aspect_ratio_filter`` of Data-Juicer, with its defaults.
 

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from dagster_dataops.library.images.image_files import ImageFile
+from dagster_dataops.library.images.image_files import ImageFile, ImageSize
 
 _ROWS: Final = 256  # of pixels, worked on at once
 
 
-def aspect_ratio(image: ImageFile) -> float:
+def aspect_ratio(image: ImageFile | ImageSize) -> float:
     """Return the width divided by the height."""
     width, height = image.size
     return width / height

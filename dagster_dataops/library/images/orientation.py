@@ -1,10 +1,18 @@
 """How an image must be turned to be upright, by its EXIF or XMP metadata."""
 
+import io
 import re
 import struct
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
+_PNG_END: Final = 1 << 17  # bytes
+_LENGTH: Final = 4  # bytes of the length of a chunk, and of its name
+_OTHERS: Final = 12  # bytes of a chunk without those that its length tells
+_PIXELS: Final = b"IDAT"
+_LAST: Final = b"IEND"
+_EXIF_CHUNK: Final = b"eXIf"
+_XMP_MARK: Final = b"XML:com.adobe.xmp"
 _TAG: Final = 0x0112
 _SHORT: Final = 3
 _MOST: Final = 8
@@ -30,6 +38,53 @@ def orientation_of(info: Mapping[Any, Any]) -> int:
         msg = f"its EXIF or XMP metadata has the orientation {value}"
         raise ValueError(msg)
     return value or 1  # 0 is written for upright, too
+
+
+def has_late_orientation(file: BinaryIO, info: Mapping[Any, Any]) -> bool:
+    """Return whether a PNG file may tell its orientation behind its pixels.
+
+    Only the end of a well-formed file is read. The position of the file stays.
+
+    Args:
+        file: The file.
+        info: The ``info`` of its image of Pillow, which is not decoded.
+    """
+    if "exif" in info or not info.keys().isdisjoint(_XMP_PLACES):
+        return False
+    position = file.tell()
+    try:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(max(0, size - _PNG_END))
+        behind = _behind_pixels(file.read(_PNG_END))
+        if behind is None:  # another form, or much metadata
+            file.seek(0)
+            behind = file.read()
+    finally:
+        file.seek(position)
+    return _EXIF_CHUNK in behind or _XMP_MARK in behind
+
+
+def _behind_pixels(end: bytes) -> bytes | None:
+    """Return what follows the name of the last chunk of pixels; ``None`` if it is not found.
+
+    The chunk is found backwards. From it, the lengths of chunks lead to the end of the file.
+    """
+    at = len(end)
+    while (at := end.rfind(_PIXELS, 0, at)) >= _LENGTH:
+        names = _chunks_from(end, at - _LENGTH)
+        if names:
+            length = int.from_bytes(end[at - _LENGTH : at], "big")
+            return end[at + _LENGTH + length :]
+    return None
+
+
+def _chunks_from(end: bytes, at: int) -> list[bytes]:
+    """Return the names of the chunks from a position to the end of a file; empty if none fit."""
+    names = []
+    while at + _OTHERS <= len(end):
+        names.append(end[at + _LENGTH : at + 2 * _LENGTH])
+        at += int.from_bytes(end[at : at + _LENGTH], "big") + _OTHERS
+    return names if at == len(end) and names[-1] == _LAST else []
 
 
 def _of_exif(data: bytes) -> int | None:

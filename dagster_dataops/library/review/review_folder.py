@@ -30,7 +30,7 @@ from dagster_dataops.datasets.durable_files import (
 from dagster_dataops.errors import NewerVersionError, StorageError
 from dagster_dataops.foundation.places.confined_names import confined
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.library.review.answers import Asked, decision_of
+from dagster_dataops.library.review.decision_checks import Asked, decision_of
 from dagster_dataops.library.review.decision_files import READ, FaultError, rows_in
 from dagster_dataops.library.review.decisions import Decision, settled
 from dagster_dataops.library.review.question_files import (

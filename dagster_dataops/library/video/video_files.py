@@ -1,15 +1,16 @@
 """`VideoSource` and `VideoFile`: films of records, opened and decoded within limits."""
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import FileReference, type_of_content
-from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, decoding
+from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, HeadFile, decoding
 from dagster_dataops.library.images.image_files import MAX_PIXELS
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
@@ -94,7 +95,7 @@ class VideoSource:
     ) -> None:
         pyav(operator)
         self.column = FileColumn(input_key, *kinds)
-        self._max_seconds, self._max_bytes = max_seconds, max_bytes
+        self._max_seconds, self.max_bytes = max_seconds, max_bytes
 
     def of(self, record: Record) -> "VideoFile":
         """Return the film of a record, which is read when it is used."""
@@ -107,7 +108,7 @@ class VideoSource:
         Raises:
             FileError: It is missing, cannot be read, or has more than ``max_bytes``.
         """
-        with reference.local(self._max_bytes) as path:
+        with reference.local(self.max_bytes) as path:
             yield path
 
     @contextmanager
@@ -124,20 +125,37 @@ class VideoSource:
         Raises:
             FileError: It is empty, of another type, damaged, or too long.
         """
+        with path.open("rb") as file:
+            self.column.check_type(reference, file.read(_HEAD))
+            with self.read(reference.file, file, str(path)) as film:
+                yield film
+
+    @contextmanager
+    def read(self, name: str, file: BinaryIO, source: Any) -> Iterator["OpenFilm"]:
+        """Yield a film, open inside of the block.
+
+        Args:
+            name: Its path or URL, for errors.
+            file: Its bytes, for its type and size.
+            source: What FFmpeg reads: its path, or ``file``.
+
+        Raises:
+            FileError: It is no film, damaged, or too long.
+        """
         import av
 
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-        self.column.check_type(reference, head)
-        name = reference.file
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        head = file.read(_HEAD)
+        file.seek(0)
         form = _FORMATS.get(type_of_content(head) or "") or _MPEG.get(head[:4])
         if form is None:
             raise FileError(name, "is no film or sound by its first bytes", LEAVE_OUT)
-        _check_riff(name, head, path.stat().st_size)
+        _check_riff(name, head, size)
         with decoding_film(name, "read"):
             lenient = int(av.__version__.split(".")[0]) >= _LENIENT
             options: Any = {} if lenient else {"metadata_errors": "ignore"}
-            container = av.open(str(path), format=form, **options)
+            container = av.open(source, format=form, **options)
         with container:
             film = OpenFilm(name, container)
             told = film.told_seconds
@@ -156,11 +174,12 @@ class VideoSource:
             raise FileError(name, problem, "raise the limit, or leave the file out")
 
 
-class VideoFile:
-    """The film of a record."""
+class VideoFile(HeadFile):
+    """The film of a record, of which no more is read than FFmpeg asks for."""
 
     def __init__(self, source: VideoSource, record: Record) -> None:
-        self._source, self._reference = source, source.column.reference(record)
+        super().__init__(source.column, record, source.max_bytes)
+        self._source = source
 
     @cached_property
     def facts(self) -> VideoFacts:
@@ -169,10 +188,7 @@ class VideoFile:
         Raises:
             FileError: It cannot be used.
         """
-        with (
-            self._source.reached(self._reference) as path,
-            self._source.opened(self._reference, path) as film,
-        ):
+        with self.opened() as file, self._source.read(self.name, file, file) as film:
             return film.facts()
 
 

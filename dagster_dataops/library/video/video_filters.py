@@ -25,9 +25,10 @@ from dagster_dataops.records import Record
 class Duration(FileFilter, video):
     """Keep films of ``min_seconds`` to ``max_seconds`` seconds.
 
-    Reads the file in ``input_key="file"``, and only its header, if that states the duration: the
-    one of the first video stream, else of the file, as PyAV has it. MPEG files state none: there,
-    all packets are read, and none is decoded. ``None`` is no limit. Signal ``video_seconds``;
+    Reads the head of the file in ``input_key="file"``, if that states the duration: the one of the
+    first video stream, else of the file, as PyAV has it. MPEG files state none: there, all packets
+    are read, and none is decoded. Of files above 1 MiB, size and version are checked, not the
+    digest. ``None`` is no limit. Signal ``video_seconds``;
     reasons ``low_video_seconds``, ``high_video_seconds``. Needs the extra ``video``.
 
     Source: ``video_duration_filter`` of Data-Juicer, which rounds to whole seconds.

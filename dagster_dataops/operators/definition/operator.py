@@ -129,7 +129,7 @@ class OperatorMeta(type):
         """
         if "__dataops_registry__" in cls.__dict__:
             return cls.__dataops_registry__.operators(cls.__dataops_group__)
-        return ["__call__", *sorted(one for one in super().__dir__() if not one.startswith("_"))]
+        return ["__call__", *sorted(name for name in super().__dir__() if not name.startswith("_"))]
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -151,35 +151,37 @@ class OperatorMeta(type):
         if "__dataops_registry__" not in cls.__dict__:
             return super().__repr__()
         operators = [getattr(cls, name) for name in dir(cls)]
-        lines = [f"  {_operator_text(one, one.__dataops_spec__)}" for one in operators]
+        lines = [
+            f"  {_operator_text(operator, operator.__dataops_spec__)}" for operator in operators
+        ]
         return "\n".join(
             [f"<group data.{cls.__dataops_group__}, {counted(len(lines), 'operators')}>", *lines]
         )
 
     # Pyright takes an instance from the return type here, and then the parameters of `__init__`.
     @override
-    def __call__(cls: type[_T], *positional: Any, **given: Any) -> _T:
+    def __call__(cls: type[_T], *positional: Any, **options: Any) -> _T:
         """Construct the operator from options and settings.
 
         A class accepts positional arguments as its ``__init__`` does, and a reader as its signature
         does. A function operator accepts none, because its first parameter is a record.
         """
         operator = cast("OperatorMeta", cls)
-        constructed: _T = operator._checked(positional, given)  # noqa: SLF001 - `cls` itself
+        constructed: _T = operator._checked(positional, options)  # noqa: SLF001 - `cls` itself
         return constructed
 
-    def _checked(cls, positional: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    def _checked(cls, positional: tuple[Any, ...], positions: dict[str, Any]) -> Any:
         """Construct the operator; errors name it and show no secret."""
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
             raise _not_an_operator(cls)
         try:
-            return cls._constructed(spec, positional, given)
+            return cls._constructed(spec, positional, positions)
         except Exception as error:
-            found = _positional(cls, spec)
-            named = dict(zip(found.names, positional, strict=False))
-            further = {found.rest: positional[len(found.names) :]} if found.rest else {}
-            raise_without_secrets(error, spec.qualified_name, {**named, **further, **given})
+            slots = _positional(cls, spec)
+            named = dict(zip(slots.names, positional, strict=False))
+            further = {slots.rest: positional[len(slots.names) :]} if slots.rest else {}
+            raise_without_secrets(error, spec.qualified_name, {**named, **further, **positions})
             if type(error) is DefinitionError:
                 raise DefinitionError(f"Operator {spec.qualified_name}: {error}") from None
             raise
@@ -344,24 +346,24 @@ def reconfigured(
     """
     before = operator.__dataops__
     # Construction can be slow, and changed settings do not need it.
-    made = operator.__dataops_changed__(options) if options else copy.copy(operator)
-    if made.__dataops__.spec.outputs != before.spec.outputs:
-        names = ", ".join(made.__dataops__.spec.outputs)
+    changed = operator.__dataops_changed__(options) if options else copy.copy(operator)
+    if changed.__dataops__.spec.outputs != before.spec.outputs:
+        names = ", ".join(changed.__dataops__.spec.outputs)
         reason = f"would be {names}; the names of the results are part of the definition"
         raise OperatorOptionError(before.spec.qualified_name, "outputs", reason)
     merged = settings.over(before.settings)
     check_settings(before.spec, merged)
     renamed = options and before.spec.kind.exports
-    output = made.__dataops__.output if renamed else before.output
-    return _changed(made, settings=merged, output=output, columns=before.columns)
+    output = changed.__dataops__.output if renamed else before.output
+    return _changed(changed, settings=merged, output=output, columns=before.columns)
 
 
-def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
+def with_artefacts(operator: Operator, values: Mapping[str, object]) -> Operator:
     """Return the operator with artefacts in place of the nodes that its options name.
 
     Args:
         operator: The operator; the same one is returned if no option names a node.
-        found: By node, the path of the artefact's folder; or another `ArtefactReference`.
+        values: By node, the path of the artefact's folder; or another `ArtefactReference`.
 
     Raises:
         OperatorOptionError: The operator's ``__init__`` refuses its options.
@@ -369,8 +371,8 @@ def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
     before = operator.__dataops__
     if not before.artefacts:
         return operator
-    options = {name: with_references(value, found) for name, value in before.chosen.items()}
-    made: Operator = type(operator)(**options)
+    options = {name: with_references(value, values) for name, value in before.chosen.items()}
+    rebuilt: Operator = type(operator)(**options)
     # Settings of the registration, and the flag that a launch repeats, do not override those that
     # ``__init__`` passes on.
     usual = {"ignore_errors": True, **before.spec.settings.set_values()}
@@ -379,9 +381,9 @@ def with_artefacts(operator: Operator, found: Mapping[str, object]) -> Operator:
         for name, value in before.settings.set_values().items()
         if usual.get(name) != value
     }
-    settings = ExecutionSettings(**asked).over(made.__dataops__.settings)
+    settings = ExecutionSettings(**asked).over(rebuilt.__dataops__.settings)
     check_settings(before.spec, settings)
-    return _changed(made, settings=settings, output=before.output, columns=before.columns)
+    return _changed(rebuilt, settings=settings, output=before.output, columns=before.columns)
 
 
 def with_present_files(operator: Operator) -> Operator:
@@ -411,7 +413,7 @@ def raise_without_secrets(error: Exception, operator: str, options: Mapping[str,
         OperatorOptionError: The text of the error, with its secrets hidden.
     """
     secrets = secrets_of(options)
-    texts = [text for one in exceptions_of(error) for text in texts_of(one)]
+    texts = [text for member in exceptions_of(error) for text in texts_of(member)]
     if all(secrets.hide(text) == text for text in texts):
         return
     text = secrets.hide(str(error))
@@ -524,10 +526,10 @@ def _unfit_settings(spec: OperatorSpec, settings: ExecutionSettings) -> Iterator
         yield "concurrency_mode", reason
 
 
-def _divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _divided(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the options and the settings among the arguments of a constructor."""
-    settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
-    return {name: value for name, value in given.items() if name not in settings}, settings
+    settings = {name: value for name, value in arguments.items() if name in SETTING_NAMES}
+    return {name: value for name, value in arguments.items() if name not in settings}, settings
 
 
 def _operator_text(cls: type, spec: OperatorSpec) -> str:
@@ -535,7 +537,7 @@ def _operator_text(cls: type, spec: OperatorSpec) -> str:
 
 
 def _by_name(
-    cls: type, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
+    cls: type, spec: OperatorSpec, positional: tuple[Any, ...], options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return all options by name, including those given by position.
 
@@ -559,9 +561,9 @@ def _by_name(
     first = dict(zip(names, positional, strict=False))
     if rest and len(positional) > len(names):
         first[rest] = positional[len(names) :]
-    for twice in first.keys() & given.keys():
+    for twice in first.keys() & options.keys():
         raise OperatorOptionError(spec.qualified_name, twice, "was given twice")
-    return first | given
+    return first | options
 
 
 def _positional(cls: type, spec: OperatorSpec) -> PositionalOptions:
@@ -642,9 +644,9 @@ def _init_arguments(
     cls: type, options: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of ``__init__``: its options, and the settings among its parameters."""
-    own = init_parameters(cls)
-    named = {name: value for name, value in settings.items() if name in own}
-    return {name: value for name, value in options.items() if name in own} | named
+    parameters = init_parameters(cls)
+    named = {name: value for name, value in settings.items() if name in parameters}
+    return {name: value for name, value in options.items() if name in parameters} | named
 
 
 def _not_an_operator(cls: type) -> OperatorDefinitionError:
@@ -686,9 +688,11 @@ def _check_passed_up(operator: Operator, options: Mapping[str, Any]) -> None:
     spec = operator.__dataops__.spec
     if not options or spec.any_option:
         return
-    taken = {one.name for one in parameters_of(getattr(operator, spec.method))[spec.inputs :]}
+    names = {
+        parameter.name for parameter in parameters_of(getattr(operator, spec.method))[spec.inputs :]
+    }
     present = renamed_in(type(operator).__mro__)
-    for unknown in options.keys() - taken:
+    for unknown in options.keys() - names:
         setting = setting_without_underscore(unknown)
         remedy = f"give it as {present[unknown]} to" if unknown in present else "leave it out of"
         reason = (
@@ -712,7 +716,7 @@ def init_parameters(cls: type) -> dict[str, Any]:
         if "__init__" in ancestor.__dict__:
             parameters = parameters_of(ancestor.__dict__["__init__"])[1:]
             of_base = {parameter.name: parameter for parameter in parameters}
-            found |= {name: one for name, one in of_base.items() if name not in found}
+            found |= {name: parameter for name, parameter in of_base.items() if name not in found}
             if not takes_any(parameters):
                 break
     return found

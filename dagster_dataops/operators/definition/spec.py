@@ -384,10 +384,10 @@ class _OptionForms(ExactForms):
         self._home = home
 
     def _code(self, target: Any) -> str:
-        found = _code_of(target, self._home, older=self._older)
-        self.unknown.update(found.unknown)
-        self.partial = self.partial or not found.digest
-        return found.digest
+        code = _code_of(target, self._home, older=self._older)
+        self.unknown.update(code.unknown)
+        self.partial = self.partial or not code.digest
+        return code.digest
 
 
 def _code_of(target: Any, home: str, *, older: bool = False) -> CodeFacts:

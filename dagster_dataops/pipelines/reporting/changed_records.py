@@ -61,11 +61,11 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
         return _nothing(f"No comparison record by record: {node.end}.")
     if kind_named(manifest.kind).trace is Tracing.POSITION:
         return _nothing(_STREAM)
-    if not all(exists(one.path) for one in node.inputs):
+    if not all(exists(source.path) for source in node.inputs):
         return _nothing(_GONE)
     with unchanged(node.results.values(), node.folder.bucket, nodes_before=False):
-        for one in node.inputs:
-            node.check_input(one.path)
+        for source in node.inputs:
+            node.check_input(source.path)
         for result in node.results.values():
             node.check_result(result)
         entries = _entries(node, manifest)
@@ -80,14 +80,14 @@ def _compared(node: TracedNode, manifest: Manifest) -> dict[str, Any]:
 
 def _entries(node: TracedNode, manifest: Manifest) -> list[NodeEntry]:
     """Return the outputs of records spread over the input, without failed ones."""
-    wanted = evenly_chosen(sum(one.rows for one in node.inputs), _LOOKED_AT)
+    wanted = evenly_chosen(sum(source.rows for source in node.inputs), _LOOKED_AT)
     failed = set(wanted).intersection(failed_indices(node.folder, manifest))
-    found: dict[tuple[Ref, ...], NodeEntry] = {}
+    by_inputs: dict[tuple[Ref, ...], NodeEntry] = {}
     for record in wanted:
         if record not in failed:
             for entry in (node.entries_of_record(node.ref_of(record)) or [])[:1]:
-                found[tuple(entry.given[:_LINES])] = entry
-    return list(found.values())
+                by_inputs[tuple(entry.given[:_LINES])] = entry
+    return list(by_inputs.values())
 
 
 def evenly_chosen(number: int, most: int) -> list[int]:
@@ -136,21 +136,21 @@ def _is_equal(name: str, given: _Side, made: _Side) -> bool:
 
 def _row(entry: NodeEntry, texts: Mapping[Ref, FoundLine]) -> dict[str, Any] | None:
     """Return the row of an entry; ``None`` if the record is unchanged."""
-    given = [texts[ref] for ref in entry.given[:_LINES] if ref in texts]
-    made = [shown_line(texts[ref].text) for ref, _ in entry.made[:_LINES] if ref in texts]
+    lines = [texts[ref] for ref in entry.given[:_LINES] if ref in texts]
+    results = [shown_line(texts[ref].text) for ref, _ in entry.made[:_LINES] if ref in texts]
     outcome = outcome_of(entry.fields, len(entry.given), len(entry.made))
-    records = [shown_line(line.text) for line in given]
-    if not given or (outcome == "kept" and records == made):
+    records = [shown_line(line.text) for line in lines]
+    if not lines or (outcome == "kept" and records == results):
         return None
-    pair = len(records) == 1 and len(made) == 1
+    pair = len(records) == 1 and len(results) == 1
     return {
-        "line": given[0].number,
+        "line": lines[0].number,
         "outcome": outcome,
         "reasons": reasons_of(entry.fields),
-        "changes": changes(records[0], made[0]) if pair else [],
+        "changes": changes(records[0], results[0]) if pair else [],
         "before": [] if pair else list(map(excerpts, records)),
-        "after": [] if pair else list(map(excerpts, made)),
-        "left_out": entry.left_out + len(entry.made) - len(made),
+        "after": [] if pair else list(map(excerpts, results)),
+        "left_out": entry.left_out + len(entry.made) - len(results),
     }
 
 

@@ -22,6 +22,7 @@ from dagster_dataops.foundation.concurrency.file_lock import locked
 from dagster_dataops.records import encode_anything, text_of
 
 OnError: TypeAlias = Literal["raise", "skip", "quarantine"]
+OnFailure: TypeAlias = Callable[[Exception, Any], None]
 POLICIES: Final = ("raise", "skip", "quarantine")
 MAX_KEPT: Final = 1000  # in memory; the file has no limit
 FAILURE_TOLERANCE: Final = 100  # the default
@@ -91,9 +92,12 @@ class FailureHandler:
         kept: The failed items in quarantine, up to `MAX_KEPT`.
         counters: The counters of the open stages, in the order in which they were opened.
         hide: Hides secrets in the texts of errors.
+        on_failure: Is called once with the error and the item of each failure that is skipped; what
+            it raises ends the stream.
     """
 
     hide: Callable[[str], str] = staticmethod(str)
+    on_failure: OnFailure | None = None
 
     def __init__(
         self,
@@ -188,6 +192,8 @@ class FailureHandler:
     def _store(self, counter: "FailureCounter", item: Any, error: Exception) -> None:
         kind, message = self.hide(type(error).__name__), self.hide(text_of(error))
         _LOGGER.warning("stage %s: skipped: %s: %s", counter.stage, kind, message)
+        if self.on_failure is not None:
+            self.on_failure(error, item)
         if self.on_error != "quarantine":
             return
         entry = {

@@ -35,8 +35,10 @@ def file_system(url: str, options: Options) -> tuple[Any, str]:
     """
     import fsspec
 
+    from dagster_dataops.streams.files.logins import with_login
+
     try:
-        system, path = fsspec.url_to_fs(url, **options)
+        system, path = fsspec.url_to_fs(url, **with_login(url, options))
     except ImportError as error:
         reason = f"its file system needs a package that is not installed: {error}"
         raise StreamSourceError(url, reason) from error
@@ -84,10 +86,16 @@ def identity_of(details: Mapping[str, Any]) -> list[object] | None:
 
 
 class RemoteFile:
-    """A file by URL that can be read from any position."""
+    """A file by URL that can be read from any position.
 
-    def __init__(self, url: str, options: Options) -> None:
-        self._url, self._options = url, options
+    Args:
+        url: The URL.
+        options: The arguments of fsspec's file system.
+        ahead: Whether more may be fetched than is read, for later reads.
+    """
+
+    def __init__(self, url: str, options: Options, *, ahead: bool = True) -> None:
+        self._url, self._options, self._ahead = url, options, ahead
         self._system: Any = None  # kept: some file systems close their files when they are deleted
         self._file: Any = None
         self._next_offset = 0  # the offset of the next read
@@ -140,7 +148,9 @@ class RemoteFile:
     def _open(self) -> None:
         self.close()
         self._system, path = file_system(self._url, self._options)
-        how = {} if self._supports_ranges else {"block_size": 0}
+        how: dict[str, Any] = {} if self._ahead else {"cache_type": "none"}
+        if not self._supports_ranges:
+            how = {"block_size": 0}
         self._file = self._system.open(path, "rb", **how)
         identity = identity_of(getattr(self._file, "details", None) or {})
         if None not in (identity, self._identity) and identity != self._identity:

@@ -187,6 +187,10 @@ class FileStoreCachePool(CachePool):
         path = self._path(store, name)
         return self._folder.load(path) or self._fill(store, name, path)
 
+    def find(self, store: FileStore, name: str) -> Read | None:
+        """Return a file and its source if the cache has it; the store is not read."""
+        return self._folder.load(self._path(store, name))
+
     @override
     def close(self) -> None:
         """Stop reading ahead. Files stay in the cache, unless ``keep`` is false."""

@@ -12,7 +12,7 @@ from dagster_dataops.errors import InputError
 from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.source_info import SourceInfo, add_source_info
-from dagster_dataops.training.filestores.store import FileStore, FileWindow
+from dagster_dataops.training.filestores.store import FileStore
 from dagster_dataops.training.filestores.store_opening import FOLDER_SCHEME, file_store
 
 TAG: Final = "~lazy"
@@ -103,7 +103,12 @@ def address_of(store: FileStore) -> str:
     return f"{FOLDER_SCHEME}{'+' if is_url(store.path) else '://'}{store.path}"
 
 
-def _store_at(address: str, decoding: str | None = None) -> FileStore:
+def store_at(address: str, decoding: str | None = None) -> FileStore:
+    """Return the store at an address; see `address_of`.
+
+    Raises:
+        InputError: There is no such store.
+    """
     return _opened_store(address, _state_of(address), decoding)
 
 
@@ -124,26 +129,6 @@ def _opened_store(address: str, _state: tuple[int, ...], decoding: str | None) -
         store, decoder=module.SampleDecoder(image_decode=decoding)
     )
     return opened
-
-
-def file_of_store(address: str, name: str) -> FileWindow | str | bytes:
-    """Return a file in a store: where it can be read by ranges, else its content.
-
-    Args:
-        address: The path or URL of the store; see `file_store`.
-        name: The name of the file in it.
-
-    Returns:
-        Its own path or URL, or its window in a shard, or its content.
-
-    Raises:
-        AuxFileMissingError: There is no such file.
-        InputError: There is no such store.
-        PathEscapeError: The name leaves the store.
-    """
-    store = _store_at(address)
-    place = store.place(name)
-    return store.get(name) if place is None else place
 
 
 def _state_of(address: str) -> tuple[int, ...]:
@@ -172,4 +157,4 @@ def _is_lazy(value: object) -> bool:
 
 def _lazy(value: dict[str, Any]) -> Lazy[Any]:
     address, name, *decoding = value[TAG]
-    return Lazy(_store_at(address, *decoding), name)
+    return Lazy(store_at(address, *decoding), name)

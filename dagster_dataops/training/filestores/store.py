@@ -26,12 +26,14 @@ class FileWindow(NamedTuple):
         size: The number of bytes.
         read_at: Returns ``size`` bytes from ``offset``; fewer only at the end.
         shard: The path or URL of the shard.
+        first: The first byte of the file in the shard.
         is_unchanged: Tells whether the shard is the one that it was.
     """
 
     size: int
     read_at: Callable[[int, int], bytes]
     shard: str
+    first: int
     is_unchanged: Callable[[], bool]
 
 

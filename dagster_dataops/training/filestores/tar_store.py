@@ -77,7 +77,7 @@ class TarStore(FileStore):
             return self._shards.read(shard, most, first + offset) if most else b""
 
         path = shard.location.path
-        return FileWindow(size, read_at, path, lambda: shard.location.stamp() == stamp)
+        return FileWindow(size, read_at, path, first, lambda: shard.location.stamp() == stamp)
 
     def _open(self, number: int) -> Content | None:
         """Open a shard that stays open; ``None`` if each read must check it or open it again."""

@@ -8,8 +8,9 @@ from typing import Any, Final, NoReturn, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamArgumentError
+from dagster_dataops.records import SOURCES
 from dagster_dataops.streams.core.arguments import check_count, is_seed
-from dagster_dataops.streams.core.item_failures import OnError
+from dagster_dataops.streams.core.item_failures import OnError, OnFailure
 from dagster_dataops.streams.core.ranks import checked_rank, torch_group
 
 _LOGGER: Final = logging.getLogger(__name__)
@@ -44,6 +45,10 @@ def log_without_effect(place: str, options: Iterable[str]) -> None:
         _LOGGER.warning("%s: these options of Energon have no effect: %s", place, names)
 
 
+def _sources(sample: object) -> Any:
+    return sample.get(SOURCES) if isinstance(sample, dict) else None
+
+
 _POLICIES: Final[dict[ErrorHandler, OnError]] = {log_exception: "skip", reraise_exception: "raise"}
 
 
@@ -63,14 +68,15 @@ class WorkerConfig:
         seed_offset: The seed of all draws.
         worker_debug_path: Energon's; without effect, as a warning says.
         worker_log_level: Energon's; without effect, as a warning says.
-        global_error_handler: `log_exception` to skip failed samples, or `reraise_exception` to end
-            with the first.
+        global_error_handler: `log_exception` to skip failed samples, `reraise_exception` to end
+            with the first, or a function of the error, the sample and its sources, which is called
+            in the training process: the sample is skipped, unless it raises an error.
         restore_error_handler: Energon's; without effect, as a warning says: an error while a sample
             is restored is always raised.
 
     Raises:
         StreamDefinitionError: A number is invalid.
-        StreamArgumentError: The error handler is another function.
+        StreamArgumentError: The error handler is no function.
     """
 
     rank: int
@@ -96,17 +102,18 @@ class WorkerConfig:
             "restore_error_handler": self.restore_error_handler is not reraise_exception,
         }
         log_without_effect(_NAME, [name for name, is_given in options.items() if is_given])
-        if self.global_error_handler not in _POLICIES:
-            reason = (
-                "global_error_handler must be log_exception or reraise_exception; the failed "
-                "samples are in loader.quarantined, with get_savable_loader(on_error='quarantine')"
-            )
+        handler: object = self.global_error_handler
+        if not callable(handler):
+            reason = f"global_error_handler is {handler!r}; give a function"
             raise StreamArgumentError(_NAME, reason)
 
     @property
-    def on_error(self) -> OnError:
+    def on_error(self) -> OnError | OnFailure:
         """The handling of failed samples, as `get_savable_loader` takes it."""
-        return _POLICIES[self.global_error_handler]
+        handler = self.global_error_handler
+        if handler in _POLICIES:
+            return _POLICIES[handler]
+        return lambda error, sample: handler(error, sample, _sources(sample))
 
     @staticmethod
     def default_worker_config(
@@ -130,6 +137,43 @@ class WorkerConfig:
         """Return rank, world size, number of workers, and the size of the group if there is one."""
         group = self.data_parallel_group
         return {**self._place(), "data_parallel_group": None if group is None else group.size()}
+
+    def gathered(self, rank: int, value: Any) -> list[Any] | None:
+        """Return the values of all ranks on one of them, ``None`` on the others.
+
+        All ranks must call it at the same time.
+
+        Args:
+            rank: The rank that gets them.
+            value: The value of this rank.
+
+        Raises:
+            StreamArgumentError: There are other ranks, but no group of ``torch.distributed``.
+        """
+        if self.world_size == 1:
+            return [value] if rank == 0 else None
+        torch, group = torch_group(), self.data_parallel_group
+        if torch is None:
+            reason = "this process is in no group of torch.distributed; save the state of each rank"
+            raise StreamArgumentError("save_state_global", reason)
+        values = [None] * self.world_size
+        torch.all_gather_object(values, value, group=group)
+        return values if rank == self.rank else None
+
+    def sent_from(self, rank: int, value: Any) -> Any:
+        """Return the value of one rank on all ranks, which must call it at the same time.
+
+        Without ``torch.distributed``, each rank has its own.
+
+        Args:
+            rank: The rank whose value is sent.
+            value: The value of this rank.
+        """
+        torch, group, values = torch_group(), self.data_parallel_group, [value]
+        if torch is not None and self.world_size > 1:
+            source = rank if group is None else torch.get_global_rank(group, rank)
+            torch.broadcast_object_list(values, src=source, group=group)
+        return values[0]
 
     def is_same(self, other: "WorkerConfig") -> bool:
         """Return whether seed and error handler are equal, too."""

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import IndexOutdatedError, StreamSourceError
 from dagster_dataops.streams.files.contents import Content
+from dagster_dataops.streams.files.remote import RemoteFile, is_url
 from dagster_dataops.training.filestores.tars.shard_scan import (
     BY_TARFILE,
     END,
@@ -112,7 +113,14 @@ class OpenShards:
             IndexOutdatedError: Another file is there.
             StreamSourceError: The shard cannot be read.
         """
-        head = self.read(shard, BLOCK, offset - BLOCK)
+        location = shard.location
+        if is_url(location.path) and location.compression is None:  # its content may not be read
+            file = RemoteFile(location.path, location.storage_options, ahead=False)
+            file.seek(offset - BLOCK)
+            head = file.read(BLOCK)
+            file.close()
+        else:
+            head = self.read(shard, BLOCK, offset - BLOCK)
         is_there = head.startswith(name.encode("utf-8", "surrogateescape") + b"\0")
         if not is_there or head[124:135] != b"%011o" % size:
             self._check_slowly(shard, at, name, offset, size)

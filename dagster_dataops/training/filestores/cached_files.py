@@ -1,0 +1,101 @@
+"""Files of records in a cache pool: each is the only file of a store."""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final
+
+from typing_extensions import override
+
+from dagster_dataops.configuration import config
+from dagster_dataops.streams.files.remote import is_url
+from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool
+from dagster_dataops.training.filestores.lazy_files import store_at
+from dagster_dataops.training.filestores.source_info import SourceInfo
+from dagster_dataops.training.filestores.store import FileStore, FileWindow
+
+_LARGEST: Final = 1 << 20  # GB; a cache without a limit has one that can be counted
+
+
+class CacheableFile(FileStore):
+    """A file with a version, for a cache pool.
+
+    Args:
+        pool: The pool.
+        name: Its path or URL.
+        version: What differs if it is replaced.
+        fetch: Returns its content from its server.
+    """
+
+    def __init__(
+        self, pool: FileStoreCachePool, name: str, version: str, fetch: Callable[[], bytes]
+    ) -> None:
+        self.path, self._pool, self._version, self._fetch = name, pool, version, fetch
+
+    def find(self) -> bytes | None:
+        """Return the content if the cache has it."""
+        found = self._pool.find(self, self.path)
+        return None if found is None else found[0]
+
+    @override
+    def read(self, name: str = "") -> tuple[bytes, SourceInfo]:
+        return self._fetch(), SourceInfo.of(self.path, name, self.path, [name])
+
+    def content(self) -> bytes:
+        """Return the content, from the cache if it is there; else it is fetched and kept."""
+        return self._pool.read(self, self.path, None)[0]
+
+    @override
+    def names(self) -> Iterator[str]:
+        yield self.path
+
+    @override
+    def version(self) -> str:
+        return self._version
+
+
+def cached_file(
+    folder: str, gigabytes: float, name: str, version: str, fetch: Callable[[], bytes]
+) -> CacheableFile:
+    """Return a file that is kept in the cache of a folder.
+
+    Args:
+        folder: The folder.
+        gigabytes: The largest size of all files in it.
+        name: The path or URL of the file.
+        version: What differs if it is replaced.
+        fetch: Returns its content from its server.
+    """
+    return CacheableFile(_pool(folder, gigabytes), name, version, fetch)
+
+
+@lru_cache(maxsize=16)
+def _pool(folder: str, gigabytes: float) -> FileStoreCachePool:
+    size = min(gigabytes, _LARGEST)
+    return FileStoreCachePool(parent_cache_dir=folder, max_cache_size_gbytes=size)
+
+
+def file_of_store(address: str, name: str) -> FileWindow | str | bytes:
+    """Return a file in a store: where it can be read by ranges, else its content.
+
+    The content of a file of a server is kept in the folder ``config.file_cache``.
+
+    Args:
+        address: The path or URL of the store; see `file_store`.
+        name: The name of the file in it.
+
+    Returns:
+        Its own path or URL, or its window in a shard, or its content.
+
+    Raises:
+        AuxFileMissingError: There is no such file.
+        InputError: There is no such store.
+        PathEscapeError: The name leaves the store.
+    """
+    store = store_at(address)
+    place = store.place(name)
+    if place is not None:
+        return place
+    folder = config.file_cache
+    if folder is None or not is_url(store.path):
+        return store.get(name)
+    return _pool(str(folder), config.file_cache_gb).read(store, store.full_name(name), None)[0]
