@@ -308,10 +308,9 @@ class OperatorDeclaration:
         for option in spec.options:
             if option.name in options:
                 value = options[option.name]
-                paths = {
-                    path: place.beside(path) for path in marked_paths(option.annotation, value)
-                }
-                options[option.name] = _replaced(value, paths)
+                paths = map(str, marked_paths(option.annotation, value))
+                beside = {path: place.beside(path) for path in paths}
+                options[option.name] = _replaced(value, beside)
         return options
 
     def _refused(self, place: YamlPlace, error: Exception) -> Exception:
@@ -366,7 +365,7 @@ def _option(value: Any) -> Any:
     return [_option(item) for item in value] if isinstance(value, list) else value
 
 
-def _replaced(value: Any, paths: Mapping[Any, str]) -> Any:
+def _replaced(value: Any, paths: Mapping[str, str]) -> Any:
     """Return the value of an option with other paths in place of some."""
     if isinstance(value, Mapping):
         return {name: _replaced(item, paths) for name, item in value.items()}
