@@ -14,7 +14,7 @@ from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
 from dagster_dataops.checkpoints.places.node_place import Claim, Outputs
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
-from dagster_dataops.checkpoints.places.published_objects import NodeHead, PublishedObjects
+from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal, restore
 from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft, size_of_parts
@@ -207,12 +207,6 @@ class BucketClaim(FolderLock, Claim):
             stored[path.relative_to(place.folder).as_posix()] = facts
         return stored
 
-    def _unused(self, head: NodeHead) -> list[str]:
-        """Return the keys of drafts that were not published: the result has these bytes already."""
-        keys = {file["key"] for file in head.files.values()}
-        drafts = [draft for draft in self._drafts.values() if draft.uploaded]
-        return [draft.key for draft in drafts if draft.key not in keys]
-
     @override
     @contextmanager
     def publishing(self, files: Mapping[Path, Location], manifest: bytes) -> Iterator[None]:
@@ -227,7 +221,8 @@ class BucketClaim(FolderLock, Claim):
             place.remember(head)
         self._seen = head
         with suppress(StorageError):  # the next publication deletes what is left
-            place.store.remove(self._unused(head))
-            used = place.objects_in_use(seen, head)
+            used = place.objects_in_use(head)
+            drafts = {draft.key for draft in self._drafts.values() if draft.uploaded}
+            place.store.remove(sorted(drafts - used))  # the result had their bytes already
             place.remove_replaced(seen, used, objects.first)
             objects.remove_before(commit, used)

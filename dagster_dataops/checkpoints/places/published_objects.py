@@ -379,7 +379,7 @@ class PublishedObjects:
                         raise
                     continue
                 self.remember(head)
-                self.remove_replaced(seen, self.objects_in_use(seen, head), 0)
+                self.remove_replaced(seen, self.objects_in_use(head), 0)
                 return
 
     def make_whole(self) -> int:
@@ -412,8 +412,7 @@ class PublishedObjects:
                 head = self.replace_head(seen.manifest(), files, seen.commit, seen)
                 if known is not None and known.version == seen.version:
                     self.remember(head)
-                old = self.objects_of(seen) - self.objects_in_use(seen, head)
-                self.store.remove(sorted(old))
+                self.remove_replaced(seen, self.objects_in_use(head), 0)
             return sum(file["size"] for file in lists.values())
 
     def _join(self, key: str, target: str, fingerprint: object) -> None:
@@ -446,18 +445,19 @@ class PublishedObjects:
         """
         return objects_of(self.store, head.files)
 
-    def objects_in_use(self, seen: NodeHead | None, head: NodeHead) -> set[str]:
-        """Return the keys of the objects of the present head and of those that are kept.
+    def objects_in_use(self, head: NodeHead | None) -> set[str]:
+        """Return the keys of the objects of the present head and of the heads that are kept.
+
+        Ask it before objects of published files are deleted.
 
         Args:
-            seen: The head that was replaced. Without one there are none that are kept.
-            head: The present head.
+            head: The present head; ``None`` if there is none, for example because it was deleted.
 
         Raises:
             StorageError: The store cannot be reached.
         """
-        kept = KeptHeads(self.store, self.key).keys() if seen else set()
-        return kept | self.objects_of(head)
+        present = set() if head is None else self.objects_of(head)
+        return present | KeptHeads(self.store, self.key).keys()
 
     def nodes(self) -> list[str]:
         """Return the names of the nodes with a result in the folder."""

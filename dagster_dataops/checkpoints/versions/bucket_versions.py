@@ -102,9 +102,9 @@ class BucketVersions:
         removed = list(numbers)
         if not removed:
             return
-        head = self._objects.head()
-        in_place = set() if head is None else self._objects.objects_of(head)
-        self._heads.remove(removed, in_place)
+        keys = self._heads.remove(removed)
+        used = self._objects.objects_in_use(self._objects.head())
+        self._objects.store.remove(sorted(keys - used))
         for number in removed:
             shutil.rmtree(self._folder.path / HISTORY / str(number), ignore_errors=True)
 

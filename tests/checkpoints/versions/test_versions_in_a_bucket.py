@@ -216,3 +216,16 @@ def test_versions_of_other_forms_are_restored_and_traced(folder, source, parts, 
     assert main(["versions", str(folder.path), "--keep", "0"]) == 0
     assert _texts(folder) == {"b"}
     assert len([key for key in parts.objects if "/node_results." in key]) == 2  # and the head
+
+
+@pytest.mark.parametrize("run", [_run, _run_in_parts])
+def test_a_run_after_the_head_was_deleted_leaves_the_files_of_versions(folder, source, parts, run):
+    for text in "ab":
+        run(sign(text=text, _keep_versions=2), source, folder)
+    parts.remove(["root/docs/node/node_results.jsonl.json"])
+    run(sign(text="c", _keep_versions=2), source, folder)
+    assert _texts(folder) == {"c"}
+
+    restore(folder.path, 1)
+
+    assert _texts(folder) == {"a"}
