@@ -94,7 +94,7 @@ def _version_with(folder: NodeFolder, output: str, facts: dict[str, Any]) -> Res
             version = version_named(folder, name)
         except ResultMissingError:  # removed meanwhile, or damaged
             continue
-        dataset = version.results.get(output)
-        if dataset is not None and facts.get("fingerprint") == dataset.fingerprint:
+        parts = version.manifest.parts(version.place)
+        if output in parts and facts.get("fingerprint") == parts[output][1].fingerprint:
             return version
     return None
