@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.checkpoints.journal.journal_reader import with_mark, without_mark
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
 from dagster_dataops.checkpoints.places.kept_heads import KeptHeads, objects_of
 from dagster_dataops.checkpoints.places.uploaded_draft import is_large, size_of_parts
@@ -44,7 +44,7 @@ HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"
 _HOME: Final = "home"  # in the head: what is not part of the manifest
 _TRIES: Final = 5
-_WITH_PARTS: Final = " with parts"  # ends the format in a head
+_PARTS: Final = "parts"  # the mark of a head that names lists of parts
 
 
 class NodeHead(NamedTuple):
@@ -509,24 +509,19 @@ def _dumped(content: Mapping[str, Any]) -> bytes:
 
 
 def _with_mark(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a head; if it names lists of parts, with a format newer than ours.
+    """Return the content of a head; marked if it names lists of parts.
 
-    Versions that would read the list in place of the result refuse that format.
+    Earlier versions would read such a list in place of the result.
     """
     if not any(is_list(file["key"]) for file in content[_HOME]["files"].values()):
         return content
-    made_from = content.get("made_from") or {}
-    format_ = f"{made_from.get('format') or FORMAT}{_WITH_PARTS}"
-    return {**content, "made_from": {**made_from, "format": format_}}
+    return {**content, "made_from": with_mark(content.get("made_from") or {}, _PARTS)}
 
 
 def _without_mark(content: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a head that `_with_mark` returned, as it was before."""
-    made_from = content.get("made_from")
-    format_ = str(made_from.get("format", "")) if isinstance(made_from, dict) else ""
-    if not (isinstance(made_from, dict) and format_.endswith(_WITH_PARTS)):
-        return content
-    return {**content, "made_from": {**made_from, "format": format_.removesuffix(_WITH_PARTS)}}
+    made_from = without_mark(content.get("made_from"), _PARTS)
+    return content if made_from is None else {**content, "made_from": made_from}
 
 
 def _parted(content: Mapping[str, Any], folder: Path, name: str) -> Iterator[tuple[Path, str]]:
