@@ -22,7 +22,7 @@ import xxhash
 from dagster_dataops.checkpoints.journal.journal_reader import with_mark, without_mark
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
 from dagster_dataops.checkpoints.places.kept_heads import KeptHeads, objects_of
-from dagster_dataops.checkpoints.places.uploaded_draft import is_large, size_of_parts
+from dagster_dataops.checkpoints.places.uploaded_draft import is_large, uploading
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
@@ -422,20 +422,13 @@ class PublishedObjects:
         if status is None:
             raise ResultMissingError(f"{self.store.url}/{key}", "the store has no such object")
         digest = xxhash.xxh3_128()
-        upload, finished = self.store.begin_upload(target, size_of_parts(status.size)), False
-        try:
+        with uploading(self.store, target, status.size) as upload:
             for block in joined.read_on(key, 0, status.size, status.version):
                 digest.update(block)
                 upload.write(block)
-            if f"xxh3:{digest.hexdigest()}" == fingerprint:
-                upload.finish()
-                finished = True
-        finally:
-            if not finished:
-                upload.abort()
-        if not finished:
-            reason = "its parts have other bytes than were published; make it again"
-            raise ResultMissingError(f"{self.store.url}/{key}", reason)
+            if f"xxh3:{digest.hexdigest()}" != fingerprint:
+                reason = "its parts have other bytes than were published; make it again"
+                raise ResultMissingError(f"{self.store.url}/{key}", reason)
 
     def objects_of(self, head: NodeHead) -> set[str]:
         """Return the keys of the objects of the files of a head, with those of their parts.

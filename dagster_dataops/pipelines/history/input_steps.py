@@ -87,7 +87,7 @@ def _node_of(result: Path, near: NodeFolder) -> tuple[NodeFolder, str] | None:
 
 
 def _version_with(folder: NodeFolder, output: str, facts: dict[str, Any]) -> ResultVersion | None:
-    """Return the version of a node in which an output has the content that facts tell of."""
+    """Return the version of a node with an output of the content in ``facts``, of an input."""
     names = [CURRENT, *map(str, reversed(versions_at(folder).numbers()))]
     for name in names:
         try:
