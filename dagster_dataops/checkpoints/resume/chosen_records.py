@@ -211,8 +211,7 @@ class _Outcome(NamedTuple):
 
     Attributes:
         line: Its input line.
-        emitted: The number of its result lines.
-        lines: These lines.
+        lines: Its result lines.
         fields: Its disposition.
         error: Of a failed record its row in the error file.
     """
