@@ -11,8 +11,8 @@ from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.errors import DefinitionError, OperatorContextError
 from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.library.comparison import OPERATIONS, Comparison
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
+from dagster_dataops.library.filters.comparison import OPERATIONS, Comparison
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.library.review.question_files import SUFFIXES, Format
 from dagster_dataops.library.review.questions import Form, Question
