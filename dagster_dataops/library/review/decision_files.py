@@ -31,7 +31,7 @@ class FaultError(Exception):
 
     Args:
         place: The line, or the number of a task.
-        reason: What is wrong, and what to do.
+        reason: The error, and what to do.
     """
 
     def __init__(self, place: str, reason: str) -> None:
@@ -40,7 +40,7 @@ class FaultError(Exception):
 
 
 class Row(NamedTuple):
-    """What a file says about one question.
+    """The entry of a file for one question.
 
     Attributes:
         place: The line, or the number of a task.
@@ -207,10 +207,10 @@ def _row_of(place: str, cells: dict[str, str]) -> Row:
     }
     if "annotation_id" in plain:  # exported by Label Studio
         plain.setdefault(REVIEWER, plain.get("annotator", ""))
-    told = [plain.get(name, "") for name in (ID, DECISION)]
+    answer = [plain.get(name, "") for name in (ID, DECISION)]
     person = [plain.get(name, "").strip() for name in (REVIEWER, COMMENT)]
     shown = {name: cell for name, cell in plain.items() if not CHANGED.fullmatch(name)}
-    return Row(place, told[0], told[1], edited, person[0], person[1], shown, texts=True)
+    return Row(place, answer[0], answer[1], edited, person[0], person[1], shown, texts=True)
 
 
 def _without_apostrophe(cell: str) -> str:
@@ -228,12 +228,12 @@ def _tasks(content: bytes) -> Iterator[Row]:
         if isinstance(task, dict) and "data" in task:
             yield from _annotations(task, place)
         elif isinstance(task, dict) and ID in task:
-            yield _small(task, place)
+            yield _json_min(task, place)
         else:
             raise FaultError(place, f"must be an object with 'data'; got {task!r:.80}")
 
 
-def _small(task: dict[str, Any], place: str) -> Row:
+def _json_min(task: dict[str, Any], place: str) -> Row:
     edited = _numbered_edits(task)
     row = _flat({DECISION: None, **task, "edited": edited or task.get("edited")}, place)
     return row._replace(texts=True)
@@ -269,7 +269,7 @@ def _annotations(task: dict[str, Any], place: str) -> Iterator[Row]:
 
 
 def _values(results: Any, where: str) -> dict[str, Any]:
-    """Return what an annotation says, by the name of the form's field."""
+    """Return the values of an annotation, by the name of the form's field."""
     values: dict[str, Any] = {}
     for result in results if isinstance(results, list) else [results]:
         value = result.get("value") if isinstance(result, dict) else None
