@@ -1,4 +1,4 @@
-"""Write a pipeline of registered operators in the form of a defs.yaml, or of a component.py."""
+"""Write a pipeline of registered operators as YAML for a defs.yaml, or as Python code."""
 
 import textwrap
 from collections.abc import Mapping
@@ -86,11 +86,22 @@ def _value(pipeline: str, name: str, value: Any) -> Any:
     if isinstance(value, ArtefactReference):
         return {"artefact": value.node}
     if isinstance(value, Mapping):
-        return {str(key): _value(pipeline, name, item) for key, item in value.items()}
+        return {
+            _plain(pipeline, name, key): _value(pipeline, name, item) for key, item in value.items()
+        }
     if isinstance(value, (list, tuple, set, frozenset)):
         items = sorted(value) if isinstance(value, (set, frozenset)) else value
         return [_value(pipeline, name, item) for item in items]
-    if not isinstance(value, _PLAIN):
+    return _plain(pipeline, name, value)
+
+
+def _plain(pipeline: str, name: str, value: Any) -> Any:
+    """Return a value that YAML and Python write alike.
+
+    Raises:
+        PipelineDefinitionError: It is of another type.
+    """
+    if type(value) not in _PLAIN:
         reason = f"node {name!r} has the option {value!r:.80}, which YAML cannot hold"
         raise PipelineDefinitionError(pipeline, reason)
     return value

@@ -112,7 +112,7 @@ def _whole_names() -> frozenset[str]:
 
 @lru_cache(maxsize=10_000)
 def _lexers_of(name: str) -> list[Any]:
-    """Return the lexers of the files with a name; first the one that Pygments takes for no text."""
+    """Return the lexers of a file name, first the one that Pygments chooses by the name alone."""
     lexers, _ = pygments()
     first = lexers.find_lexer_class_for_filename(name)
     if first is None or not first.aliases:
