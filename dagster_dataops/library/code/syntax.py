@@ -24,8 +24,8 @@ class Syntax(code):
 
     Reads ``input_key="text"`` and ``language_key="language"``, see ``code.Language``. Writes
     ``output_key="valid"``, and to ``error_key="error"`` the line and the fault, or ``null``. Python
-    is read by the parser of the Python that runs this, JSON by orjson. ``languages`` names
-    other languages, each read by tree-sitter with the grammar of the package ``tree-sitter-<language>``,
+    is read by the parser of the Python that runs this, JSON by orjson. ``languages`` names other
+    languages, each read by tree-sitter with the grammar of the package ``tree-sitter-<language>``,
     which you install. Files of all other languages are not checked, and count as valid.
 
     The reasons of ``mode="drop"`` and ``"both"`` are ``syntax_error``, ``too_deep`` and

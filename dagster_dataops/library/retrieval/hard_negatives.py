@@ -70,8 +70,8 @@ class HardNegatives(retrieval):
     Reads the question in ``input_key="question"`` and the passage that answers it in
     ``positive_key="text"``; writes ``output_key="negatives"``, a list of ``count`` passages or
     fewer, the best first. They are appended to a list that the column has, so that a second index
-    can add others. ``index`` is the node of a ``retrieval.Index``, or its folder. An index of vectors reads
-    the vector of the question in ``vector_key``.
+    can add others. ``index`` is the node of a ``retrieval.Index``, or its folder. An index of
+    vectors reads the vector of the question in ``vector_key``.
 
     Left out of the ``candidates`` best passages are: the right one; those with more than
     ``max_score_ratio`` of its score, which may answer the question, too; those without a common
