@@ -29,7 +29,8 @@ def distilled_classifier(
 
     A model answers a question with 0 or 1 for a sample of the texts. Nine tenths of the answers
     train a small classifier, which then scores every text in microseconds; the node ``tested`` has
-    its scores beside the answers of the model for the others. FineWeb-Edu was made of FineWeb in this way.
+    its scores beside the answers of the model for the others. FineWeb-Edu was made of FineWeb in
+    this way.
 
     Args:
         name: Name of the pipeline.
