@@ -2,8 +2,9 @@
 
 import csv
 import io
-import sys
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +25,7 @@ _DELIMITERS: Final = ",;\t|"
 _MARKS: Final = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 _NEEDED: Final = (ID, DECISION)
 _SHOWN: Final = 80
+_LIMIT: Final = threading.Lock()  # csv.field_size_limit is of the process
 
 
 class FaultError(Exception):
@@ -131,11 +133,8 @@ def _text(value: Any) -> str:
 def _cells(text: str) -> Iterator[Row]:
     """Yield the rows of a spreadsheet; a cell may have several lines."""
     text, skipped, delimiter = _delimited(text)
-    before = csv.field_size_limit(sys.maxsize)
-    try:
+    with _cells_of_any_length(text):
         rows = list(_numbered(text, skipped, delimiter))
-    finally:
-        csv.field_size_limit(before)
     if not rows:
         raise FaultError("line 1", "is empty; the first line names the columns")
     header = [name.strip() for name in rows[0][1]]
@@ -147,6 +146,18 @@ def _cells(text: str) -> Iterator[Row]:
         if len(cells) > len(header) and any(cell.strip() for cell in cells[len(header) :]):
             raise FaultError(place, f"has {len(cells)} cells, and the first line {len(header)}")
         yield _row_of(place, dict(zip(header, cells, strict=False)))
+
+
+@contextmanager
+def _cells_of_any_length(text: str) -> Iterator[None]:
+    """Set the limit of a cell, which all threads share, to the length of a text."""
+    with _LIMIT:
+        before = csv.field_size_limit()
+        csv.field_size_limit(max(before, len(text)))
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 def _delimited(text: str) -> tuple[str, int, str]:
