@@ -24,6 +24,8 @@ LANGUAGES = {
     "model.R": "splus",
     "c:\\work\\prog.cs": "csharp",
     "data.json": "json",
+    "lib/Makefile.am": "make",
+    "Kconfig.debug": "kconfig",
     "no_ending": None,
     "photo.jpg": None,
     "": None,
