@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import yaml
 
+from dagster_dataops.assets.components.source_position import has_template
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
@@ -15,7 +16,6 @@ from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 
 _PLAIN: Final = (str, int, float, bool, type(None))
 _WIDTH: Final = 92
-_TEMPLATES: Final = ("{{", "{%", "{#")
 
 
 def declared_nodes(graph: OperatorGraph) -> list[dict[str, Any]]:
@@ -108,8 +108,8 @@ def _plain(pipeline: str, name: str, value: Any) -> Any:
 
 
 def _escaped(value: Any) -> Any:
-    """Return a value whose templates are for the operator, not for Dagster."""
-    if isinstance(value, str) and any(mark in value for mark in _TEMPLATES):
+    """Return a value with its templates between ``raw`` tags, which Dagster leaves alone."""
+    if isinstance(value, str) and has_template(value):
         return f"{{% raw %}}{value}{{% endraw %}}"
     if isinstance(value, dict):
         return {key: _escaped(item) for key, item in value.items()}
