@@ -65,8 +65,8 @@ class Configuration:
             number in them must be one that JSON can hold.
         file_cache: Folder of this machine for copies of files that records name by URL, or in a
             shard or an object store; ``None`` for none. Environment DATAOPS_FILE_CACHE.
-        file_cache_gb: The largest size of all files in it, in GB (2**30 bytes). Files that were
-            used longest ago are deleted. Environment DATAOPS_FILE_CACHE_GB, default 50.
+        file_cache_gb: The largest size of all files in it, in GB (2**30 bytes). The least
+            recently used files are deleted. Environment DATAOPS_FILE_CACHE_GB, default 50.
         clients: Objects that operators get from their context by name, such as clients of model
             servers: ``config.clients["default"] = ...``.
         cluster: Machines that operators in process mode run on, such as ``RayCluster("auto")``;
