@@ -1,7 +1,7 @@
-"""`AwaitedRun`: the run of a node that waited, and of the nodes downstream."""
+"""`AwaitedRun`: the run of a node that waited, and of the nodes downstream; its sensor."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import dagster as dg
@@ -10,6 +10,7 @@ from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 
 _MOST_RUNS: Final = 5  # that try to collect the same
+_SECONDS: Final = 60  # between two evaluations of a sensor
 
 
 class AwaitedRun(NamedTuple):
@@ -65,3 +66,32 @@ def downstream(planned: PlannedPipeline, plan: AssetPlan) -> list[dg.AssetKey]:
         if other is not plan and same and any(key in keys for key, _ in other.inputs):
             keys += [spec.key for spec in other.specs]
     return keys
+
+
+def awaiting_sensor(
+    planned: PlannedPipeline,
+    name: str,
+    targets: Mapping[dg.AssetKey, Sequence[dg.AssetKey]],
+    look: Callable[[dg.SensorEvaluationContext], dg.SensorResult | dg.SkipReason],
+    description: str,
+) -> dg.SensorDefinition:
+    """Return the sensor ``<pipeline>_<name>``, which is on by default.
+
+    Args:
+        planned: The pipeline.
+        name: The last part of the name.
+        targets: The assets that a run of each waiting node makes.
+        look: Evaluates the sensor.
+        description: What it does.
+    """
+    return dg.SensorDefinition(
+        name=f"{planned.title}_{name}",
+        evaluation_fn=look,
+        asset_selection=dg.AssetSelection.assets(
+            *{key for keys in targets.values() for key in keys}
+        ),
+        minimum_interval_seconds=_SECONDS,
+        description=description,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        required_resource_keys={planned.resource_key},
+    )

@@ -7,7 +7,12 @@ from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.automation.awaited_runs import AwaitedRun, downstream, parts_of
+from dagster_dataops.assets.automation.awaited_runs import (
+    AwaitedRun,
+    awaiting_sensor,
+    downstream,
+    parts_of,
+)
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
@@ -19,7 +24,6 @@ from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.model_operator import client_among
 
-_SECONDS: Final = 60
 _TAG: Final = "dagster_dataops/batches"
 
 
@@ -54,7 +58,6 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
     if not plans:
         return []
     targets = {plan.spec.key: downstream(planned, plan) for plan in plans}
-    selected = {key for keys in targets.values() for key in keys}
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         dataops = resource_of(context, planned.resource_key)
@@ -72,17 +75,8 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
             f"the server has not finished the batches of {counted(open_ones, 'results')}"
         )
 
-    return [
-        dg.SensorDefinition(
-            name=f"{planned.title}_batches",
-            evaluation_fn=look,
-            asset_selection=dg.AssetSelection.assets(*selected),
-            minimum_interval_seconds=_SECONDS,
-            description="Launches a run when the server has answered the batches of a node.",
-            default_status=dg.DefaultSensorStatus.RUNNING,
-            required_resource_keys={planned.resource_key},
-        )
-    ]
+    description = "Launches a run when the server has answered the batches of a node."
+    return [awaiting_sensor(planned, "batches", targets, look, description)]
 
 
 def _delivers_batches(plan: AssetPlan) -> bool:

@@ -5,14 +5,18 @@ from typing import Final, NamedTuple
 
 import dagster as dg
 
-from dagster_dataops.assets.automation.awaited_runs import AwaitedRun, downstream, parts_of
+from dagster_dataops.assets.automation.awaited_runs import (
+    AwaitedRun,
+    awaiting_sensor,
+    downstream,
+    parts_of,
+)
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.library.review.asking import Ask
 from dagster_dataops.library.review.review_folder import ReviewFolder, review_path, undecided
 
-_SECONDS: Final = 60
 _TAG: Final = "dagster_dataops/reviews"
 
 
@@ -41,7 +45,6 @@ def reviews_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
     if not plans:
         return []
     targets = {plan.spec.key: downstream(planned, plan) for plan in plans}
-    selected = {key for keys in targets.values() for key in keys}
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         requests, left = [], 0
@@ -54,17 +57,8 @@ def reviews_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
             return dg.SensorResult(run_requests=requests)
         return dg.SkipReason(f"undecided questions: {left:,}")
 
-    return [
-        dg.SensorDefinition(
-            name=f"{planned.title}_reviews",
-            evaluation_fn=look,
-            asset_selection=dg.AssetSelection.assets(*selected),
-            minimum_interval_seconds=_SECONDS,
-            description="Launches a run when people have decided about the records of a node.",
-            default_status=dg.DefaultSensorStatus.RUNNING,
-            required_resource_keys={planned.resource_key},
-        )
-    ]
+    description = "Launches a run when people have decided about the records of a node."
+    return [awaiting_sensor(planned, "reviews", targets, look, description)]
 
 
 def _waiting(
