@@ -1,4 +1,4 @@
-"""What differs from the result before, the page of a result, and its commands, as metadata."""
+"""Metadata of a result: its page, its commands, and the difference from the result before."""
 
 import shlex
 from typing import TYPE_CHECKING, Any, Final
