@@ -45,8 +45,9 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
     """
     try:
         changed = configured(operator, config)
-        limit_of(config.get("limit"))
-        limit_of(config.get("try"), "try")
+        limit, tried = limit_of(config.get("limit")), limit_of(config.get("try"), "try")
+        if limit and tried:
+            raise ConfigurationError("try", tried, "empty beside limit, which asks for a preview")
         resume_policy(config)
     except DataOpsError as error:
         raise dg.Failure(f"{name}: {error}", allow_retries=False) from error
