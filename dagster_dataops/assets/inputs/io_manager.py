@@ -225,7 +225,7 @@ def _listed_form(wanted: Any) -> Any:
 
 
 def _is_result(file: Path, folder: NodeFolder) -> bool:
-    """Return whether a file is the result in a folder, in any form."""
+    """Return whether a file is the result of a folder, compressed or not."""
     return file in {folder.result.absolute(), *(path.absolute() for path in folder.other_forms)}
 
 

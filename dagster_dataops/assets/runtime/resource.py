@@ -49,7 +49,7 @@ _CLIENTS: Final = 'give clients to build_definitions(clients={"default": LLMReso
 
 
 def refuse_unknown(resource: type[BaseModel], fields: Any) -> Any:
-    """Return the arguments of a resource; Dagster would drop unknown ones.
+    """Return the arguments of a resource; refuse unknown ones, which Dagster would drop.
 
     Raises:
         TypeError: The resource has no field with such a name.
