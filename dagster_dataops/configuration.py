@@ -1,7 +1,8 @@
 """Settings of plain Python runs, named as LazyLLM names them.
 
 They are read when a run starts, not when an operator is constructed. Precedence: a value assigned
-to ``config`` > the environment > the default. Under Dagster, `DataOpsResource` replaces them.
+to ``config`` > the environment > the default. Under Dagster, fields of `DataOpsResource` precede
+them.
 """
 
 import os
