@@ -394,7 +394,7 @@ def _added(
     run: Callable[[argparse.Namespace], str],
     text: str,
 ) -> argparse.ArgumentParser:
-    """Add a command with its function and description; return its parser."""
+    """Return the parser of a new command, which calls ``run`` and is described by ``text``."""
     command = commands.add_parser(name, help=text, description=text)
     command.set_defaults(run=run)
     return command
