@@ -37,9 +37,9 @@ class KeptHeads:
             StorageError: The store cannot be reached.
         """
         start = f"{self._key}/{HISTORY}"
-        names = (key[len(start) + 1 :] for key in self._store.names(start))
-        found = (name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
-        return sorted(int(name) for name in found if name.isascii() and name.isdecimal())
+        files = (key[len(start) + 1 :] for key in self._store.names(start))
+        names = (name.removesuffix(_ENDING) for name in files if name.endswith(_ENDING))
+        return sorted(int(name) for name in names if name.isascii() and name.isdecimal())
 
     def content(self, number: int) -> dict[str, Any]:
         """Return a head; an empty one if it is gone.
@@ -49,11 +49,11 @@ class KeptHeads:
             ResultMissingError: It is damaged.
         """
         key = self._object(number)
-        found = self._store.read(key)
-        if found is None:
+        stored = self._store.read(key)
+        if stored is None:
             return {}
         try:
-            content = orjson.loads(found[0])
+            content = orjson.loads(stored[0])
         except orjson.JSONDecodeError:
             content = {}
         return checked_head(content, self._key, f"{self._store.url}/{key}")

@@ -29,13 +29,13 @@ def draft_in_form(
         StorageError: The disk refuses.
     """
     outputs = dict(manifest.outputs)
-    made: dict[str, Any] = {}
-    for name, (place, own) in manifest.parts(folder).items():
+    facts: dict[str, Any] = {}
+    for name, (place, part) in manifest.parts(folder).items():
         target = place.in_form(folder.form).result
-        made = _drafted(own.dataset(place), target, JsonlWriter if name else writer)
+        facts = _drafted(part.dataset(place), target, JsonlWriter if name else writer)
         if name:
-            outputs[name] = {**outputs[name], **made}
-    return replace(manifest, outputs=outputs) if outputs else replace(manifest, **made)
+            outputs[name] = {**outputs[name], **facts}
+    return replace(manifest, outputs=outputs) if outputs else replace(manifest, **facts)
 
 
 def _drafted(

@@ -80,10 +80,10 @@ def _check_intact(folder: NodeFolder, version: ResultVersion) -> None:
     Raises:
         VersionMissingError: A file is missing or was changed.
     """
-    for place, own in version.manifest.parts(version.folder).values():
+    for place, part in version.manifest.parts(version.folder).values():
         if not place.result.exists():
             raise VersionMissingError(str(place.result), "the file is missing")
-        if not has_content(place.result, own.size_bytes, own.fingerprint):
+        if not has_content(place.result, part.size_bytes, part.fingerprint):
             raise VersionMissingError(str(place.result), "it was changed after it was published")
     for path, count in (
         (version.folder.errors, version.manifest.failed),

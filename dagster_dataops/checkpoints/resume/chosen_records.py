@@ -378,8 +378,8 @@ class _Seed:
     def _usual(self, source: Readable, whole: Interval, only: Path) -> "Iterator[_ResultSpan]":
         """Yield spans of a result in which every record became one line."""
         lines = iterate_lines(source, [whole])
-        with opened(only) as made:
-            outputs = iterate_lines(made, [content_interval(only)])
+        with opened(only) as result:
+            outputs = iterate_lines(result, [content_interval(only)])
             while batch := list(islice(lines, _SPAN_LINES)):
                 output = [line.raw for line in islice(outputs, len(batch))]
                 if len(output) != len(batch):

@@ -131,10 +131,10 @@ class FolderVersions:
         """
         manifest = Manifest.of(self._folder)
         parts = {} if manifest is None else manifest.parts(self._folder)
-        for place, own in parts.values():
+        for place, part in parts.values():
             second = removed / place.result.relative_to(self._folder.path)
             if second.exists() and place.result.exists() and second.samefile(place.result):
-                unchanged = own.dataset(place).state is not None
+                unchanged = part.dataset(place).state is not None
                 second.unlink()
                 if unchanged:
                     write_durably(place.manifest, place.manifest.read_bytes())

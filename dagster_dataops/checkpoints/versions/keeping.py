@@ -55,9 +55,9 @@ def keep_present(folder: NodeFolder) -> Kept:
     if before is None:
         return Kept()
     parts = before.parts(folder).values()
-    if any(own.parted for _, own in parts):
+    if any(part.parted for _, part in parts):
         return Kept(note=_IN_PARTS)
-    if not all(is_intact(place, own) for place, own in parts):
+    if not all(is_intact(place, part) for place, part in parts):
         return Kept(note=_EDITED)
     versions = versions_at(folder)
     numbers = versions.numbers()
@@ -95,8 +95,8 @@ def _is_equal(folder: NodeFolder, before: Manifest, after: Manifest) -> bool:
     if any(getattr(before, name) != getattr(after, name) for name in told):
         return False
     if any(
-        (own.size_bytes, own.fingerprint) != (new[name][1].size_bytes, new[name][1].fingerprint)
-        for name, (_, own) in old.items()
+        (part.size_bytes, part.fingerprint) != (new[name][1].size_bytes, new[name][1].fingerprint)
+        for name, (_, part) in old.items()
     ):
         return False
     return not after.failed or _has_equal_errors(folder)

@@ -71,7 +71,7 @@ class ResultVersion:
     def results(self) -> dict[str, JsonlDataset]:
         """The handle of each result by the name of its output; without a name if there is one."""
         parts = self.manifest.parts(self.folder)
-        return {name: own.dataset(place) for name, (place, own) in parts.items()}
+        return {name: part.dataset(place) for name, (place, part) in parts.items()}
 
     @override
     def __str__(self) -> str:

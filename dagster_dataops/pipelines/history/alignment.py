@@ -140,16 +140,16 @@ class _Cursor:
         """Return how many records from here on are equal to those of another cursor."""
         if not (self.left and other.left):
             return 0
-        found, step = 0, 1
+        equal, step = 0, 1
         most = min(self._known, other._known)  # noqa: SLF001 - of the same class
-        while step and found < most:
-            size = min(step, most - found)
-            if self._ahead(found, size) == other._ahead(found, size):  # noqa: SLF001
-                found += size
+        while step and equal < most:
+            size = min(step, most - equal)
+            if self._ahead(equal, size) == other._ahead(equal, size):  # noqa: SLF001
+                equal += size
                 step *= 2
             else:
                 step = size // 2
-        return found
+        return equal
 
     @property
     def _known(self) -> int:
@@ -228,10 +228,10 @@ def _common(before: Digests, after: Digests, start: int) -> tuple[bytearray, byt
 
 def _counts(digests: Digests, start: int, number: int, passes: int) -> Counter[int]:
     """Return how often each digest of one of several passes occurs."""
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for block in _blocks(digests, start):
-        found.update(block if passes == 1 else [one for one in block if one % passes == number])
-    return found
+        counts.update(block if passes == 1 else [one for one in block if one % passes == number])
+    return counts
 
 
 def _mark(

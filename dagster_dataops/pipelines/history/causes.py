@@ -65,7 +65,7 @@ def _differing(before: Manifest, after: Manifest) -> Iterator[Cause]:
     if old.get("code") != new.get("code"):
         yield from _code(before, after)
     if old.get("server", "") != new.get("server", ""):
-        shown = [made.get("server") or "not noted" for made in (old, new)]
+        shown = [made_from.get("server") or "not noted" for made_from in (old, new)]
         yield Cause("server", "", f"the server of the model: {shown[0]} became {shown[1]}")
     runs = [run.get("run", "") for run in (*before.kept_from, *after.kept_from)]
     if runs:

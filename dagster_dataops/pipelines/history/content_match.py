@@ -23,24 +23,24 @@ def counted_by_content(
         why: Why they are not matched by their input, and why lines differ, as far as is known.
         samples: How many lines of each kind are shown.
     """
-    found = ChangedLines(by_content=why[0])
+    lines = ChangedLines(by_content=why[0])
     places = before.results[output], after.results[output]
     gone, new = _FirstLines(samples), _FirstLines(samples)
-    with SpilledGroups() as lines:
+    with SpilledGroups() as groups:
         for side, place in enumerate(places):
             for number, line in enumerate(lines_of_result(place)):
-                lines.add(side, xxhash.xxh3_64_intdigest(line), number)
-        for group in lines.groups():
+                groups.add(side, xxhash.xxh3_64_intdigest(line), number)
+        for group in groups.groups():
             equal = min(len(group.before), len(group.after))
-            found.same += equal
+            lines.same += equal
             gone.add(group.before[equal:])
             new.add(group.after[equal:])
-    found.gone, found.new = gone.count, new.count
-    if found.differing:
-        found.causes[why[1]] = found.differing
-    found.samples += [ChangedLine("new", "", text, why[1]) for text in new.texts(places[1])]
-    found.samples += [ChangedLine("gone", text, "", why[1]) for text in gone.texts(places[0])]
-    return found
+    lines.gone, lines.new = gone.count, new.count
+    if lines.differing:
+        lines.causes[why[1]] = lines.differing
+    lines.samples += [ChangedLine("new", "", text, why[1]) for text in new.texts(places[1])]
+    lines.samples += [ChangedLine("gone", text, "", why[1]) for text in gone.texts(places[0])]
+    return lines
 
 
 class _FirstLines:
@@ -68,10 +68,10 @@ class _FirstLines:
     def texts(self, place: JsonlDataset) -> list[str]:
         """Return the lines that are kept."""
         wanted = sorted(self._numbers)[: self._most]
-        found = []
+        texts = []
         for number, line in enumerate(lines_of_result(place)) if wanted else ():
             if number in wanted:
-                found.append(text_of_line(line))
+                texts.append(text_of_line(line))
             if number == wanted[-1]:
                 break
-        return found
+        return texts

@@ -16,7 +16,7 @@ from dagster_dataops.pipelines.history.changed_lines import (
     text_of_line,
 )
 from dagster_dataops.pipelines.history.matched_lines import MatchedLine
-from dagster_dataops.pipelines.history.result_sides import Made
+from dagster_dataops.pipelines.history.result_sides import Outcome
 from dagster_dataops.pipelines.history.spilled_groups import EqualKeys, SpilledGroups
 from dagster_dataops.pipelines.tracing.record_map import find_error_row
 from dagster_dataops.pipelines.tracing.trail import reasons_of
@@ -45,16 +45,16 @@ class ChangeCounter:
         self._cause = cause
         self._most = samples
         self._shown: Counter[Change] = Counter()
-        self._found = ChangedLines()
+        self._lines = ChangedLines()
 
     def count(self, changes: Iterator[MatchedLine]) -> ChangedLines:
         """Count the changes, and return the numbers."""
-        found = self._found
+        lines = self._lines
         with SpilledGroups() as moved:
             for one in changes:
                 match one.change:
                     case Change.EQUAL:
-                        found.same += one.number
+                        lines.same += one.number
                     case Change.MOVED_BEFORE:
                         moved.add(0, one.key, xxhash.xxh3_64_intdigest(one.before or b""))
                     case Change.MOVED_AFTER:
@@ -63,20 +63,20 @@ class ChangeCounter:
                         self._add(one)
             for group in moved.groups():
                 self._add_moved(group)
-        return found
+        return lines
 
     def _add(self, one: MatchedLine) -> None:
         if one.change is Change.CHANGED:
-            self._found.changed += 1
+            self._lines.changed += 1
         elif one.change is Change.NEW:
-            self._found.new += 1
+            self._lines.new += 1
         else:
-            self._found.gone += 1
+            self._lines.gone += 1
         cause = self._cause_of(one)
-        self._found.causes[cause] += 1
+        self._lines.causes[cause] += 1
         if self._shown[one.change] < self._most:
             self._shown[one.change] += 1
-            self._found.samples.append(self._sample(one))
+            self._lines.samples.append(self._sample(one))
 
     def _cause_of(self, one: MatchedLine) -> str:
         """Return the cause in words, for the count: without details of this record."""
@@ -91,52 +91,52 @@ class ChangeCounter:
             text_of_line(one.before),
             text_of_line(one.after),
             cause,
-            0 if one.made_before is None else one.made_before.record + 1,
-            0 if one.made_after is None else one.made_after.record + 1,
+            0 if one.outcome_before is None else one.outcome_before.record + 1,
+            0 if one.outcome_after is None else one.outcome_after.record + 1,
         )
 
     def _became_here(self, one: MatchedLine) -> str:
         """Return the outcome of the record in the other version, with reason or exception."""
-        for version, made, when in zip(
-            self._versions, (one.made_before, one.made_after), ("before", "now"), strict=True
+        for version, outcome, when in zip(
+            self._versions, (one.outcome_before, one.outcome_after), ("before", "now"), strict=True
         ):
-            if made is not None and not made.lines:
-                return f"; {when} it {self._fate(version, made)}"
+            if outcome is not None and not outcome.lines:
+                return f"; {when} it {self._fate(version, outcome)}"
         return ""
 
     @staticmethod
-    def _fate(version: ResultVersion, made: Made) -> str:
-        if made.outcome is None:
-            row = find_error_row(version.folder, made.record) or {}
+    def _fate(version: ResultVersion, outcome: Outcome) -> str:
+        if outcome.disposition is None:
+            row = find_error_row(version.folder, outcome.record) or {}
             return f"fails: {row.get('exception')}: {cut(str(row.get('message')))}"
-        reasons = reasons_of(orjson.loads(made.outcome))
+        reasons = reasons_of(orjson.loads(outcome.disposition))
         return f"is dropped: {', '.join(reasons)}" if reasons else "is dropped"
 
     def _add_moved(self, group: EqualKeys) -> None:
         """Count the lines of records that have moved, or that one version has more often."""
         before, after = Counter(group.before), Counter(group.after)
         equal = (before & after).total()
-        self._found.moved += equal
+        self._lines.moved += equal
         left, right = before.total() - equal, after.total() - equal
         changed = min(left, right)
-        self._found.changed += changed
-        self._found.gone += left - changed
-        self._found.new += right - changed
+        self._lines.changed += changed
+        self._lines.gone += left - changed
+        self._lines.new += right - changed
         for number, cause in (
             (changed, self._cause),
             (left - changed, _OF_INPUT[Change.GONE]),
             (right - changed, _OF_INPUT[Change.NEW]),
         ):
             if number:
-                self._found.causes[cause] += number
+                self._lines.causes[cause] += number
 
 
 def _became(one: MatchedLine) -> str:
     """Return the outcome of the record in the version without the line, in words."""
-    made = one.made_after if one.change is Change.GONE else one.made_before
-    if one.change is Change.CHANGED or made is None:
+    outcome = one.outcome_after if one.change is Change.GONE else one.outcome_before
+    if one.change is Change.CHANGED or outcome is None:
         return ""
     when = "now" if one.change is Change.GONE else "before"
-    if made.outcome is None:
+    if outcome.disposition is None:
         return f"; {when} the record fails"
-    return "" if made.lines else f"; {when} the record is dropped"
+    return "" if outcome.lines else f"; {when} the record is dropped"

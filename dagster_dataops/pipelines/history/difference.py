@@ -103,17 +103,17 @@ class Difference:
             yield from _lines_of(name, one)
 
 
-def _lines_of(output: str, found: ChangedLines) -> Iterator[str]:
+def _lines_of(output: str, lines: ChangedLines) -> Iterator[str]:
     if output:
-        numbers = f"{found.new:,} new, {found.gone:,} gone, {found.changed:,} changed"
-        yield f"result {output}: {numbers}, {found.same:,} the same"
-    if found.by_content:
-        yield f"matched by content, not by input record: {found.by_content}"
-    if found.causes:
+        numbers = f"{lines.new:,} new, {lines.gone:,} gone, {lines.changed:,} changed"
+        yield f"result {output}: {numbers}, {lines.same:,} the same"
+    if lines.by_content:
+        yield f"matched by content, not by input record: {lines.by_content}"
+    if lines.causes:
         yield "by cause:"
-        for cause, number in found.causes.most_common():
+        for cause, number in lines.causes.most_common():
             yield f"    {counted(number, 'records')}: {cause}"
-    yield from map(str, found.samples)
+    yield from map(str, lines.samples)
 
 
 def diff(
@@ -189,9 +189,9 @@ def _check_in_place(version: ResultVersion) -> None:
     if Manifest.of(version.folder) != version.manifest:
         reason = "another result was published while it was compared; try again"
         raise TraceOutdatedError(str(version.folder.path), reason)
-    for place, own in version.manifest.parts(version.folder).values():
-        if not is_intact(place, replace(own, artefact="")):  # its files are not compared
-            reason = f"it was edited or deleted after run {own.run} published it"
+    for place, part in version.manifest.parts(version.folder).values():
+        if not is_intact(place, replace(part, artefact="")):  # its files are not compared
+            reason = f"it was edited or deleted after run {part.run} published it"
             raise TraceOutdatedError(str(place.located(place.result)), reason)
 
 

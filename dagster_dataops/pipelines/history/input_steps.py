@@ -65,8 +65,8 @@ def _inputs_at(
     node = _node_of(paths[1], after.folder)
     if node is None:
         return None
-    found = [_version_with(*node, one[0]) for one in facts]
-    return None if found[0] is None or found[1] is None else (found[0], found[1], node[1])
+    old, new = (_version_with(*node, one[0]) for one in facts)
+    return None if old is None or new is None else (old, new, node[1])
 
 
 def _node_of(result: Path, near: NodeFolder) -> tuple[NodeFolder, str] | None:
@@ -75,10 +75,10 @@ def _node_of(result: Path, near: NodeFolder) -> tuple[NodeFolder, str] | None:
         return None
     root = near.root.at(result.parent)
     folder = NodeFolder.of(root, node_of(result.name))
-    own = Manifest.of(folder)
-    if own is None or not own.part_of:
-        return None if own is None else (folder, "")
-    path = Path(os.path.normpath(result.parent / own.part_of))
+    of_result = Manifest.of(folder)
+    if of_result is None or not of_result.part_of:
+        return None if of_result is None else (folder, "")
+    path = Path(os.path.normpath(result.parent / of_result.part_of))
     node = NodeFolder.of(root.at(path.parent), path.name.removesuffix(MANIFEST))
     manifest = Manifest.of(node)
     outputs = {} if manifest is None else manifest.parts(node)

@@ -11,8 +11,8 @@ from dagster_dataops.checkpoints.versions.version import ResultVersion
 from dagster_dataops.pipelines.history.alignment import Change, InputStep
 from dagster_dataops.pipelines.history.input_steps import Steps, input_steps
 from dagster_dataops.pipelines.history.result_sides import (
-    Made,
-    MadeRun,
+    Outcome,
+    OutcomeBlock,
     ResultSide,
     why_not_by_record,
 )
@@ -42,8 +42,8 @@ class MatchedLine(NamedTuple):
     of_input: Change
     before: bytes | None = None
     after: bytes | None = None
-    made_before: Made | None = None
-    made_after: Made | None = None
+    outcome_before: Outcome | None = None
+    outcome_after: Outcome | None = None
     number: int = 1
     key: int = 0
 
@@ -81,7 +81,7 @@ class _Matcher:
 
     def __init__(self, before: ResultSide, after: ResultSide) -> None:
         self._before, self._after = before, after
-        self._gap: tuple[list[Made], list[Made]] = [], []
+        self._gap: tuple[list[Outcome], list[Outcome]] = [], []
 
     def changes(self, steps: Steps) -> Iterator[MatchedLine]:
         """Yield the change of each line."""
@@ -114,18 +114,22 @@ class _Matcher:
             left -= size
 
     def _alone(self, side: ResultSide, step: InputStep) -> Iterator[MatchedLine]:
-        for made in _each(side, step.number):
-            yield from _unpaired(made, step.change)
+        for outcome in _each(side, step.number):
+            yield from _unpaired(outcome, step.change)
 
     def _moved(self, step: InputStep) -> Iterator[MatchedLine]:
         first = step.change is Change.MOVED_BEFORE
-        (made,) = _each(self._before if first else self._after, 1)
-        for number, line in enumerate(made.lines):
+        (outcome,) = _each(self._before if first else self._after, 1)
+        for number, line in enumerate(outcome.lines):
             key = xxhash.xxh3_64_intdigest(b"%d %d" % (step.key, number))
             if first:
-                yield MatchedLine(step.change, step.change, before=line, made_before=made, key=key)
+                yield MatchedLine(
+                    step.change, step.change, before=line, outcome_before=outcome, key=key
+                )
             else:
-                yield MatchedLine(step.change, step.change, after=line, made_after=made, key=key)
+                yield MatchedLine(
+                    step.change, step.change, after=line, outcome_after=outcome, key=key
+                )
 
     def _in_gap(self, step: InputStep) -> Iterator[MatchedLine]:
         first = step.change is Change.GAP_BEFORE
@@ -138,8 +142,8 @@ class _Matcher:
             del old[:size], new[:size]
         for waiting, change in ((old, Change.GONE), (new, Change.NEW)):
             while len(waiting) > 100 * _LONGEST_GAP:  # the other version has far fewer
-                for made in waiting[:_LONGEST_GAP]:
-                    yield from _unpaired(made, change)
+                for outcome in waiting[:_LONGEST_GAP]:
+                    yield from _unpaired(outcome, change)
                 del waiting[:_LONGEST_GAP]
 
     def _closed_gap(self) -> Iterator[MatchedLine]:
@@ -157,14 +161,14 @@ class _Matcher:
         self._gap = [], []
 
 
-def _each(side: ResultSide, count: int) -> Iterator[Made]:
+def _each(side: ResultSide, count: int) -> Iterator[Outcome]:
     while count:
-        run: MadeRun = side.take(min(count, _AT_ONCE))
+        run: OutcomeBlock = side.take(min(count, _AT_ONCE))
         yield from run.each()
-        count -= len(run.outcomes)
+        count -= len(run.dispositions)
 
 
-def _paired(before: Made, after: Made, of_input: Change) -> Iterator[MatchedLine]:
+def _paired(before: Outcome, after: Outcome, of_input: Change) -> Iterator[MatchedLine]:
     """Yield the changes of the lines of a record that both versions have."""
     for old, new in zip_longest(before.lines, after.lines):
         if old is None:
@@ -176,18 +180,18 @@ def _paired(before: Made, after: Made, of_input: Change) -> Iterator[MatchedLine
         yield MatchedLine(change, of_input, old, new, before, after)
 
 
-def _unpaired(made: Made, change: Change) -> Iterator[MatchedLine]:
+def _unpaired(outcome: Outcome, change: Change) -> Iterator[MatchedLine]:
     """Yield the lines of a record that only one version has, each as new or as gone."""
-    for line in made.lines:
+    for line in outcome.lines:
         if change is Change.GONE:
-            yield MatchedLine(change, change, line, None, made, None)
+            yield MatchedLine(change, change, line, None, outcome, None)
         else:
-            yield MatchedLine(change, change, None, line, None, made)
+            yield MatchedLine(change, change, None, line, None, outcome)
 
 
 def _in_pairs(
-    old: Sequence[Made], new: Sequence[Made]
-) -> Iterator[tuple[Made | None, Made | None]]:
+    old: Sequence[Outcome], new: Sequence[Outcome]
+) -> Iterator[tuple[Outcome | None, Outcome | None]]:
     """Yield the records of a gap, those that belong together in pairs, in order.
 
     In a short gap these are the ones whose results have most words in common; otherwise the first
@@ -217,9 +221,11 @@ def _in_pairs(
     yield from ((None, one) for one in new[j:])
 
 
-def _likeness(old: Sequence[Made], new: Sequence[Made]) -> list[list[float]]:
+def _likeness(old: Sequence[Outcome], new: Sequence[Outcome]) -> list[list[float]]:
     """Return for each pair of records the share of words that their lines have in common."""
-    words = [[set(_WORD.findall(b" ".join(made.lines))) for made in one] for one in (old, new)]
+    words = [
+        [set(_WORD.findall(b" ".join(outcome.lines))) for outcome in one] for one in (old, new)
+    ]
     return [
         [len(one & other) / max(1, len(one | other)) + _EPSILON for other in words[1]]
         for one in words[0]

@@ -14,7 +14,7 @@ from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.pipelines.tracing.record_map import KeptMap, LineMap, lines_emitted
 
 
-class Made(NamedTuple):
+class Outcome(NamedTuple):
     """The outcome of an input record.
 
     Attributes:
@@ -24,11 +24,11 @@ class Made(NamedTuple):
     """
 
     record: int
-    outcome: bytes | None
+    disposition: bytes | None
     lines: list[bytes]
 
 
-class MadeRun(NamedTuple):
+class OutcomeBlock(NamedTuple):
     """The outcomes of consecutive input records.
 
     Attributes:
@@ -39,15 +39,17 @@ class MadeRun(NamedTuple):
     """
 
     first: int
-    outcomes: list[bytes | None]
+    dispositions: list[bytes | None]
     lines: list[bytes]
     counts: list[int]
 
-    def each(self) -> Iterator[Made]:
+    def each(self) -> Iterator[Outcome]:
         """Yield the outcome of each record."""
         start = 0
-        for number, (outcome, count) in enumerate(zip(self.outcomes, self.counts, strict=True)):
-            yield Made(self.first + number, outcome, self.lines[start : start + count])
+        for number, (disposition, count) in enumerate(
+            zip(self.dispositions, self.counts, strict=True)
+        ):
+            yield Outcome(self.first + number, disposition, self.lines[start : start + count])
             start += count
 
 
@@ -68,28 +70,28 @@ class ResultSide:
         names = list(version.manifest.outputs)
         self._number = names.index(output) if names else None
         self._lines = lines_of_result(self._place)
-        self._outcomes = _map_of(version).outcomes()
+        self._dispositions = _map_of(version).outcomes()
         self._record = 0
         self._count = cache(self._count_of)
 
-    def take(self, most: int) -> MadeRun:
+    def take(self, most: int) -> OutcomeBlock:
         """Return the outcomes of the next records, in the order of the input.
 
         Raises:
             TraceError: The result has fewer lines than its map tells.
         """
-        outcomes = list(islice(self._outcomes, most))
-        counts = list(map(self._count, outcomes))
+        dispositions = list(islice(self._dispositions, most))
+        counts = list(map(self._count, dispositions))
         expected = sum(counts)
         lines = list(islice(self._lines, expected))
-        if len(lines) < expected or len(outcomes) < most:
+        if len(lines) < expected or len(dispositions) < most:
             reason = "it has fewer lines than the map from its input to them; run the node again"
             raise TraceError(str(self._place.location), reason)
         self._record += most
-        return MadeRun(self._record - most, outcomes, lines, counts)
+        return OutcomeBlock(self._record - most, dispositions, lines, counts)
 
-    def _count_of(self, outcome: bytes | None) -> int:
-        return 0 if outcome is None else lines_emitted(outcome, self._number)
+    def _count_of(self, disposition: bytes | None) -> int:
+        return 0 if disposition is None else lines_emitted(disposition, self._number)
 
 
 def why_not_by_record(version: ResultVersion) -> str:

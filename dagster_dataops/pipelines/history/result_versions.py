@@ -32,13 +32,13 @@ def versions(folder: str | os.PathLike[str]) -> list[ResultVersion]:
         ResultMissingError: The folder has no result.
     """
     node = node_at(folder)
-    found = []
+    kept = []
     for number in versions_at(node).numbers():
         try:
-            found.append(version_named(node, str(number)))
+            kept.append(version_named(node, str(number)))
         except ResultMissingError:  # removed meanwhile, or damaged
             continue
-    return [*found, version_named(node, CURRENT)]
+    return [*kept, version_named(node, CURRENT)]
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[R
     from dagster_dataops.foundation.parts import function_of_part
 
     contents = {
-        place.manifest: own.fingerprint for place, own in version.manifest.parts(node).values()
+        place.manifest: part.fingerprint for place, part in version.manifest.parts(node).values()
     }
     for one in function_of_part("published_nodes")([root]):
         read = [(place, digest) for place, digest in _inputs(one.manifest) if place in contents]

@@ -51,18 +51,18 @@ class SpilledGroups:
         files = self._files[side]
         file = files[key % _GROUPS]
         if file is None:
-            made: Any = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by the stack
-            file = files[key % _GROUPS] = self._stack.enter_context(made)
+            spooled: Any = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by the stack
+            file = files[key % _GROUPS] = self._stack.enter_context(spooled)
         file.write(_ENTRY.pack(key, value))
 
     def groups(self) -> Iterator[EqualKeys]:
         """Yield the entries of each key."""
         for number in range(_GROUPS):
-            found: dict[int, EqualKeys] = defaultdict(lambda: EqualKeys([], []))
+            by_key: dict[int, EqualKeys] = defaultdict(lambda: EqualKeys([], []))
             for side in (0, 1):
                 for key, value in self._read(side, number):
-                    found[key][side].append(value)
-            yield from found.values()
+                    by_key[key][side].append(value)
+            yield from by_key.values()
 
     def _read(self, side: int, number: int) -> Iterator[tuple[int, int]]:
         file = self._files[side][number]
