@@ -88,7 +88,7 @@ class KeptLines:
     def _of(
         self, lines: list[bytes], verdicts: Sequence[Any]
     ) -> tuple[bytes, Sequence[int], SpanNotes | None]:
-        """Return the result lines, how many of them each line of the input became, and notes."""
+        """Return the result lines, their number for each line of the input, and notes."""
         if self._change is None or all(map(_BOOLS.__contains__, map(type, verdicts))):
             return (
                 self._whole(list(compress(lines, verdicts))),

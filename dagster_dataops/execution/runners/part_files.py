@@ -1,7 +1,6 @@
 """Files of parts: several byte strings in one file, each with its checksum.
 
-A file is complete or absent while the machine runs. After a power loss it may be damaged, which the
-checksums show.
+A file is complete or absent, unless the machine loses power; the checksums then show the damage.
 """
 
 import os

@@ -189,8 +189,8 @@ class GroupsInPartitions:
     Args:
         max_bytes: The memory of all processes together.
         ranked: Returns group and key of each sketch; groups are digests, evenly distributed.
-        choose: Yields for each of these whether it is chosen, given a folder and bytes of memory;
-            the records of other groups do not matter.
+        choose: Yields for each of these whether it is chosen, independently of other groups; takes
+            an empty folder and bytes of memory, too.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ class BackgroundWork:
     def run(
         self, function: "Callable[[BackgroundWork], Any]", places: AbstractContextManager[Any]
     ) -> None:
-        """Call the function that does it, once there is a place."""
+        """Wait for a free place, then call the function."""
         try:
             with places:
                 found = function(self)
