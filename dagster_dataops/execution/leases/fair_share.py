@@ -8,9 +8,7 @@ from typing import Any, Final
 from dagster_dataops.execution.agent_pool import AgentPool
 
 _LOOK_SECONDS: Final = 10.0
-_SETTLE_LOOKS: Final = (
-    3  # after an agent was ended, until the other run has its place
-)
+_SETTLE_LOOKS: Final = 3  # after an agent was ended, until the other run has its place
 
 
 class ShareStep(Enum):

@@ -213,7 +213,7 @@ class GroupsInPartitions:
             numbers, entries = lists[ranked[0][0] * partitions >> 8]
             numbers.append(count - 1)
             entries.append(ranked)
-        parts = [marshal.dumps((array("I", numbers), own), 2) for numbers, own in lists]
+        parts = [marshal.dumps((array("I", numbers), ranked), 2) for numbers, ranked in lists]
         return parts, count.to_bytes(8)
 
     def decide(self, parts: Sequence[bytes], scratch: Path, memory: int) -> Iterator[bytes]:
