@@ -1,7 +1,8 @@
 """Settings of plain Python runs, named as LazyLLM names them.
 
 They are read when a run starts, not when an operator is constructed. Precedence: a value assigned
-to ``config`` > the environment > the default. Under Dagster, `DataOpsResource` replaces them.
+to ``config`` > the environment > the default. Under Dagster, fields of `DataOpsResource` precede
+them.
 """
 
 import os
@@ -65,8 +66,8 @@ class Configuration:
             number in them must be one that JSON can hold.
         file_cache: Folder of this machine for copies of files that records name by URL, or in a
             shard or an object store; ``None`` for none. Environment DATAOPS_FILE_CACHE.
-        file_cache_gb: The largest size of all files in it, in GB (2**30 bytes). Files that were
-            used longest ago are deleted. Environment DATAOPS_FILE_CACHE_GB, default 50.
+        file_cache_gb: The largest size of all files in it, in GB (2**30 bytes). The least
+            recently used files are deleted. Environment DATAOPS_FILE_CACHE_GB, default 50.
         clients: Objects that operators get from their context by name, such as clients of model
             servers: ``config.clients["default"] = ...``.
         cluster: Machines that operators in process mode run on, such as ``RayCluster("auto")``;
@@ -194,8 +195,8 @@ class Configuration:
 
         True resumes it, "across_code" does so even if the operator's code has changed, and
         "failed_records" retries the failed records of a finished result. A mapping has a condition
-        under "records": the records that fulfil it are processed again; and perhaps the name of the
-        "node" that is meant.
+        under "records": only the records that fulfil it are processed again. It may have the name
+        of a single node under "node".
         """
         value = self._read("data_process_resume")
         if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -290,7 +291,7 @@ def format_setting(setting: str, value: object) -> str:
 
 
 def _mapping(text: str) -> object:
-    """Return the mapping in a JSON text, as an environment variable has it; else the text."""
+    """Parse the JSON text of an environment variable; return a text that is no JSON as it is."""
     import json
 
     try:
@@ -300,7 +301,7 @@ def _mapping(text: str) -> object:
 
 
 def _chosen(value: Mapping[Any, Any]) -> Mapping[str, str]:
-    """Return a setting that chooses records by a condition, checked."""
+    """Check a setting that chooses records by a condition, and return it."""
     known = {"records", "node"}
     if "records" not in value or set(value) - known or not _are_texts(value.values()):
         raise ConfigurationError("data_process_resume", dict(value), _RESUME)

@@ -29,7 +29,7 @@ INTRODUCTION: Final = """\
   such as `dagster_dataops.execution`, are private.
 - An operator gets one record, a `dict`. It returns a `dict`, a list of dicts, or `[]` to drop the
   record. `None` keeps the record as the operator changed it.
-- Before you write an operator, look for it in the catalogue: the library has more than 150.
+- Before you write an operator, look for it in the catalogue: the library has more than 230.
 - Start no processes or threads in an operator. `_concurrency_mode` and `_max_workers` choose them.
 """
 

@@ -4,6 +4,7 @@ Its vocabulary, which it downloads at the start, is replaced.
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 os.environ |= {"TELEMETRY_ENABLED": "false", "CURATOR_VIEWER": "0", "TQDM_DISABLE": "1"}
@@ -37,9 +38,8 @@ class Asker(curator.LLM):
         return {**record, "answer": response}
 
 
-if __name__ == "__main__":
-    watch = Stopwatch()
-    given = watch.specification
+def answered(given: dict) -> Iterable[dict]:
+    """Return the records of a specification with their answers; its folder has the cache."""
     with Path(given["source"]).open("rb") as file:
         records = [orjson.loads(line) for line in file]
     parameters = {
@@ -50,9 +50,14 @@ if __name__ == "__main__":
         "max_concurrent_requests": given["in_flight"],
     }
     asker = Asker(model_name=MODEL, backend="openai", backend_params=parameters)
-    made = asker(records, working_dir=str(Path(given["out"]) / "curator"))
-    written = Path(given["out"]) / "result.jsonl"
+    replies = asker(records, working_dir=str(Path(given["out"]) / "curator"))
+    return getattr(replies, "dataset", replies)
+
+
+if __name__ == "__main__":
+    watch = Stopwatch()
+    rows = answered(watch.specification)
+    written = Path(watch.specification["out"]) / "result.jsonl"
     with written.open("wb", buffering=1 << 20) as result:
-        rows = getattr(made, "dataset", made)
-        result.writelines(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in rows)
+        result.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
     watch.finish([written])

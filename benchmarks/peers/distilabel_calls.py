@@ -1,5 +1,6 @@
 """distilabel: a pipeline of one task in processes of its own; a batch has as many as in flight."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import orjson
@@ -11,9 +12,9 @@ from distilabel.steps.tasks import TextGeneration
 from benchmarks.chatting import MODEL
 from benchmarks.reporting import Stopwatch
 
-if __name__ == "__main__":
-    watch = Stopwatch()
-    given = watch.specification
+
+def answered(given: dict, *, use_cache: bool) -> Iterable[dict]:
+    """Return the records of a specification with their answers; its folder has the cache."""
     with Path(given["source"]).open("rb") as file:
         records = [orjson.loads(line) for line in file]
     size = given["in_flight"]
@@ -29,8 +30,13 @@ if __name__ == "__main__":
             add_raw_input=False,
         )
         source >> task
-    rows = pipeline.run(use_cache=False)["default"]["train"]
-    written = Path(given["out"]) / "result.jsonl"
+    return pipeline.run(use_cache=use_cache)["default"]["train"]
+
+
+if __name__ == "__main__":
+    watch = Stopwatch()
+    rows = answered(watch.specification, use_cache=False)
+    written = Path(watch.specification["out"]) / "result.jsonl"
     with written.open("wb", buffering=1 << 20) as result:
         for row in rows:
             plain = {"id": row["id"], "text": row["text"], "answer": row["generation"]}

@@ -9,7 +9,7 @@ folder=${1:?usage: install.sh FOLDER [NAME ...]}
 shift
 declare -A packages=(
     [curator]="bespokelabs-curator==0.1.31 orjson"
-    [daft]="daft==0.7.26 ray[data]==2.60.0 deltalake pyiceberg orjson"
+    [daft]="daft==0.7.26"
     [datachain]="datachain==0.62.0 orjson"
     [datadesigner]="data-designer==0.9.7 orjson"
     [datajuicer]="torch==2.13.0 py-data-juicer==1.6.1 aiohttp ray==2.60.0 scipy"  # three undeclared

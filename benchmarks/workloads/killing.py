@@ -52,7 +52,6 @@ OURS = [
 PEERS = [
     Victim("Ray Data, 1 file", "ray", "ray", options={"files": 1}),
     Victim("Ray Data, 20 files", "ray", "ray", options={"files": 20}),
-    Victim("Daft", "daft", "daft"),
     Victim("DataChain", "datachain", "datachain"),
     Victim("DataChain, batches of 100", "datachain", "datachain", options={"batch": 100}),
     Victim("Metaxy, writes of 500", "metaxy", "metaxy", options={"batch": 500}),

@@ -84,8 +84,8 @@ class PipelineOptions(LayoutOptions, JobOptions, total=False):
     report: Annotated[
         bool,
         Doc(
-            "Adds the asset `report`, after the last ones: an HTML file with the records "
-            "in and out of each node, drops, changes and failed records."
+            "Adds the asset `report`, which depends on the last assets: an HTML file with the "
+            "records in and out of each node, drops, changes and failed records."
         ),
     ]
     clients: Annotated[

@@ -24,7 +24,7 @@ ADDED: Final[dict[Added, str]] = {
     "bytes_of_files": "dagster_dataops.training.filestores.store_opening:bytes_of_files",
     # A file of a server, which is kept in a folder of this machine.
     "cached_file": "dagster_dataops.training.filestores.cached_files:cached_file",
-    # What an operator of the library says about records that it dropped.
+    # The function that explains why an operator of the library dropped records.
     "drop_explainer": "dagster_dataops.library.explaining.drop_explanations:drop_explainer",
     # A file in a store, or where it is, by the path or URL of the store and the name of the file.
     "file_of_store": "dagster_dataops.training.filestores.cached_files:file_of_store",
@@ -52,7 +52,7 @@ def has_model_operators() -> bool:
 
 
 def has_review_operators() -> bool:
-    """Return whether the operator that asks people was imported; otherwise none exists."""
+    """Return whether ``review.Ask`` was imported; otherwise no such operator exists."""
     return "dagster_dataops.library.review.asking" in sys.modules
 
 

@@ -78,8 +78,8 @@ class FileColumn:
         return self._key.replaced(value, record, output_key)
 
 
-class RecordFile:
-    """The file of a record, which is read when its bytes are used.
+class _FileOfRecord:
+    """The file that a record names.
 
     Args:
         column: Where the record names the file.
@@ -98,8 +98,12 @@ class RecordFile:
         self._reference = column.reference(record)
         self.name = self._reference.file
 
+
+class RecordFile(_FileOfRecord):
+    """The file of a record, which is read when its bytes are used."""
+
     def read(self) -> None:
-        """Read the file, if it was not read before.
+        """Read the file, unless it is already read.
 
         Raises:
             FileError: It is missing, cannot be read, or has more than ``max_bytes``.
@@ -117,28 +121,12 @@ class RecordFile:
         return self._bytes
 
 
-class HeadFile:
-    """The file of a record of which only the head is decoded, and no more read than that takes.
+class HeadFile(_FileOfRecord):
+    """The file of a record of which only the head is decoded.
 
-    Up to 1 MiB it is read whole, and its digest is checked; of a larger file only size and version
-    are.
-
-    Args:
-        column: Where the record names the file.
-        record: The record.
-        max_bytes: Most bytes of the file.
-
-    Attributes:
-        name: The path or URL of the file.
-
-    Raises:
-        FileReferenceError: The record names no file.
+    A file of up to 1 MiB is read whole, and its digest is checked. Of a larger file only the parts
+    that the decoder needs are read, and only size and version are checked.
     """
-
-    def __init__(self, column: FileColumn, record: Record, max_bytes: int) -> None:
-        self._column, self._max_bytes = column, max_bytes
-        self._reference = column.reference(record)
-        self.name = self._reference.file
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -160,7 +148,7 @@ class HeadFile:
 
 
 class _DecodedFile:
-    """A file for decoders, some of which hide its errors, or seek to before its beginning.
+    """A file for decoders, some of which hide its errors, or seek to a negative position.
 
     Attributes:
         failure: The error of the last read that failed.

@@ -103,7 +103,7 @@ class FilePart(dict[str, Any]):
             self["digest"] = reference.digest
         if kind == "image":
             named = {"detail": attachments.detail, "max_side": attachments.max_side}
-            self.update({name: file for name, file in named.items() if file is not None})
+            self.update({name: value for name, value in named.items() if value is not None})
         if kind == "file":
             self["name"] = reference.name
 

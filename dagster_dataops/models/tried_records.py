@@ -1,4 +1,4 @@
-"""`try_records`: run the present code of a node on some of its records, and compare the outcomes.
+"""`try_pipeline`: run the present code of a node on some of its records; compare the outcomes.
 
 Nothing is published and nothing is written into the folder of the node: the code runs in a
 temporary folder, with a copy of the replies of models that the node keeps.
@@ -12,13 +12,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published_manifest
+from dagster_dataops.checkpoints.resume.record_condition import Comparison, Literal, Name
 from dagster_dataops.configuration import config
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.errors import ConfigurationError, TryRefusedError
@@ -49,19 +52,21 @@ _MARKS: Final = {"cut": ("[-", "-]"), "add": ("{+", "+}")}
 
 @dataclass(frozen=True)
 class TriedOutcome:
-    """What became of a record.
+    """The outcome of a record.
 
     Attributes:
         outcome: ``kept``, ``split``, ``dropped`` or ``failed``.
-        lines: Its result lines, each with the name of its output.
-        reasons: Why it was dropped.
+        lines: The first 1,000 result lines, each with the name of its output.
+        reasons: The reasons for which it was dropped.
         error: Type and message of its exception, if it failed.
+        further: The number of result lines after the first 1,000, which are not compared.
     """
 
     outcome: str
     lines: tuple[tuple[str, bytes], ...] = ()
     reasons: tuple[str, ...] = ()
     error: tuple[str, str] = ("", "")
+    further: int = 0
 
     @property
     def why(self) -> str:
@@ -86,7 +91,7 @@ class TriedRecord:
 
     @property
     def change(self) -> str:
-        """``changed``, ``new``, or what became of it instead, in words."""
+        """``changed``, ``new``, or the outcome after it, in words."""
         if self.before.lines and self.after.lines:
             return "changed"
         if self.after.lines:
@@ -102,15 +107,14 @@ class TriedRecord:
         """Yield the columns that differ, with the words that differ marked."""
         if self.after.error[1] and not self.after.lines:
             yield f"    {self.after.error[1][:_LONGEST]}"
-        sides = [[orjson.loads(line) for _, line in one.lines] for one in (self.before, self.after)]
-        if len(sides[0]) == len(sides[1]):
-            for before, after in zip(*sides, strict=True):
-                for one in changes(before, after):
-                    yield f"    {one.column}: {_shown(one.before, one.after)}"
+        if len(self.before.lines) != len(self.after.lines):
+            for mark, side in (("-", self.before), ("+", self.after)):
+                for _, line in side.lines[:_LINES]:
+                    yield f"    {mark} {cut(text_of_line(line))}"
             return
-        for mark, side in zip("-+", (self.before, self.after), strict=True):
-            for _, line in side.lines[:_LINES]:
-                yield f"    {mark} {cut(text_of_line(line))}"
+        for (_, before), (_, after) in zip(self.before.lines, self.after.lines, strict=True):
+            for change in changes(orjson.loads(before), orjson.loads(after)):
+                yield f"    {change.column}: {_shown(change.before, change.after)}"
 
 
 @dataclass(frozen=True)
@@ -122,9 +126,9 @@ class TriedRecords:
         folder: Its folder.
         tried: The number of records that were tried.
         records: The number of records of its input.
-        differing: Those whose outcome differs, in input order.
-        counts: What the operator counted, such as ``calls`` of models and their ``cost``.
-        kept_outcomes: Whether the result has what ``_reuse_outcomes`` needs.
+        differing: The records whose outcome differs, in input order.
+        counts: The counts of the operator, such as ``calls`` of models and their ``cost``.
+        kept_outcomes: Whether the result has the outcomes for ``_reuse_outcomes``.
     """
 
     node: str
@@ -137,34 +141,34 @@ class TriedRecords:
 
     @cached_property
     def changes(self) -> "Counter[str]":
-        """How many records have which change."""
-        return Counter(one.change for one in self.differing)
+        """The number of records by their change."""
+        return Counter(record.change for record in self.differing)
 
     @cached_property
     def condition(self) -> str:
-        """The condition that chooses the records that differ; empty if they have none in common."""
-        before = [one.before for one in self.differing]
+        """A condition that all records that differ fulfil; empty if no simple one is known."""
+        before = [record.before for record in self.differing]
         if not before:
             return ""
-        reasons = set.intersection(*(set(one.reasons) for one in before))
-        errors = {one.error[0] for one in before}
+        reasons = set.intersection(*(set(outcome.reasons) for outcome in before))
+        errors = {outcome.error[0] for outcome in before}
         if reasons:
-            return f"drop_reason == {_quoted(min(reasons))}"
+            return _equality("drop_reason", min(reasons))
         if len(errors) == 1 and errors != {""}:
-            return f"error_type == {_quoted(min(errors))}"
-        outcomes = {one.outcome for one in before}
+            return _equality("error_type", min(errors))
+        outcomes = {outcome.outcome for outcome in before}
         return outcomes.pop() if outcomes in ({"dropped"}, {"failed"}) else ""
 
     @property
     def calls(self) -> str:
         """The calls of models, in words; empty without any."""
-        made, stored = (int(self.counts.get(name, 0)) for name in ("calls", "calls_replayed"))
-        if not made and not stored:
+        new, stored = (int(self.counts.get(name, 0)) for name in ("calls", "calls_replayed"))
+        if not new and not stored:
             return ""
-        text = f"model calls: {made:,} made, {stored:,} answered by stored replies"
-        if made and self.tried:
+        text = f"model calls: {new:,} made, {stored:,} answered by stored replies"
+        if new and self.tried:
             scale = self.records / self.tried
-            text += f"; all {self.records:,} records would take about {round(made * scale):,}"
+            text += f"; all {self.records:,} records would take about {round(new * scale):,}"
             if cost := self.counts.get("cost", 0.0):
                 text += f", for about {cost * scale:.4g} (these cost {cost:.4g})"
         return text
@@ -182,7 +186,8 @@ class TriedRecords:
             "cost": self.counts.get("cost", 0.0),
             "condition": self.condition,
             "samples": [
-                {"record": one.number, "change": one.change} for one in self.differing[:_SAMPLES]
+                {"record": record.number, "change": record.change}
+                for record in self.differing[:_SAMPLES]
             ],
         }
 
@@ -207,9 +212,11 @@ class TriedRecords:
 
     def _samples(self) -> list[TriedRecord]:
         """Return the first record of each change, then others."""
-        firsts = {one.change: one for one in reversed(self.differing)}
-        chosen = [*firsts.values(), *(one for one in self.differing if one not in firsts.values())]
-        return sorted(chosen[:_SAMPLES], key=lambda one: one.number)
+        firsts = {record.change: record for record in reversed(self.differing)}
+        numbers = {record.number for record in firsts.values()}
+        others = (record for record in self.differing if record.number not in numbers)
+        chosen = islice(chain(firsts.values(), others), _SAMPLES)
+        return sorted(chosen, key=attrgetter("number"))
 
     def _choices(self) -> Iterator[str]:
         yield "to keep, redo or choose, launch the node with one of these in its configuration:"
@@ -232,14 +239,14 @@ def try_pipeline(
     Args:
         folder: The folder of the node, or of one of its partitions.
         ppl: The pipeline with the present code.
-        records: How many records are tried.
-        node: The name of the node in the pipeline; by default that of the result.
+        records: The number of records to try.
+        node: The name of the node in the pipeline; by default the name of the result.
 
     Raises:
         ConfigurationError: The pipeline has no such node, or the number is below 1.
         TryRefusedError: The outcomes of single records of the node cannot be compared.
         ResultMissingError: The folder has no result.
-        TraceError: Result or input was changed since, or which line is whose is not known.
+        TraceError: Result or input was changed since, or the record of a line is not known.
     """
     place = node_at(folder)
     name = node or place.name
@@ -262,8 +269,8 @@ def try_operator(
     Args:
         folder: The folder of the node.
         operator: The operator with the present code.
-        records: How many records are tried.
-        clients: Objects that operators get by name; by default those of ``config``.
+        records: The number of records to try.
+        clients: Objects that operators get by name; by default ``config.clients``.
     """
     if records < 1:
         raise ConfigurationError("--records", records, "a whole number of records, 1 or more")
@@ -277,38 +284,37 @@ def try_operator(
         raise TryRefusedError(folder.name, reason)
     node = TracedNode(folder, manifest)
     _check_files(node)
-    refs = [node.ref_of(at) for at in evenly_chosen(manifest.rows_in, records)]
-    numbers = evenly_chosen(manifest.rows_in, records)
+    indices = evenly_chosen(manifest.rows_in, records)
+    refs = list(map(node.ref_of, indices))
     before = [_entry_of(node, ref) for ref in refs]
     with tempfile.TemporaryDirectory(prefix="dataops-try-") as scratch:
         source = Path(scratch) / "records.jsonl"
         inputs = lines_of(refs)
         source.write_bytes(b"".join(inputs[ref].text.rstrip(b"\n") + b"\n" for ref in refs))
-        after, made = _run(operator, folder, source, clients)
+        after, counts = _run(operator, folder, source, clients)
         entries = [_entry_of(after, Ref(source, at)) for at in range(len(refs))]
         sides = [_outcomes(before), _outcomes(entries)]
     differing = [
-        TriedRecord(number + 1, *pair)
-        for number, *pair in zip(numbers, *sides, strict=True)
+        TriedRecord(index + 1, *pair)
+        for index, *pair in zip(indices, *sides, strict=True)
         if pair[0] != pair[1]
     ]
-    numbered = {name: float(n) for name, n in made.counts.items() if isinstance(n, (int, float))}
     return TriedRecords(
-        folder.name,
-        folder.path,
-        len(refs),
-        manifest.rows_in,
-        differing,
-        numbered,
-        manifest.outcomes,
+        node=folder.name,
+        folder=folder.path,
+        tried=len(refs),
+        records=manifest.rows_in,
+        differing=differing,
+        counts=counts,
+        kept_outcomes=manifest.outcomes,
     )
 
 
 def _check_files(node: TracedNode) -> None:
-    """Check that input and result are those of the node.
+    """Check that the node still has its input and its result, unchanged.
 
     Raises:
-        TryRefusedError: An input was temporary.
+        TryRefusedError: An input is gone.
         TraceOutdatedError: A file has changed.
     """
     for source in node.inputs:
@@ -335,8 +341,8 @@ def _entry_of(node: TracedNode, ref: Ref) -> NodeEntry:
 
 def _run(
     operator: Operator, folder: NodeFolder, source: Path, clients: Mapping[str, Any] | None
-) -> tuple[TracedNode, Manifest]:
-    """Run the operator over a file in a folder beside it."""
+) -> tuple[TracedNode, Mapping[str, float]]:
+    """Run the operator over a file, in a folder beside it; return its node there and its counts."""
     root = source.parent
     place = NodeFolder.of(Root(root) / ".try", folder.name)
     place.path.mkdir()
@@ -356,7 +362,9 @@ def _run(
         clients=config.clients if clients is None else clients,
     )
     report = OperatorExecutor(context).run(tried, [JsonlDataset.of_file(source)], place)
-    return TracedNode(place, report.manifest), report.manifest
+    counts = report.manifest.counts.items()
+    numbers = {name: float(n) for name, n in counts if isinstance(n, (int, float))}
+    return TracedNode(place, report.manifest), numbers
 
 
 def _outcomes(entries: Sequence[NodeEntry]) -> list[TriedOutcome]:
@@ -367,6 +375,7 @@ def _outcomes(entries: Sequence[NodeEntry]) -> list[TriedOutcome]:
             tuple((output, texts[ref].text.rstrip(b"\n")) for ref, output in entry.made),
             tuple(reasons_of(entry.fields)),
             _error_of(entry.error),
+            entry.left_out,
         )
         for entry in entries
     ]
@@ -377,7 +386,7 @@ def _error_of(row: Mapping[str, Any] | None) -> tuple[str, str]:
 
 
 def _shown(before: Sequence[TextPiece] | None, after: Sequence[TextPiece] | None) -> str:
-    """Return both sides of a text as one: the words that went and those that came marked."""
+    """Return one text for both sides, with marks around removed and added words."""
     if before is None or after is None:
         return _pieces(before or after or ())
     return f"{_pieces(before)} -> {_pieces(after)}"
@@ -393,5 +402,5 @@ def _pieces(pieces: Sequence[TextPiece]) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _equality(fact: str, value: str) -> str:
+    return str(Comparison(Name("", (fact,)), "==", Literal(value)))

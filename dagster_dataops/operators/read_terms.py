@@ -1,4 +1,4 @@
-"""What is known of the columns that an operator reads, for the outcomes that it keeps."""
+"""`terms_of`: the columns that an operator reads, for the outcomes that it keeps."""
 
 from typing import TYPE_CHECKING
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def terms_of(use: "Invocation") -> ReadTerms | None:
-    """Return what is known of the columns that an operator reads.
+    """Return the facts about the columns that an operator reads.
 
-    Operators of the library are watched: the columns that they read, one by one, count. So are
-    those with ``reads="observed"``, which do not get a dict that code in C could read unseen. Of an
-    operator that declares other ``reads``, these count, and further ones that it reads one by one.
+    Operators of the library are watched: the columns that they read one by one count. So are
+    operators with ``reads="observed"``; they get no dict that code in C could read unseen. If an
+    operator declares other ``reads``, these count, and further ones that it reads one by one.
 
     Returns:
-        The terms; ``None`` if the whole record counts: of an operator that declares nothing, or
-        returns records for whole windows, and of a chain with such a part.
+        The facts; ``None`` if the whole record counts: for an operator that declares nothing or
+        returns records for whole windows, and for a chain with such a part.
     """
     if use.spec.batch == "forward_window":
         return None
@@ -38,15 +38,15 @@ def _of_operator(use: "Invocation") -> ReadTerms | None:
 
 
 def _declared(use: "Invocation") -> frozenset[str]:
-    """Return the columns that an operator declares; empty text for one that is not known."""
+    """Return the columns that an operator declares; an empty text for an unknown one."""
     keys = [key for optional in (False, True) for key in keys_of(use.names_read, optional=optional)]
     return frozenset(name for key in keys for name in (key.name, key.column))
 
 
 def _of_chain(uses: "list[Invocation]") -> ReadTerms | None:
     terms = [terms_of(use) for use in uses]
-    known = [one for one in terms if one is not None]
+    known = [part for part in terms if part is not None]
     if len(known) < len(terms):
         return None
-    columns = frozenset(name for one in known for name in one.columns)
-    return ReadTerms(columns, shielded=any(one.shielded for one in known))
+    columns = frozenset(name for part in known for name in part.columns)
+    return ReadTerms(columns, shielded=any(part.shielded for part in known))

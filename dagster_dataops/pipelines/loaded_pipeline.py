@@ -15,7 +15,7 @@ def pipeline_in(file: str, name: str, setting: str = "ROOT") -> Pipeline:
     Args:
         file: The path of the file.
         name: The name of the pipeline in it.
-        setting: What the user has named it by, for errors.
+        setting: The setting or argument with the file, for errors.
 
     Raises:
         ConfigurationError: There is no such file or pipeline, or the file cannot be imported.
@@ -35,9 +35,9 @@ def pipeline_in(file: str, name: str, setting: str = "ROOT") -> Pipeline:
     except Exception as error:
         reason = f"a Python file that can be imported: {type(error).__name__}: {error}"
         raise ConfigurationError(setting, file, reason) from error
-    found = getattr(module, name, None)
-    if not isinstance(found, Pipeline):
-        pipelines = [key for key, one in vars(module).items() if isinstance(one, Pipeline)]
+    ppl = getattr(module, name, None)
+    if not isinstance(ppl, Pipeline):
+        pipelines = [key for key, value in vars(module).items() if isinstance(value, Pipeline)]
         known = f"; it has {', '.join(pipelines)}" if pipelines else "; it has none"
         raise ConfigurationError(setting, f"{file}:{name}", f"the name of a pipeline{known}")
-    return found
+    return ppl

@@ -1,4 +1,4 @@
-"""Check that outcomes which are kept of records are right for other records."""
+"""`fault_of_reads`: check that the columns which count for an operator are those that it reads."""
 
 import copy
 import tempfile
@@ -35,7 +35,7 @@ class _ChangedRecords(NamedTuple):
 
 
 def fault_of_reads(operator: Operator, records: Sequence[Record]) -> str:
-    """Return in which way the columns that count for an operator are not those that it reads.
+    """Return the fault in the columns that count for an operator: it must read these and no others.
 
     Args:
         operator: A record operator; nothing is exported.
@@ -54,8 +54,8 @@ def fault_of_reads(operator: Operator, records: Sequence[Record]) -> str:
     with tempfile.TemporaryDirectory(prefix="dataops-") as folder:
         kept, anew = (_runner(operator, Path(folder), reuses) for reuses in (True, False))
         if kept(records) != anew(records):
-            return "two calls for the same records gave other results"
-        different = (one for one in variants if kept(one.records) != anew(one.records))
+            return "two calls for the same records gave different results"
+        different = (each for each in variants if kept(each.records) != anew(each.records))
         wrong = next(different, None)
     if wrong is None:
         return ""

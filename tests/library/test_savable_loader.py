@@ -149,6 +149,23 @@ def test_the_error_handler_decides_about_failed_samples(folder, handler, count, 
     assert len(list(get_savable_loader(data, on_error="quarantine"))) == count
 
 
+class Failures(list):
+    """A handler without a hash."""
+
+    def __call__(self, *failure):
+        self.append(failure)
+
+
+def test_an_object_that_can_be_called_handles_failed_samples(folder):
+    failures = Failures()
+    config = WorkerConfig(rank=0, world_size=1, num_workers=0, global_error_handler=failures)
+    data = get_val_dataset(
+        folder / "a", split_part="train", task_encoder=Failing(), worker_config=config
+    )
+    assert len(list(get_savable_loader(data))) == 18
+    assert [type(error) for error, *_ in failures] == [ZeroDivisionError]
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_function_gets_failed_samples_and_their_sources(folder, workers):
     failures = []

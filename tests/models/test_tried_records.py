@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import ModelClient, Price, config, data, data_register, pipeline
+from dagster_dataops import Drop, ModelClient, Price, config, data, data_register, pipeline
 from dagster_dataops.errors import ConfigurationError, TryRefusedError
 from tests.command_line import main
 
@@ -115,6 +115,43 @@ def test_the_condition_of_the_differing_records_redoes_them(tmp_path, root, befo
         report = ppl.materialize(tmp_path / "in.jsonl")["answer"]
     assert (report.manifest.failed, report.manifest.dropped) == (0, 0)
     assert "the outcomes of the other 300 are kept" in report.notes[0]
+
+
+@data_register(f"data.{GROUP}", _concurrency_mode="single")
+def repeated(record, times: int = 1):
+    return [{"n": record["n"], "copy": copy} for copy in range(times)]
+
+
+def test_the_number_of_lines_after_the_first_thousand_of_a_record_is_compared(tmp_path, root):
+    def repeating(times: int) -> Any:
+        with pipeline("docs") as ppl:
+            ppl.answer = repeated(times=times)
+        return ppl
+
+    (tmp_path / "in.jsonl").write_text('{"n":1}\n')
+    repeating(1001).materialize(tmp_path / "in.jsonl")
+    assert try_in(repeating(1001), root).differing == []
+    (record,) = try_in(repeating(1002), root).differing
+    assert (record.before.further, record.after.further) == (1, 2)
+
+
+def test_a_drop_reason_with_quotes_is_a_condition(tmp_path, root):
+    def dropping(reason: str) -> Any:
+        with pipeline("docs") as ppl:
+            ppl.answer = dropped(reason=reason)
+        return ppl
+
+    reason = 'it\'s \\ "two"'
+    dropping(reason).materialize(tmp_path / "in.jsonl")
+    ppl = dropping("")
+    with config.temporary(data_process_resume={"records": try_in(ppl, root).condition}):
+        report = ppl.materialize(tmp_path / "in.jsonl")["answer"]
+    assert report.manifest.dropped == 0
+
+
+@data_register(f"data.{GROUP}", _concurrency_mode="single")
+def dropped(record, reason: str = ""):
+    return Drop(reason) if reason else record
 
 
 def test_what_cannot_be_tried_is_refused(tmp_path, root):

@@ -219,6 +219,21 @@ def test_a_condition_is_refused_where_the_facts_are_not_there(tmp_path, root):
         redo(ppl, "failed")
 
 
+def test_an_error_file_that_was_cut_off_or_edited_is_refused(tmp_path, root):
+    ppl = pipeline_over(tmp_path)
+    ppl.materialize(records_of())
+    errors = root / "docs" / "answer" / "answer_error.jsonl"
+    rows = errors.read_text()
+    for text, reason in (
+        (rows[:-10], "has a line that is no record"),
+        (rows + "3\n", "has a line that is no record"),
+        (rows.split("\n", 1)[1], "does not have all failed records"),
+    ):
+        errors.write_text(text)
+        with pytest.raises(RedoRefusedError, match=reason):
+            redo(ppl, "failed")
+
+
 def test_an_untraced_result_and_one_made_as_a_whole_are_refused(tmp_path):
     ppl = pipeline_over(tmp_path, _trace=False)
     ppl.materialize(records_of())

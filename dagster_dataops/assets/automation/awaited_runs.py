@@ -1,14 +1,16 @@
-"""`AwaitedRun`: the run of a node that waited, and of the nodes downstream."""
+"""`awaiting_sensor`: launch a run of a node, and of the nodes downstream, when its wait is over."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import dagster as dg
 
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
+from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 
+_SECONDS: Final = 60
 _MOST_RUNS: Final = 5  # that try to collect the same
 
 
@@ -44,6 +46,55 @@ class AwaitedRun(NamedTuple):
         )
 
 
+Look: TypeAlias = Callable[
+    [dg.SensorEvaluationContext, Sequence[AssetPlan], DataOpsResource],
+    Iterator[tuple[AwaitedRun, int]],
+]
+"""Yields the run of each node that waits, and the number of open items; 0 if the wait is over."""
+
+
+def awaiting_sensor(
+    planned: PlannedPipeline,
+    plans: Sequence[AssetPlan],
+    name: str,
+    look: Look,
+    *,
+    description: str,
+    skipped: Callable[[int], str],
+) -> dg.SensorDefinition:
+    """Return the sensor that launches a run of each node whose wait is over.
+
+    Args:
+        planned: The pipeline.
+        plans: Its nodes that may wait.
+        name: What follows the name of the pipeline in that of the sensor.
+        look: Finds the nodes that wait.
+        description: Description of the sensor.
+        skipped: Returns why no run is launched, given the number of open items.
+    """
+    targets = {plan.spec.key: _downstream(planned, plan) for plan in plans}
+    selected = {key for keys in targets.values() for key in keys}
+
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        requests, left = [], 0
+        for run, still_open in look(context, plans, resource_of(context, planned.resource_key)):
+            if still_open:
+                left += still_open
+            elif request := run.request(context, targets[run.plan.spec.key]):
+                requests.append(request)
+        return dg.SensorResult(run_requests=requests) if requests else dg.SkipReason(skipped(left))
+
+    return dg.SensorDefinition(
+        name=f"{planned.title}_{name}",
+        evaluation_fn=evaluate,
+        asset_selection=dg.AssetSelection.assets(*selected),
+        minimum_interval_seconds=_SECONDS,
+        description=description,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        required_resource_keys={planned.resource_key},
+    )
+
+
 def parts_of(
     context: dg.SensorEvaluationContext, plans: Sequence[AssetPlan]
 ) -> Iterator[tuple[AssetPlan, str | None]]:
@@ -57,7 +108,7 @@ def parts_of(
             yield plan, key
 
 
-def downstream(planned: PlannedPipeline, plan: AssetPlan) -> list[dg.AssetKey]:
+def _downstream(planned: PlannedPipeline, plan: AssetPlan) -> list[dg.AssetKey]:
     """Return the assets of a node and of those downstream with the same partitions."""
     keys = [spec.key for spec in plan.specs]
     for other in planned.plans:  # each comes after its inputs

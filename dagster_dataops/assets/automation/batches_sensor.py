@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import dagster as dg
 
-from dagster_dataops.assets.automation.awaited_runs import AwaitedRun, downstream, parts_of
+from dagster_dataops.assets.automation.awaited_runs import AwaitedRun, awaiting_sensor, parts_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
+from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.errors import ModelError
 from dagster_dataops.foundation.quantities import counted
@@ -19,28 +18,7 @@ from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.model_operator import client_among
 
-_SECONDS: Final = 60
 _TAG: Final = "dagster_dataops/batches"
-
-
-@dataclass(frozen=True)
-class _Batches:
-    """Batches of a node that are submitted and not collected.
-
-    Attributes:
-        plan: The node.
-        partition: The partition, if it has any.
-        ids: The ids of the batches; empty if some were not submitted before the run died.
-    """
-
-    plan: AssetPlan
-    partition: str | None
-    ids: Sequence[str]
-
-    @property
-    def awaited(self) -> AwaitedRun:
-        """The run that collects them."""
-        return AwaitedRun(_TAG, self.plan, self.partition, f"{sorted(self.ids)}")
 
 
 def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
@@ -53,36 +31,17 @@ def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
     plans = [plan for plan in planned.plans if _delivers_batches(plan)]
     if not plans:
         return []
-    targets = {plan.spec.key: downstream(planned, plan) for plan in plans}
-    selected = {key for keys in targets.values() for key in keys}
-
-    def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        dataops = resource_of(context, planned.resource_key)
-        requests, open_ones = [], 0
-        for batches in _waiting(context, plans, dataops):
-            operator: Any = batches.plan.node.operator
-            client = client_among(operator.client, dataops.clients)
-            if not asyncio.run(_all_ended(client, batches.ids)):
-                open_ones += 1
-            elif request := batches.awaited.request(context, targets[batches.plan.spec.key]):
-                requests.append(request)
-        if requests:
-            return dg.SensorResult(run_requests=requests)
-        return dg.SkipReason(
-            f"the server has not finished the batches of {counted(open_ones, 'results')}"
-        )
-
-    return [
-        dg.SensorDefinition(
-            name=f"{planned.title}_batches",
-            evaluation_fn=look,
-            asset_selection=dg.AssetSelection.assets(*selected),
-            minimum_interval_seconds=_SECONDS,
-            description="Launches a run when the server has answered the batches of a node.",
-            default_status=dg.DefaultSensorStatus.RUNNING,
-            required_resource_keys={planned.resource_key},
-        )
-    ]
+    sensor = awaiting_sensor(
+        planned,
+        plans,
+        "batches",
+        _waiting,
+        description="Launches a run when the server has answered the batches of a node.",
+        skipped=lambda left: (
+            f"the server has not finished the batches of {counted(left, 'results')}"
+        ),
+    )
+    return [sensor]
 
 
 def _delivers_batches(plan: AssetPlan) -> bool:
@@ -93,11 +52,18 @@ def _delivers_batches(plan: AssetPlan) -> bool:
 
 def _waiting(
     context: dg.SensorEvaluationContext, plans: Sequence[AssetPlan], dataops: DataOpsResource
-) -> Iterator[_Batches]:
+) -> Iterator[tuple[AwaitedRun, int]]:
+    """Yield each run that collects batches, and 1 if the server has not finished them, else 0.
+
+    No batch is asked about if some were not submitted before the run died: the next run does that.
+    """
     for plan, key in parts_of(context, plans):
         state = BatchState(plan.folder(dataops, key).path)
         if (state.waiting or state.interrupted) and not state.cancelled:
-            yield _Batches(plan, key, [] if state.interrupted else state.waiting)
+            ids = [] if state.interrupted else state.waiting
+            operator: Any = plan.node.operator
+            ended = asyncio.run(_all_ended(client_among(operator.client, dataops.clients), ids))
+            yield AwaitedRun(_TAG, plan, key, f"{sorted(ids)}"), int(not ended)
 
 
 async def _all_ended(client: ModelClient, ids: Sequence[str]) -> bool:

@@ -101,10 +101,10 @@ def preview_job(
                 operator = with_loaded(plan.node.name, operators[plan.node.name], folders)
                 asked = prompt_metadata(operator, inputs, PREVIEW_PROMPT)
                 report = run_preview(context, dataops, operator, inputs, folder, limit)
-                results_and_data = zip(plan.results.items(), report.results.values(), strict=True)
-                for (result, spec), dataset in results_and_data:
-                    observe_preview(context, spec.key, dataset, limit, part, asked)
-                    results[result] = [dataset.dataset]
+                previews = zip(plan.results.items(), report.results.values(), strict=True)
+                for (result, spec), preview in previews:
+                    observe_preview(context, spec.key, preview, limit, part, asked)
+                    results[result] = [preview.dataset]
 
     _preview = dg.op(
         name=f"preview_{title}",

@@ -1,33 +1,18 @@
 """reviews_sensor: launch a run when people have decided about the records of a node."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import dagster as dg
 
-from dagster_dataops.assets.automation.awaited_runs import AwaitedRun, downstream, parts_of
+from dagster_dataops.assets.automation.awaited_runs import AwaitedRun, awaiting_sensor, parts_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
-from dagster_dataops.assets.runtime.resource import DataOpsResource, resource_of
+from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.library.review.asking import Ask
 from dagster_dataops.library.review.review_folder import ReviewFolder, review_path, undecided
 
-_SECONDS: Final = 60
 _TAG: Final = "dagster_dataops/reviews"
-
-
-class _Review(NamedTuple):
-    """The review of a node that waits for decisions.
-
-    Attributes:
-        run: The run that takes them.
-        undecided: The number of questions without a decision that counts.
-        faulty: Whether a file with decisions is wrong, which the run tells.
-    """
-
-    run: AwaitedRun
-    undecided: int
-    faulty: bool
 
 
 def reviews_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
@@ -40,36 +25,24 @@ def reviews_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
     plans = [plan for plan in planned.plans if isinstance(plan.node.operator, Ask)]
     if not plans:
         return []
-    targets = {plan.spec.key: downstream(planned, plan) for plan in plans}
-    selected = {key for keys in targets.values() for key in keys}
-
-    def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        requests, left = [], 0
-        for review in _waiting(context, plans, resource_of(context, planned.resource_key)):
-            if review.undecided and not review.faulty:
-                left += review.undecided
-            elif request := review.run.request(context, targets[review.run.plan.spec.key]):
-                requests.append(request)
-        if requests:
-            return dg.SensorResult(run_requests=requests)
-        return dg.SkipReason(f"undecided questions: {left:,}")
-
-    return [
-        dg.SensorDefinition(
-            name=f"{planned.title}_reviews",
-            evaluation_fn=look,
-            asset_selection=dg.AssetSelection.assets(*selected),
-            minimum_interval_seconds=_SECONDS,
-            description="Launches a run when people have decided about the records of a node.",
-            default_status=dg.DefaultSensorStatus.RUNNING,
-            required_resource_keys={planned.resource_key},
-        )
-    ]
+    sensor = awaiting_sensor(
+        planned,
+        plans,
+        "reviews",
+        _waiting,
+        description="Launches a run when people have decided about the records of a node.",
+        skipped=lambda left: f"undecided questions: {left:,}",
+    )
+    return [sensor]
 
 
 def _waiting(
     context: dg.SensorEvaluationContext, plans: Sequence[AssetPlan], dataops: DataOpsResource
-) -> Iterator[_Review]:
+) -> Iterator[tuple[AwaitedRun, int]]:
+    """Yield each run that reads decisions, and the number of questions without one.
+
+    A wrong file with decisions ends the wait: the run fails and names it.
+    """
     for plan, key in parts_of(context, plans):
         operator = plan.node.operator
         assert isinstance(operator, Ask)  # noqa: S101 - of the plans of reviews
@@ -80,4 +53,4 @@ def _waiting(
             state, answers = folder.state, folder.answers()
             left = len(undecided(waiting, folder.verdicts(answers)))
             run = AwaitedRun(_TAG, plan, key, f"{waiting} {state}")
-            yield _Review(run, left, bool(answers.faults))
+            yield run, 0 if answers.faults else left

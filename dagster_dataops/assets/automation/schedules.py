@@ -184,7 +184,7 @@ def check_run_config(
     try:
         dg.validate_run_config(resolved, {str(name): value for name, value in wanted.items()})
     except dg.DagsterInvalidConfigError as error:
-        reasons = [_reason(error) for error in error.errors if error.reason.name != _NOT_SET]
+        reasons = [_reason(fault) for fault in error.errors if fault.reason.name != _NOT_SET]
         if reasons:
             allowed = f"the run config of {job}: {' '.join(reasons)}"
             raise ConfigurationError("schedule.run_config", HIDDEN, allowed) from None

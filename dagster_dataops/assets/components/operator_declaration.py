@@ -41,7 +41,7 @@ from dagster_dataops.operators.definition.operator import (
 )
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
 from dagster_dataops.operators.options.concurrency_modes import MODE_NAME, MODES
-from dagster_dataops.operators.options.file_content import is_marked
+from dagster_dataops.operators.options.file_content import marked_paths
 from dagster_dataops.operators.options.renamed_options import by_present_names
 from dagster_dataops.operators.options.settings import (
     AGENTS,
@@ -305,11 +305,13 @@ class OperatorDeclaration:
             shipped=spec.shipped,
             place=lambda option: place.at("options", option).text,
         )
-        marked = {option.name for option in spec.options if is_marked(option.annotation)}
-        return {
-            option: _paths_beside(place, value) if option in marked else value
-            for option, value in options.items()
-        }
+        for option in spec.options:
+            if option.name in options:
+                value = options[option.name]
+                paths = map(str, marked_paths(option.annotation, value))
+                beside = {path: place.beside(path) for path in paths}
+                options[option.name] = _replaced(value, beside)
+        return options
 
     def _refused(self, place: YamlPlace, error: Exception) -> Exception:
         """Return the error for this operator; the excerpt of the file hides its secrets."""
@@ -363,13 +365,13 @@ def _option(value: Any) -> Any:
     return [_option(item) for item in value] if isinstance(value, list) else value
 
 
-def _paths_beside(place: YamlPlace, value: Any) -> Any:
-    """Return a value with the paths of files beside the defs.yaml in place of their names."""
-    if isinstance(value, str):
-        return place.beside(value)
+def _replaced(value: Any, paths: Mapping[str, str]) -> Any:
+    """Return the value of an option with other paths in place of some."""
     if isinstance(value, Mapping):
-        return {name: _paths_beside(place, item) for name, item in value.items()}
-    return [_paths_beside(place, item) for item in value] if isinstance(value, list) else value
+        return {name: _replaced(item, paths) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, paths) for item in value]
+    return paths.get(value, value) if isinstance(value, str) else value
 
 
 def resolve_nodes(

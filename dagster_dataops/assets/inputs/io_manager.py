@@ -225,8 +225,8 @@ def _listed_form(wanted: Any) -> Any:
 
 
 def _is_result(file: Path, folder: NodeFolder) -> bool:
-    """Return whether a file is the result in a folder, in any form."""
-    return file in {folder.result.absolute(), *(one.absolute() for one in folder.other_forms)}
+    """Return whether a file is the result of a folder, compressed or not."""
+    return file in {folder.result.absolute(), *(path.absolute() for path in folder.other_forms)}
 
 
 def records_of(value: Any) -> Iterable[object]:

@@ -108,7 +108,7 @@ COMMON_FIELDS: Final[Mapping[str, dg.Field]] = {
         dg.ScalarUnion(str, shape({"records": dg.Field(str, description=_CONDITION)})),
         "`auto`: resume a run with the same options, code and input. `never`: start afresh. "
         "`across_code`: resume with other code. `failed_records`: retry them alone. "
-        "`records: CONDITION`: process those again that fulfil it. Empty: `auto`.",
+        "`records: CONDITION`: redo the records that fulfil it. Empty: `auto`.",
     ),
     "try": _left_empty(
         dg.IntSource,

@@ -45,8 +45,7 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
     """
     try:
         changed = configured(operator, config)
-        limit_of(config.get("limit"))
-        limit_of(config.get("try"), "try")
+        _check_numbers(config)
         resume_policy(config)
     except DataOpsError as error:
         raise dg.Failure(f"{name}: {error}", allow_retries=False) from error
@@ -55,6 +54,12 @@ def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
         text = f"{name}: {operator!r} refuses the options of this launch: {refused}"
         raise dg.Failure(text, allow_retries=False) from error
     return changed
+
+
+def _check_numbers(config: OperatorConfig) -> None:
+    limit, tried = limit_of(config.get("limit")), limit_of(config.get("try"), "try")
+    if limit and tried:
+        raise ConfigurationError("try", tried, "empty beside limit, which asks for a preview")
 
 
 def limit_of(limit: int | None, field: str = "limit") -> int:

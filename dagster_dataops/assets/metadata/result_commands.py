@@ -1,4 +1,4 @@
-"""What differs from the result before, the page of a result, and its commands, as metadata."""
+"""Metadata of a result: its page, its commands, and the difference from the result before."""
 
 import shlex
 from typing import TYPE_CHECKING, Any, Final
@@ -26,15 +26,14 @@ _MOST_COMPARED: Final = 1_000_000  # lines of a result; it takes some seconds
 
 
 def view_metadata(address: str | None) -> dict[str, Any]:
-    """Return the link to the page with the records of a result; nothing without an address."""
+    """Return the link to the page with the records of a result; empty without an address."""
     return {} if address is None else {VIEW: dg.MetadataValue.url(address)}
 
 
 def difference_metadata(report: "RunReport") -> dict[str, Any]:
-    """Return how many records differ from the result that was replaced, and why.
+    """Return how many records differ from the replaced result, and why; empty if none was kept.
 
-    Nothing if none was kept. Results of more than a million lines are compared by the command that
-    is shown.
+    For results of more than a million lines it is the command that compares them.
     """
     if not report.replaced:
         return {}
@@ -61,7 +60,7 @@ def difference_metadata(report: "RunReport") -> dict[str, Any]:
 
 
 def trace_metadata(report: "RunReport") -> dict[str, Any]:
-    """Return the commands for a result; nothing if its records cannot be traced.
+    """Return the commands that trace records of a result; empty if they cannot be traced.
 
     They are Markdown, padded so that Dagster shows it on request: a path in the table would widen
     its column, and the end of other values would not be seen.

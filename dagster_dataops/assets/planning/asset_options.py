@@ -135,7 +135,7 @@ def root_of(options: AssetOptions) -> Root | None:
 
 
 def form_of(options: AssetOptions) -> str:
-    """Return the form of the files of results, as far as the definitions tell it."""
+    """Return the form that the definitions set for files of results; plain jsonl by default."""
     resource = options.get("resource")
     return PLAIN if resource is None else resource.defined_form
 

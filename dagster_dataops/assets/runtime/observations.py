@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import dagster as dg
 
+from dagster_dataops.assets.metadata.markdown import fenced, in_window
 from dagster_dataops.assets.metadata.metadata_keys import PROGRESS, TRIED, WAITING
 from dagster_dataops.assets.runtime.step_assets import assets_in
 from dagster_dataops.assets.runtime.step_context import StepContext
@@ -111,7 +112,7 @@ def observe_waiting(
 def observe_tried(
     context: StepContext, key: dg.AssetKey, tried: "TriedRecords", partition: str | None
 ) -> None:
-    """Log which outcomes differ with the present code, as an observation of an asset.
+    """Log an observation of an asset: which outcomes differ with the present code.
 
     Args:
         context: The context of the step.
@@ -120,8 +121,7 @@ def observe_tried(
         partition: The key of the partition, if the asset has partitions.
     """
     text = str(tried)
-    fence = "`" * 8  # longer than any in a usual text
-    shown = {TRIED: dg.MetadataValue.md(f"{fence}text\n{text}\n{fence}")}
+    shown = {TRIED: dg.MetadataValue.md(in_window(fenced(text)))}
     context.log_event(
         dg.AssetObservation(
             asset_key=key, description=text.partition("\n")[0], metadata=shown, partition=partition

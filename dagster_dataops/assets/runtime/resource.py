@@ -49,7 +49,7 @@ _CLIENTS: Final = 'give clients to build_definitions(clients={"default": LLMReso
 
 
 def refuse_unknown(resource: type[BaseModel], fields: Any) -> Any:
-    """Return the arguments of a resource; Dagster would drop unknown ones.
+    """Return the arguments of a resource; refuse unknown ones, which Dagster would drop.
 
     Raises:
         TypeError: The resource has no field with such a name.
@@ -224,7 +224,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     @property
     def defined_form(self) -> str:
-        """The form of the files of results in the definitions; a launch may still change it."""
+        """The form that the definitions set for files of results; a launch may change it."""
         form = self.result_format
         return form if form in FORMS else config.result_format
 
@@ -333,7 +333,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         attempt = attempt_context(self, context, resume, folder)
         with ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
-        _tell_of_view(context, attempt.run, str(self.results_root))
+        _log_view_command(context, attempt.run, str(self.results_root))
         if report.error_path is not None:
             failed, rows_in = report.manifest.failed, report.manifest.rows_in
             where = f"they are in {folder.located(report.error_path)}"
@@ -370,13 +370,13 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             yield fair
 
 
-_TOLD: Final[set[tuple[str, str]]] = set()  # runs in this process that know of the view
+_LOGGED: Final[set[tuple[str, str]]] = set()  # runs of this process with their roots
 
 
-def _tell_of_view(context: StepContext, run: str, root: str) -> None:
+def _log_view_command(context: StepContext, run: str, root: str) -> None:
     """Log the command that shows the records, once in a run and process."""
-    if (run, root) not in _TOLD:
-        _TOLD.add((run, root))
+    if (run, root) not in _LOGGED:
+        _LOGGED.add((run, root))
         text = f"see the records: python -m dagster_dataops view {shlex.quote(root)}"
         context.log.info(text)
 

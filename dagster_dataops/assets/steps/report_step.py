@@ -1,4 +1,4 @@
-"""report_step: an asset after the last ones of a pipeline, with its report as one HTML file."""
+"""report_step: the asset with the report of a pipeline, an HTML file, after its last assets."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

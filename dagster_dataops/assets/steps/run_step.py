@@ -144,8 +144,8 @@ class _OperatorRun:
                 operator = of_partition(self._previewing(partition), partition)
                 asked = model_preview(dataops, operator, upstream.datasets, folder)
                 report = run_preview(context, dataops, operator, upstream.datasets, folder, limit)
-            for spec, dataset in zip(plan.specs, report.results.values(), strict=True):
-                observe_preview(context, spec.key, dataset, limit, partition, asked)
+            for spec, result in zip(plan.specs, report.results.values(), strict=True):
+                observe_preview(context, spec.key, result, limit, partition, asked)
 
     def _previewing(self, partition: str | None) -> Operator:
         """Return the operator with artefacts that this run previewed, or else published ones."""

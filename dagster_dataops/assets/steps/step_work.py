@@ -73,7 +73,8 @@ class StepWork:
         """Return the reason to skip an operator because of an upstream one, or ``None``."""
         held = self._held
         reasons = {held[dep.asset_key] for dep in plan.spec.deps if dep.asset_key in held}
-        if self.configs.get(plan.node.name, {}).get("limit"):
+        config = self.configs.get(plan.node.name, {})
+        if config.get("limit") or config.get("try"):  # they need no new result
             reasons.discard(_NO_RESULT)
         return max(reasons, key=(_NO_RESULT, _BLOCKED).index, default=None)
 

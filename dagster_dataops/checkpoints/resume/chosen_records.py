@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -84,16 +84,16 @@ _PLACE_FIELDS: Final = ("index", "path", "line")  # of a row of the error file
 
 
 def redo_chosen(request: StartRequest, chosen: ChosenRecords) -> StartDecision:
-    """Return the decision to process the records again that fulfil a condition.
+    """Decide how to process again the records that fulfil a condition.
 
-    An attempt at the same condition and result that was interrupted is resumed. Code and options
-    may have changed. If no record fulfils it, the published result is that of the run.
+    An interrupted attempt with the same condition and result is resumed. Code and options may have
+    changed. If no record fulfils the condition, the published result is that of the run.
 
     Raises:
         ConditionSyntaxError: The condition is malformed.
         ConditionColumnError: No record has a column that it names.
         RedoOutdatedError: The published result was made from another input.
-        RedoRefusedError: There is no result, or not what is needed to process records again alone.
+        RedoRefusedError: There is no published result, or its records cannot be redone one by one.
     """
     condition = RecordCondition.parse(chosen.records)
     dataset = request.records
@@ -133,8 +133,8 @@ class _Result:
     """A published result whose records can be processed again one by one.
 
     Attributes:
-        folder: Of the node, in the form of the result.
-        manifest: Of the result.
+        folder: The folder of the node, with the format of the result.
+        manifest: The manifest of the result.
         content: The map from records to result lines; without spans if each became one line.
     """
 
@@ -207,14 +207,13 @@ def _kept(folder: NodeFolder, manifest: Manifest, place: str) -> CheckpointConte
 
 
 class _Outcome(NamedTuple):
-    """A record of a span.
+    """A record and its outcome.
 
     Attributes:
-        line: Its input line.
-        emitted: The number of its result lines.
-        lines: These lines.
-        fields: Its disposition.
-        error: Of a failed record its row in the error file.
+        line: The input line.
+        lines: The result lines.
+        fields: The disposition.
+        error: The row in the error file, if the record failed.
     """
 
     line: Line
@@ -224,13 +223,19 @@ class _Outcome(NamedTuple):
 
     @property
     def dropped(self) -> bool:
-        """Whether it was dropped."""
+        """Whether the record was dropped."""
         return not self.lines and "merged" not in self.fields and self.error is None
 
 
 @dataclass
 class _Columns:
-    """The columns of a condition that no record had yet, and names that records have."""
+    """The columns of a condition that no record had so far.
+
+    Attributes:
+        missing: These columns.
+        known: Names of columns of the first records, for the error.
+        looked: The number of records whose names were taken.
+    """
 
     missing: list[Name]
     known: dict[str, None] = field(default_factory=dict)
@@ -243,8 +248,8 @@ class _Columns:
         if self.looked < _SAMPLED:
             self.looked += 1
             self.known.update(dict.fromkeys(_names_in(facts.record)))
-            lines = [name for one in facts.lines for name in _names_in(one)]
-            self.known.update({f"{RESULT}.{name}": None for name in lines})
+            names = [name for line in facts.lines for name in _names_in(line)]
+            self.known.update({f"{RESULT}.{name}": None for name in names})
         self.missing = [name for name in self.missing if not name.present(facts)]
 
 
@@ -253,10 +258,10 @@ class _Seed:
 
     Args:
         result: The published result.
-        dataset: Its input.
-        condition: It chooses the records.
-        redo: What is noted in the journal about the choice.
-        text: The condition as it was written.
+        dataset: The input of the result.
+        condition: The condition that chooses the records.
+        redo: The entry of the journal that names the condition and the result.
+        text: The condition as it was written, for errors.
     """
 
     def __init__(
@@ -280,9 +285,9 @@ class _Seed:
         self._chosen = 0
 
     def make(self) -> tuple[CheckpointContent, int]:
-        """Return the content of the checkpoint, and how many records are open in it.
+        """Return the content of the checkpoint, and the number of records that are open in it.
 
-        Without any the checkpoint is removed again.
+        If there are none, the checkpoint is deleted.
         """
         folder = self._result.folder
         for path in folders(folder.checkpoints):
@@ -321,15 +326,17 @@ class _Seed:
             segment = stack.enter_context(closing(SegmentWriter(place, SEGMENT + 1)))
             journal = stack.enter_context(closing(JournalWriter(draft)))
             counts = {} if self._result.manifest.mapped else self._result.manifest.counts
-            numbers = {key: one for key, one in counts.items() if isinstance(one, (int, float))}
+            numbers = {key: n for key, n in counts.items() if isinstance(n, (int, float))}
             journal.attempt({**content.attempt_entry(), "counts": numbers})
             batch = _Batch(journal, segment)
-            for entry in self._spans(source, results, segment_path(place, SEGMENT)):
-                self._settle(entry, source, batch)
+            for span in self._spans(source, results, segment_path(place, SEGMENT)):
+                self._settle(span, source, batch)
             batch.write()
             journal.sync([segment.path])
 
-    def _spans(self, source: Readable, results: SegmentReader, only: Path) -> "Iterator[_Found]":
+    def _spans(
+        self, source: Readable, results: SegmentReader, only: Path
+    ) -> "Iterator[_ResultSpan]":
         """Yield the spans of the result and its failed records, in input order."""
         table = self._result.content.table
         whole = content_interval(self._dataset.location)
@@ -346,7 +353,9 @@ class _Seed:
             if checksum(output) != span.output_check:
                 self._refuse("the result does not match the checksums of its map")
             lines = list(iterate_lines(source, [Interval(span.start, at)]))
-            yield _Found(span, lines, self._dispositions(span, notes), split_lines(output), notes)
+            yield _ResultSpan(
+                span, lines, self._dispositions(span, notes), split_lines(output), notes
+            )
             index += span.records
         yield from self._open(source, Interval(at, whole.end), failed, index)
         if next(failed, None) is not None:
@@ -354,7 +363,7 @@ class _Seed:
 
     def _open(
         self, source: Readable, gap: Interval, failed: Iterator[dict[str, Any]], index: int
-    ) -> "Generator[_Found, None, int]":
+    ) -> "Generator[_ResultSpan, None, int]":
         """Yield the failed records between two spans; return how many there are."""
         number = 0
         for line in iterate_lines(source, [gap]) if gap.start < gap.end else ():
@@ -362,11 +371,11 @@ class _Seed:
             if row is None or row.get("index") != index + number:
                 self._refuse("its error file does not have all failed records")
             span = Span(line.start, line.end - line.start, 1, 0, failed=1)
-            yield _Found(span, [line], [USUAL], [], None, row)
+            yield _ResultSpan(span, [line], [USUAL], [], None, row)
             number += 1
         return number
 
-    def _usual(self, source: Readable, whole: Interval, only: Path) -> "Iterator[_Found]":
+    def _usual(self, source: Readable, whole: Interval, only: Path) -> "Iterator[_ResultSpan]":
         """Yield spans of a result in which every record became one line."""
         lines = iterate_lines(source, [whole])
         with opened(only) as made:
@@ -378,7 +387,7 @@ class _Seed:
                 start, end = batch[0].start, batch[-1].end
                 size = sum(map(len, output))
                 span = Span(start, end - start, len(batch), len(batch), output_bytes=size)
-                yield _Found(span, batch, [USUAL] * len(batch), output, None)
+                yield _ResultSpan(span, batch, [USUAL] * len(batch), output, None)
 
     def _dispositions(self, span: Span, notes: SpanNotes | None) -> list[bytes]:
         if notes is None or not notes.table:
@@ -395,9 +404,15 @@ class _Seed:
         if not errors.exists():
             self._refuse(f"{errors} is missing")
         with storage(errors, "read the failed records"), errors.open("rb") as file:
-            yield from map(orjson.loads, file)
+            for line in file:
+                try:
+                    row = decode(line)
+                except ValueError as error:
+                    reason = f"{errors} has a line that is no record: {error}"
+                    raise RedoRefusedError(self._place, reason) from error
+                yield row
 
-    def _settle(self, entry: "_Found", source: Readable, batch: "_Batch") -> None:
+    def _settle(self, entry: "_ResultSpan", source: Readable, batch: "_Batch") -> None:
         """Settle the records of a span that are not chosen."""
         outcomes = list(entry.outcomes(self._refuse))
         again = self._again(outcomes)
@@ -414,7 +429,7 @@ class _Seed:
         return source if self._dataset.fingerprint is None else None
 
     def _again(self, outcomes: "Sequence[_Outcome]") -> list[bool]:
-        """Return which records are chosen; of a batch that became other lines all or none."""
+        """Return which records are chosen: of a batch that became lines together, all or none."""
         again = [self._is_chosen(outcome) for outcome in outcomes]
         first = 0
         for at in range(1, len(outcomes) + 1):
@@ -437,10 +452,10 @@ class _Seed:
         return self._condition.holds(facts)
 
     def _check_columns(self) -> None:
-        """Check that some record had each column.
+        """Check that at least one record has each column of the condition.
 
         Raises:
-            ConditionColumnError: None had one.
+            ConditionColumnError: No record has one of them.
         """
         manifest = self._result.manifest
         for name in self._columns.missing:
@@ -459,16 +474,16 @@ class _Seed:
         raise RedoRefusedError(self._place, reason)
 
 
-class _Found(NamedTuple):
+class _ResultSpan(NamedTuple):
     """A span of the published result, or one failed record.
 
     Attributes:
         span: The span.
-        lines: Its input lines.
-        dispositions: Of each of these.
-        output: Its result lines.
-        notes: Its notes.
-        row: Of a failed record its row in the error file.
+        lines: The input lines.
+        dispositions: The disposition of each input line.
+        output: The result lines.
+        notes: The notes of the span.
+        row: The row in the error file, if it is a failed record.
     """
 
     span: Span
@@ -483,13 +498,12 @@ class _Found(NamedTuple):
         if self.row is not None:
             yield _Outcome(self.lines[0], (), {}, self.row)
             return
-        fields = [orjson.loads(one) for one in self.dispositions]
-        emitted = [int(one.get("emitted", 1)) for one in fields]
-        if len(self.lines) != len(fields) or sum(emitted) != len(self.output):
-            refuse("its map does not fit to its lines")
-        ends = accumulate(emitted, initial=0)
-        for line, one, number, first in zip(self.lines, fields, emitted, ends, strict=False):
-            yield _Outcome(line, self.output[first : first + number], one)
+        fields = [orjson.loads(disposition) for disposition in self.dispositions]
+        ends = list(accumulate((int(entry.get("emitted", 1)) for entry in fields), initial=0))
+        if len(self.lines) != len(fields) or ends[-1] != len(self.output):
+            refuse("its map does not match its lines")
+        for line, entry, (first, end) in zip(self.lines, fields, pairwise(ends), strict=True):
+            yield _Outcome(line, self.output[first:end], entry)
 
 
 @dataclass
@@ -510,8 +524,8 @@ class _Batch:
             self.spans.append(part.span)
             self.notes.append(part.notes)
 
-    def replaced(self, entry: _Found, *, again: bool, mapped: bool) -> None:
-        """Note that the span of an entry of the map is replaced, if a record of it is chosen."""
+    def replaced(self, entry: _ResultSpan, *, again: bool, mapped: bool) -> None:
+        """Note that a span of the map is replaced, if one of its records is chosen."""
         if mapped and again and entry.row is None:
             self.starts.append(entry.span.start)
         if len(self.spans) + len(self.starts) >= _BATCH_SPANS:
@@ -531,7 +545,7 @@ class _Batch:
 
 
 def _stretches(
-    entry: _Found, outcomes: Sequence[_Outcome], again: Sequence[bool], source: Readable | None
+    entry: _ResultSpan, outcomes: Sequence[_Outcome], again: Sequence[bool], source: Readable | None
 ) -> Iterator[FinishedSpan]:
     """Yield the records of a span between the chosen ones."""
     first = 0
@@ -568,7 +582,7 @@ def _failed_span(outcome: _Outcome, source: Readable | None, parts: Sequence[str
     """
     line = outcome.line
     length = line.end - line.start
-    row = {key: one for key, one in (outcome.error or {}).items() if key not in _PLACE_FIELDS}
+    row = {key: value for key, value in (outcome.error or {}).items() if key not in _PLACE_FIELDS}
     return FinishedSpan.of(
         line.start,
         length,
@@ -594,13 +608,13 @@ def _notes_of_failure(part: object, parts: Sequence[str]) -> SpanNotes | None:
 def _names_in(record: Mapping[str, Any]) -> list[str]:
     """Return the names of the columns of a record, and of the values in them."""
     inner = [
-        f"{name}.{key}" for name, one in record.items() if isinstance(one, dict) for key in one
+        f"{name}.{key}" for name, item in record.items() if isinstance(item, dict) for key in item
     ]
     return [*record, *inner]
 
 
 def _decoded(line: bytes) -> Mapping[str, Any]:
-    """Return a record; an empty one if the line is none."""
+    """Return the record in a line; an empty one if the line is no record."""
     try:
         return decode(line)
     except ValueError:

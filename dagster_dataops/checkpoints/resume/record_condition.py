@@ -1,4 +1,4 @@
-"""RecordCondition: which records of a published result are to be processed again.
+"""`RecordCondition`: a condition that chooses the records of a result to process again.
 
 A condition is text such as ``drop_reason == 'timeout' or result.score < 0.5``. It is parsed, never
 run as code. Names are:
@@ -56,10 +56,10 @@ class RecordFacts(NamedTuple):
     """An input record and its outcome.
 
     Attributes:
-        record: The input record; empty if it is none.
-        lines: The result records that it became.
-        reasons: Why it was dropped; empty texts without a reason.
-        error: Of a failed record its row in the error file.
+        record: The input record; empty if the line is no record.
+        lines: Its result records.
+        reasons: The reasons why it was dropped; an empty text for a drop without a reason.
+        error: Its row in the error file, if it failed.
     """
 
     record: Mapping[str, Any]
@@ -94,7 +94,7 @@ class Name:
     def present(self, facts: RecordFacts) -> list[Any]:
         """Return the values of a column in the records that have it."""
         records = [facts.record] if self.side == INPUT else facts.lines
-        return [value for one in records for value in _selected(one, self.path)]
+        return [value for record in records for value in _selected(record, self.path)]
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Comparison:
 
     def names(self) -> Iterator[Name]:
         """Yield its names."""
-        return (one for one in (self.left, self.right) if isinstance(one, Name))
+        return (operand for operand in (self.left, self.right) if isinstance(operand, Name))
 
 
 @dataclass(frozen=True)
@@ -220,10 +220,10 @@ class RecordCondition:
 
     @classmethod
     def parse(cls, text: str) -> "RecordCondition":
-        """Return the condition that a text states.
+        """Parse a condition.
 
         Raises:
-            ConditionSyntaxError: It states none; the error names position and word.
+            ConditionSyntaxError: The text is no condition; the error names position and word.
         """
         if not text.strip():
             raise ConditionSyntaxError(text, 1, "a condition is expected")
@@ -324,7 +324,7 @@ class _Parser:
     def _nested(self, part: Callable[[], Test]) -> Test:
         self._depth += 1
         if self._depth > _MOST_NESTED:
-            raise self._error(self._token.at, f"more than {_MOST_NESTED} parts in one another")
+            raise self._error(self._token.at, f"it is nested more than {_MOST_NESTED} deep")
         test = part()
         self._depth -= 1
         return test
@@ -389,16 +389,16 @@ class _Parser:
 
     def _constant(self) -> Any:
         token = self._token
-        self._next += token.kind != "end"
+        is_constant = token.kind == "name" and token.text in _CONSTANTS
+        if token.kind not in {"text", "number"} and not is_constant:
+            self._refuse("a name, text or number is expected", list(_CONSTANTS))
+        self._next += 1
+        if is_constant:
+            return _CONSTANTS[token.text]
         if token.kind == "text":
             return _unquoted(token.text)
-        if token.kind == "number":
-            whole = re.fullmatch(r"-?\d+", token.text)
-            return int(token.text) if whole else float(token.text)
-        if token.kind == "name" and token.text in _CONSTANTS:
-            return _CONSTANTS[token.text]
-        self._next -= token.kind != "end"
-        return self._refuse("a name, text or number is expected", list(_CONSTANTS))
+        whole = re.fullmatch(r"-?\d+", token.text)
+        return int(token.text) if whole else float(token.text)
 
     def _refuse(self, expected: str, known: Sequence[str]) -> Any:
         """Raise the error that something else is expected at the present place."""
@@ -435,7 +435,9 @@ def _quoted(text: str) -> str:
 
 def _unquoted(text: str) -> str:
     """Return the value of a text in quotes; as in Python, other escapes keep the backslash."""
-    return re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), text[1:-1], flags=re.DOTALL)
+    return re.sub(
+        r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[0]), text[1:-1], flags=re.DOTALL
+    )
 
 
 def _is_slow(pattern: str) -> bool:
@@ -488,7 +490,9 @@ def _ordered(left: Any, right: Any) -> bool:
     """Return whether two values have an order: two numbers or two texts."""
     if isinstance(left, str) and isinstance(right, str):
         return True
-    return all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (left, right))
+    return all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) for value in (left, right)
+    )
 
 
 def _contains(whole: Any, part: Any) -> bool:

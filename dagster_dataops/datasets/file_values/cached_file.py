@@ -1,4 +1,4 @@
-"""`CachedFile`: a file of a server, read whole once, and kept in a folder of this machine."""
+"""`CachedFile`: a file of a server that is fetched once and kept in a folder of this machine."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ class _Cache(Protocol):
 
 
 class CachedFile(OpenedFile):
-    """A file of a server. A read of the whole file takes it from the cache, or puts it there.
+    """A file of a server. Reading the whole file takes it from the cache, or adds it.
 
     Parts are fetched from the server unless the cache has the file.
     """
@@ -103,8 +103,8 @@ class CachedFile(OpenedFile):
 def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[OpenedFile]:
     """Yield the file that a reference names, open inside the block.
 
-    It is kept in the folder ``config.file_cache``, if there is one. Files of this machine, and
-    those without a version or of more than 256 MiB, are not kept.
+    It is kept in the folder ``config.file_cache``, if one is set. Files of this machine, files
+    without a version, and files of more than 256 MiB are not kept.
 
     Args:
         name: Its path, URL, or store and name.
@@ -115,4 +115,4 @@ def opened(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iter
     """
     with open_file(name, options) as file:
         keeps = file.is_remote and file.version is not None and config.file_cache is not None
-        yield CachedFile(file) if keeps and 0 <= (file.size or -1) <= _MOST_BYTES else file
+        yield CachedFile(file) if keeps and 0 < (file.size or 0) <= _MOST_BYTES else file

@@ -59,7 +59,7 @@ def _use_also(root: Root) -> None:
 
 
 def facts_of_keeper(keeper: FileKeeper | None) -> tuple[Any, ...]:
-    """Return the argument of `keeper_in_run` for another process of the run; JSON can hold it."""
+    """Describe a keeper for other processes of the run, as JSON values; see `keeper_in_run`."""
     if keeper is None:
         return ()
     others = (root for root in roots() if root.path != keeper.root.path)
@@ -73,10 +73,10 @@ def facts_of_keeper(keeper: FileKeeper | None) -> tuple[Any, ...]:
 
 
 def keeper_in_run(facts: Sequence[Any]) -> FileKeeper | None:
-    """Return the keeper of a run, and read files as its process does: the same roots and settings.
+    """Take the roots and the file settings of a run, and return its keeper.
 
     Args:
-        facts: From `facts_of_keeper`. There is no keeper without any.
+        facts: The values of `facts_of_keeper`; empty for no keeper.
     """
     if not facts:
         return None

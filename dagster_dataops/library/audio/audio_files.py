@@ -76,7 +76,7 @@ class AudioSource:
         self.max_seconds, self.max_bytes = max_seconds, max_bytes
 
     def head_of(self, record: Record) -> "AudioHead":
-        """Return the head of the sound of a record, which is read when it is used.
+        """Return the head of the sound of a record; its file is read on first use.
 
         Raises:
             FileReferenceError: The record names no file.
@@ -127,7 +127,7 @@ class AudioSource:
             raise FileError(name, problem, "raise the limit, or leave the file out")
 
     def of(self, record: Record) -> "AudioFile":
-        """Return the sound of a record, which is read when it is used.
+        """Return the sound of a record; its file is read on first use.
 
         Raises:
             FileReferenceError: The record names no file.

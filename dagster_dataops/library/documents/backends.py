@@ -22,7 +22,7 @@ class Reader(ABC):
     """Reads pages."""
 
     def start(self) -> None:  # noqa: B027 - most have nothing to load
-        """Load models and packages. They do not count for the memory limit of a page."""
+        """Load models and packages, outside of the memory limit of a page."""
 
     @abstractmethod
     def read(self, opened: OpenDocument, page: int) -> Any:

@@ -65,7 +65,7 @@ class ImageSource:
         self._animated = animated
 
     def size_of(self, record: Record) -> "ImageSize":
-        """Return the size of the image of a record, which is read when it is used.
+        """Return the size of the image of a record; its file is read on first use.
 
         Raises:
             FileReferenceError: The record names no file.
@@ -73,7 +73,7 @@ class ImageSource:
         return ImageSize(self, record)
 
     def of(self, record: Record) -> "ImageFile":
-        """Return the image of a record, which is read when it is used.
+        """Return the image of a record; its file is read on first use.
 
         Raises:
             FileReferenceError: The record names no file.

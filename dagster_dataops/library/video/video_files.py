@@ -98,7 +98,7 @@ class VideoSource:
         self._max_seconds, self.max_bytes = max_seconds, max_bytes
 
     def of(self, record: Record) -> "VideoFile":
-        """Return the film of a record, which is read when it is used."""
+        """Return the film of a record; its file is read on first use."""
         return VideoFile(self, record)
 
     @contextmanager

@@ -107,10 +107,10 @@ class ChainSpec(OperatorSpec):
     @override
     def code_parts(self) -> dict[str, str]:
         """The digests of the parts of the code of all parts; those of one name are equal."""
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
         for spec in self._specs:
-            found |= spec.code_parts
-        return found
+            digests |= spec.code_parts
+        return digests
 
     @property
     @override
@@ -317,23 +317,23 @@ _WHOLE: Final = "make it a node of its own, between two chains"
 
 
 def merged_settings(
-    chain: str, options: ExecutionSettings, parts: Sequence[tuple[str, ExecutionSettings]]
+    chain: str, settings: ExecutionSettings, parts: Sequence[tuple[str, ExecutionSettings]]
 ) -> ExecutionSettings:
     """Return the settings of a chain: its own, and those on which its parts agree.
 
     Args:
         chain: Name of the chain, for errors.
-        options: Settings explicit to the chain.
+        settings: Settings of the chain itself.
         parts: Name and settings of every part.
 
     Raises:
         OperatorOptionError: Parts have different values, or a time limit, and the chain has none.
     """
     wanted: dict[str, list[tuple[str, Any]]] = {}
-    for part, settings in parts:
-        for name, value in settings.set_values().items():
+    for part, settings_of_part in parts:
+        for name, value in settings_of_part.set_values().items():
             wanted.setdefault(name, []).append((part, value))
-    explicit = options.set_values()
+    explicit = settings.set_values()
     agreed = {
         name: _agreed(chain, name, values)
         for name, values in wanted.items()

@@ -170,18 +170,18 @@ class OperatorMeta(type):
         constructed: _T = operator._checked(positional, options)  # noqa: SLF001 - `cls` itself
         return constructed
 
-    def _checked(cls, positional: tuple[Any, ...], positions: dict[str, Any]) -> Any:
+    def _checked(cls, positional: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Construct the operator; errors name it and show no secret."""
         spec = getattr(cls, "__dataops_spec__", None)
         if spec is None:
             raise _not_an_operator(cls)
         try:
-            return cls._constructed(spec, positional, positions)
+            return cls._constructed(spec, positional, options)
         except Exception as error:
             slots = _positional(cls, spec)
             named = dict(zip(slots.names, positional, strict=False))
             further = {slots.rest: positional[len(slots.names) :]} if slots.rest else {}
-            raise_without_secrets(error, spec.qualified_name, {**named, **further, **positions})
+            raise_without_secrets(error, spec.qualified_name, {**named, **further, **options})
             if type(error) is DefinitionError:
                 raise DefinitionError(f"Operator {spec.qualified_name}: {error}") from None
             raise

@@ -72,7 +72,11 @@ def contents_of(options: Iterable[OptionSpec], values: Mapping[str, Any]) -> dic
     """
     by_option = {}
     for option in options:
-        paths = [] if option.name not in values else _paths(option.annotation, values[option.name])
+        paths = (
+            []
+            if option.name not in values
+            else marked_paths(option.annotation, values[option.name])
+        )
         digests = [content_of(path) for path in paths if not is_version(path)]
         if any(digests):
             joined = xxhash.xxh3_128_hexdigest("\n".join(digests).encode())
@@ -89,7 +93,7 @@ def is_marked(annotation: Any) -> bool:
     return any(map(is_marked, typing.get_args(annotation)))
 
 
-def _paths(annotation: Any, value: Any) -> "Iterator[str | os.PathLike[str]]":
+def marked_paths(annotation: Any, value: Any) -> "Iterator[str | os.PathLike[str]]":
     """Yield the paths in a value that its annotation marks, in order."""
     if not is_marked(annotation):
         return
@@ -98,13 +102,13 @@ def _paths(annotation: Any, value: Any) -> "Iterator[str | os.PathLike[str]]":
         if isinstance(value, (str, os.PathLike)):
             yield value
     elif origin is Annotated:
-        yield from _paths(members[0], value)
+        yield from marked_paths(members[0], value)
     elif origin in UNIONS:
-        yield from dict.fromkeys(path for member in members for path in _paths(member, value))
+        yield from dict.fromkeys(path for member in members for path in marked_paths(member, value))
     elif isinstance(value, Mapping) and issubclass(origin, Mapping):
-        yield from (path for item in value.values() for path in _paths(members[-1], item))
+        yield from (path for item in value.values() for path in marked_paths(members[-1], item))
     elif isinstance(value, (Sequence, set, frozenset)) and not isinstance(value, (str, bytes)):
-        yield from (path for item in value for path in _paths(members[0], item))
+        yield from (path for item in value for path in marked_paths(members[0], item))
 
 
 def _file_digest(location: Location) -> str:

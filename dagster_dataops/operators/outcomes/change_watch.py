@@ -1,8 +1,8 @@
-"""`ChangeWatch`: note for each call what the operator read of its record, and what it changed.
+"""`ChangeWatch`: note which columns of a record each call reads, and which it changes.
 
-It wraps the calls of an operator whose outcomes are kept. What it finds becomes a hidden count of
-the span of the record. Where it cannot tell how another record would become its outcome, it notes
-nothing, and the whole record counts.
+It wraps the calls of an operator whose outcomes are kept. Its notes become a hidden count of the
+span of the record. If the outcome of another record cannot be derived, it notes nothing, and the
+whole record counts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,12 +21,12 @@ _SMALL_INTEGERS: Final = range(-5, 1025)
 
 
 class ReadTerms(NamedTuple):
-    """What is known of the columns that an operator reads.
+    """Facts about the columns that an operator reads.
 
     Attributes:
         columns: Columns that count in any case.
-        shielded: Whether code in C must not get the record, because nothing is known of it.
-        trusted: Whether an operator that sees all columns treats those that are not in ``columns``
+        shielded: Whether code in C must not get the record: it could read columns unseen.
+        trusted: Whether an operator that sees all columns treats the columns outside ``columns``
             alike: it passes all of them on as they are, or leaves all of them out.
         adds: Whether the operator is declared to add columns to all others.
     """
@@ -41,24 +41,24 @@ class _BegunCall(NamedTuple):
     """A call that has begun.
 
     Attributes:
-        recorded: The record, or those of the batch, which note their use.
-        given: What the operator gets.
-        again: The record or the batch as JSON, to call once more.
+        recorded: The record, or the records of the batch, which note their use.
+        argument: The argument of the operator.
+        as_json: The argument as JSON, for a second call.
     """
 
     recorded: list[RecordedRecord]
-    given: Any
-    again: bytes
+    argument: Any
+    as_json: bytes
 
 
 class ChangeWatch:
     """Notes what the calls of one thread, or of one task of an event loop, read and change.
 
     Args:
-        terms: What is known of the columns that the operator reads.
+        terms: Facts about the columns that the operator reads.
         batch: Whether it takes lists of records, and returns an element for each.
-        refusals: The errors of calls that needed a real dict, of all threads. After the first one
-            no further call is watched.
+        refusals: The errors of calls that needed a real dict, of all threads. The first one ends
+            the watching of calls.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ChangeWatch:
         self._noted: set[str] = set()
 
     def take(self) -> Mapping[str, float]:
-        """Return what was noted of the latest call with one record, as a count."""
+        """Return the note of the latest call with one record, as a count."""
         notes = [] if self._batch else self.take_each()
         return {note: 1 for note in notes if note}
 
@@ -80,14 +80,14 @@ class ChangeWatch:
         return notes
 
     def around(self, forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return the plain function of an operator, which notes."""
+        """Return the plain function of an operator, whose calls are watched."""
 
-        def call(given: Any) -> Any:
-            begun = self._begin(given)
+        def call(argument: Any) -> Any:
+            begun = self._begin(argument)
             if begun is None:
-                return forward(given)
+                return forward(argument)
             try:
-                returned = forward(begun.given)
+                returned = forward(begun.argument)
             except Exception as error:  # noqa: BLE001 - raised again
                 plain = self._again(begun, error)
                 returned = forward(plain)
@@ -97,14 +97,14 @@ class ChangeWatch:
         return call
 
     def around_async(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the coroutine function of an operator, which notes."""
+        """Return the coroutine function of an operator, whose calls are watched."""
 
-        async def call(given: Any) -> Any:
-            begun = self._begin(given)
+        async def call(argument: Any) -> Any:
+            begun = self._begin(argument)
             if begun is None:
-                return await forward(given)
+                return await forward(argument)
             try:
-                returned = await forward(begun.given)
+                returned = await forward(begun.argument)
             except Exception as error:  # noqa: BLE001 - raised again
                 plain = self._again(begun, error)
                 returned = await forward(plain)
@@ -113,19 +113,20 @@ class ChangeWatch:
 
         return call
 
-    def _begin(self, given: Any) -> _BegunCall | None:
-        """Return a call that begins; ``None`` if it is not watched."""
+    def _begin(self, argument: Any) -> _BegunCall | None:
+        """Begin to watch a call; return ``None`` if calls are not watched any more."""
         self._notes = []
         if self._refusals:
             return None
-        recorded = list(map(RecordedRecord, given if self._batch else [given]))
-        if self._terms.shielded:
-            shields = list(map(ShieldedRecord, recorded))
-            return _BegunCall(recorded, shields if self._batch else shields[0], orjson.dumps(given))
-        return _BegunCall(recorded, recorded if self._batch else recorded[0], b"")
+        recorded = list(map(RecordedRecord, argument if self._batch else [argument]))
+        passed: list[Any] = (
+            list(map(ShieldedRecord, recorded)) if self._terms.shielded else recorded
+        )
+        as_json = orjson.dumps(argument) if self._terms.shielded else b""
+        return _BegunCall(recorded, passed if self._batch else passed[0], as_json)
 
     def _again(self, begun: _BegunCall, error: Exception) -> Any:
-        """Return plain records for another call; no further call is watched.
+        """Stop watching calls after a refusal, and return plain records for a second call.
 
         Raises:
             Exception: The operator did not fail because it got no real dict.
@@ -134,10 +135,10 @@ class ChangeWatch:
         if not self._terms.shielded or not (isinstance(error, TypeError) or named):
             raise error
         self._refusals.append(str(error))
-        return orjson.loads(begun.again)
+        return orjson.loads(begun.as_json)
 
     def _end(self, recorded: list[RecordedRecord], returned: Any) -> Any:
-        """Note what became of records; return it with plain records."""
+        """Note the changes of a call; return its result with plain records."""
         if not self._batch:
             return self._ended(recorded[0], returned)
         if not isinstance(returned, list) or len(returned) != len(recorded):
@@ -154,7 +155,7 @@ class ChangeWatch:
         self._notes.append(note)
         if records is None:
             return _plain(returned)
-        plain = [_plain(one) for one in records]
+        plain = list(map(_plain, records))
         if isinstance(returned, Disposed):
             return Disposed(plain, returned.disposition)
         if isinstance(returned, list):
@@ -171,31 +172,31 @@ def _records_in(returned: Any, recorded: RecordedRecord) -> list[Any] | None:
     records = returned if isinstance(returned, list) else [returned]
     if isinstance(returned, Disposed):
         records = returned.records
-    return records if all(isinstance(one, dict) for one in records) else None
+    return records if all(isinstance(record, dict) for record in records) else None
 
 
 def _change(
     terms: ReadTerms, recorded: RecordedRecord, records: Sequence[Any]
 ) -> RecordChange | None:
-    """Return what was read and changed; ``None`` if the whole record counts."""
+    """Return the columns read and changed; ``None`` if the whole record counts."""
     log = recorded.log
     if log.whole and not terms.trusted:
         return None
     reads = {*terms.columns, *log.columns}
     lines: list[LineChange | None] = []
-    for record in records:
-        one = record.recorded if type(record) is ShieldedRecord else record
-        if any(map(_holds_record, dict.values(one))):
+    for returned in records:
+        record = returned.recorded if type(returned) is ShieldedRecord else returned
+        if any(map(_holds_record, dict.values(record))):
             return None
         change: LineChange | None
-        if type(one) is RecordedRecord and one.log is not log:
+        if type(record) is RecordedRecord and record.log is not log:
             return None  # another record of the batch
-        if type(one) is RecordedRecord:
-            change = _of_copy(one, reads, terms)
+        if type(record) is RecordedRecord:
+            change = _of_copy(record, reads, terms)
         elif not log.whole:
-            change = _of_new(one, recorded, reads, terms)
+            change = _of_new(record, recorded, reads, terms)
         else:
-            change = _of_plain_copy(one, recorded, reads, terms)
+            change = _of_plain_copy(record, recorded, reads, terms)
         if change is _UNKNOWN:
             return None
         lines.append(change)
@@ -205,70 +206,63 @@ def _change(
 _UNKNOWN: Final = LineChange((), (), ("unknown",))  # compared by identity
 
 
-def _of_copy(one: RecordedRecord, reads: set[str], terms: ReadTerms) -> LineChange:
-    """Return the change of the record itself, or of a copy that noted what was done to it."""
-    names = list(dict.keys(one))
-    rest = [name for name in one.origin if name not in reads]
-    if one.log.whole and not (_all_passed(one, rest) and (rest or terms.adds)):
+def _of_copy(copy: RecordedRecord, reads: set[str], terms: ReadTerms) -> LineChange:
+    """Return the change of the record itself, or of a copy that continues its notes."""
+    names = list(dict.keys(copy))
+    rest = [name for name in copy.origin if name not in reads]
+    if copy.log.whole and not (copy.placed.issuperset(rest) and (rest or terms.adds)):
         return _UNKNOWN
     return LineChange(
-        tuple(name for name in names if name in one.placed and _is_written(one, name, reads)),
-        tuple(name for name in names if name not in one.placed),
-        tuple(name for name in one.origin if not dict.__contains__(one, name)),
+        tuple(name for name in names if name in copy.placed and _is_written(copy, name, reads)),
+        tuple(name for name in names if name not in copy.placed),
+        tuple(name for name in copy.origin if not dict.__contains__(copy, name)),
     )
 
 
-def _all_passed(one: RecordedRecord, rest: Sequence[str]) -> bool:
-    return all(name in one.placed for name in rest)
-
-
-def _is_written(one: RecordedRecord, name: str, reads: set[str]) -> bool:
-    """Return whether a value is that of the result; one that was read may have been changed."""
-    return name in reads or name not in one.passed
+def _is_written(copy: RecordedRecord, name: str, reads: set[str]) -> bool:
+    """Return whether a value is that of the result; a value that was read may be changed."""
+    return name in reads or name not in copy.passed
 
 
 def _of_new(
-    one: Record, recorded: RecordedRecord, reads: set[str], terms: ReadTerms
+    new: Record, recorded: RecordedRecord, reads: set[str], terms: ReadTerms
 ) -> LineChange | None:
     """Return the change to a new record that was made of values that were read one by one."""
     unread = recorded.origin.keys() - reads
-    copied = not terms.shielded and any(name in one for name in unread)  # perhaps by code in C
+    copied = not terms.shielded and any(name in new for name in unread)  # perhaps by code in C
     return _UNKNOWN if copied else None
 
 
 def _of_plain_copy(
-    one: Record, recorded: RecordedRecord, reads: set[str], terms: ReadTerms
+    copy: Record, recorded: RecordedRecord, reads: set[str], terms: ReadTerms
 ) -> LineChange | None:
     """Return the change to a dict that was made by code that saw all columns.
 
-    The objects of its keys tell which of its entries were copied, in which order, and which were
-    set anew. A value that may be equal by chance counts as read.
+    The identity of its keys shows which entries were copied, in which order, and which were set
+    anew. A value that may be equal by chance counts as read.
     """
-    origin, given = recorded.origin, recorded.keys_given
+    origin, keys = recorded.origin, recorded.key_objects
     rest = [name for name in origin if name not in reads]
-    if any(_holds_keys(value, given) for value in one.values()):
+    if any(_holds_keys(value, keys) for value in copy.values()):
         return _UNKNOWN
-    if rest and not any(name in one for name in rest):
+    if rest and not any(name in copy for name in rest):
         return None  # a new record, from columns that count
-    copied = [key for key in one if len(key) > 1 and given.get(key) is key]
-    in_order = copied == [name for name in origin if name in set(copied)]
-    shared = [key for key in one if len(key) == 1 and key in origin]
+    copied = [key for key in copy if len(key) > 1 and keys.get(key) is key]
     if (
-        not in_order
-        or list(one)[: len(copied)] != copied
-        or shared
+        copied != [name for name in origin if name in set(copied)]
+        or copied != list(copy)[: len(copied)]
+        or any(len(key) == 1 and key in origin for key in copy)
         or not (rest or (copied and terms.adds))
+        or not set(rest) <= set(copied)
     ):
         return _UNKNOWN
-    if not set(rest) <= set(copied):
-        return _UNKNOWN
-    same = [name for name in rest if one[name] is origin[name]]
+    same = [name for name in rest if copy[name] is origin[name]]
     reads.update(name for name in same if _may_be_shared(origin[name]))
     passed = set(same) - reads
     return LineChange(
         tuple(name for name in copied if name not in passed),
-        tuple(key for key in one if key not in set(copied)),
-        tuple(name for name in origin if name not in one),
+        tuple(key for key in copy if key not in set(copied)),
+        tuple(name for name in origin if name not in copy),
     )
 
 
@@ -282,7 +276,7 @@ def _may_be_shared(value: object) -> bool:
 
 
 def _holds_record(value: object) -> bool:
-    """Return whether a value contains the record itself, whose columns nobody has read."""
+    """Return whether a value contains a record that notes its use."""
     kind = type(value)
     if kind is RecordedRecord or kind is ShieldedRecord:
         return True
@@ -291,12 +285,12 @@ def _holds_record(value: object) -> bool:
     return isinstance(value, (list, tuple)) and any(map(_holds_record, value))
 
 
-def _holds_keys(value: object, given: Mapping[str, str]) -> bool:
-    """Return whether a value contains a copy of the record, by the objects of its keys."""
+def _holds_keys(value: object, keys: Mapping[str, str]) -> bool:
+    """Return whether a value contains a copy of the record, by the identity of its keys."""
     if isinstance(value, dict):
-        keys = any(len(key) > 1 and given.get(key) is key for key in value)
-        return keys or any(_holds_keys(one, given) for one in value.values())
-    return isinstance(value, (list, tuple)) and any(_holds_keys(one, given) for one in value)
+        is_copy = any(len(key) > 1 and keys.get(key) is key for key in value)
+        return is_copy or any(_holds_keys(inner, keys) for inner in value.values())
+    return isinstance(value, (list, tuple)) and any(_holds_keys(inner, keys) for inner in value)
 
 
 def _plain(value: Any) -> Any:
@@ -307,5 +301,5 @@ def _plain(value: Any) -> Any:
     if type(value) is RecordedRecord:
         return _plain(value.plain())
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value]
+        return {key: _plain(inner) for key, inner in value.items()}
+    return list(map(_plain, value))

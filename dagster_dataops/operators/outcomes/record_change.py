@@ -1,8 +1,7 @@
-"""`RecordChange`: what an outcome depends on, and what the operator changed in its record.
+"""`RecordChange`: the columns on which an outcome depends, and the changes of the operator.
 
-An outcome is used again for another record whose columns that count are the same. Values that the
-operator passed on are then those of the other record: its change is applied to that record, and
-gives the bytes that a call would give.
+An outcome is used again for another record with equal values in these columns. The changes are
+applied to that record, whose other columns are passed on, and give the bytes of a call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,30 +19,30 @@ _MOST_KNOWN: Final = 4096
 
 
 class ReadRule(NamedTuple):
-    """What of a record an outcome depends on.
+    """The columns on which an outcome depends.
 
     Attributes:
-        values: The columns whose value counts, or that there is none; sorted.
-        presence: The columns of which counts alone whether they are there; sorted.
+        values: The columns whose value counts, or that it is missing; sorted.
+        presence: The columns of which only the presence counts; sorted.
     """
 
     values: tuple[str, ...]
     presence: tuple[str, ...] = ()
 
     def digest(self, record: Record) -> bytes:
-        """Return the digest of the columns of a record that count, 16 bytes."""
+        """Return the digest of the columns that count in a record, 16 bytes."""
         parts = [[name, record[name]] if name in record else [name] for name in self.values]
-        there = [[name, name in record] for name in self.presence]
-        return xxhash.xxh3_128_digest(orjson.dumps(["columns", parts, there]))
+        present = [[name, name in record] for name in self.presence]
+        return xxhash.xxh3_128_digest(orjson.dumps(["columns", parts, present]))
 
 
 class LineChange(NamedTuple):
     """How a result line follows from the record.
 
     Attributes:
-        written: Columns of the record, in their places, whose value is that of the line.
+        written: Columns of the record, in their places, with the values of the line.
         last: Columns after all others, in this order, with the values of the line.
-        removed: Columns of the record that the line lacks.
+        removed: Columns of the record that are not in the line.
     """
 
     written: tuple[str, ...]
@@ -51,7 +50,7 @@ class LineChange(NamedTuple):
     removed: tuple[str, ...]
 
     def apply(self, record: Record, line: bytes) -> bytes:
-        """Return the line for another record, from the line for the record that it was made of."""
+        """Return the line of another record, made from a stored line."""
         stored = orjson.loads(line)
         left_out = {*self.last, *self.removed}
         changed = {name: value for name, value in record.items() if name not in left_out}
@@ -60,11 +59,11 @@ class LineChange(NamedTuple):
 
 
 class RecordChange(NamedTuple):
-    """What an outcome depends on, and how its result lines follow from the record.
+    """The columns on which an outcome depends, and how its result lines follow from the record.
 
     Attributes:
-        rule: What of the record it depends on.
-        lines: For each result line its change; ``None`` if it is the same for all records.
+        rule: The columns.
+        lines: The change for each result line; ``None`` if the line is the same for all records.
     """
 
     rule: ReadRule
@@ -96,10 +95,10 @@ class RecordChange(NamedTuple):
 
 @lru_cache(_MOST_KNOWN)
 def _parsed(name: str) -> RecordChange | None:
-    """Return the change in the name of a count; ``None`` if it is in no form that is known."""
+    """Return the change in the name of a count; ``None`` if its form is not known."""
     try:
         values, presence, lines = orjson.loads(name.removeprefix(_COUNT))
-        changes = [None if one is None else LineChange(*map(tuple, one)) for one in lines]
+        changes = [None if line is None else LineChange(*map(tuple, line)) for line in lines]
         return RecordChange(ReadRule(tuple(values), tuple(presence)), tuple(changes))
     except (ValueError, TypeError):
         return None
@@ -110,8 +109,8 @@ def change_of(values: Sequence[str], lines: Sequence[LineChange | None]) -> Reco
 
     Args:
         values: The columns whose values count.
-        lines: The changes of its lines. Of the columns that they write or remove counts whether
-            the record has them.
+        lines: The changes of its lines. The presence of the columns that they write or remove
+            counts as well.
     """
     counted = set(values)
     touched = {name for line in lines if line is not None for part in line for name in part}

@@ -1,7 +1,7 @@
-"""`RecordedRecord`: a record that notes what is read of it, and what is changed in it.
+"""`RecordedRecord`: a record that notes which of its columns are read and changed.
 
-Copies, as by ``record | {...}``, continue the notes of the record that they are made of. A use that
-shows all columns, such as iteration, counts as one of the whole record.
+Copies, as by ``record | {...}``, continue the notes of their record. A use that shows all columns,
+such as iteration, counts as a use of the whole record.
 
 Code in C reads a dict without calling its methods, so that nothing can be noted. `ShieldedRecord`
 is no dict to such code, which refuses it. To Python, ``isinstance`` included, it is one.
@@ -19,10 +19,10 @@ _ABSENT: Final = object()
 
 
 class ReadLog:
-    """What was read of a record and its copies.
+    """The columns that were read of a record and its copies.
 
     Attributes:
-        columns: The columns that were read one by one, also those that were not there.
+        columns: The columns that were read one by one, also missing ones.
         whole: Whether all columns were seen.
     """
 
@@ -37,22 +37,22 @@ class RecordedRecord(dict[str, Any]):
     """A record that notes its use.
 
     Args:
-        record: The record. Keys of several characters become objects of their own: a dict that has
-            one of these objects as its key got it from this record.
+        record: The record. Keys of several characters become new objects: a dict that has one of
+            these objects as its key got it from this record.
 
     Attributes:
-        log: What was read.
+        log: The columns that were read.
         origin: The record as it was; never changed.
-        keys_given: The objects that are the keys, by name.
+        key_objects: The objects that are the keys, by name.
         placed: The columns of the record that were not removed since. They may have other values.
-        passed: Those of them whose value was not replaced.
+        passed: The columns of ``placed`` whose value was not replaced.
     """
 
-    __slots__ = ("keys_given", "log", "origin", "passed", "placed")
+    __slots__ = ("key_objects", "log", "origin", "passed", "placed")
 
     def __init__(self, record: Record) -> None:
-        self.keys_given = {name: _new_object(name) for name in record}
-        super().__init__((self.keys_given[name], value) for name, value in record.items())
+        self.key_objects = {name: _new_object(name) for name in record}
+        super().__init__((self.key_objects[name], value) for name, value in record.items())
         self.log = ReadLog()
         self.origin: Mapping[str, Any] = record
         self.placed = set(record)
@@ -68,8 +68,8 @@ class RecordedRecord(dict[str, Any]):
             self._name(key)
 
     def _name(self, key: object) -> None:
-        """Note a column that was named; an object of `keys_given` is no name."""
-        if isinstance(key, str) and not (len(key) > 1 and self.keys_given.get(key) is key):
+        """Note a column that was named; an object of `key_objects` is no name."""
+        if isinstance(key, str) and not (len(key) > 1 and self.key_objects.get(key) is key):
             self.log.columns[str(key)] = None
 
     def _all(self) -> None:
@@ -78,7 +78,7 @@ class RecordedRecord(dict[str, Any]):
     def _copy(self, change: Callable[[Any], Any]) -> "RecordedRecord":
         copied = RecordedRecord.__new__(RecordedRecord)
         dict.__init__(copied, [(key, change(value)) for key, value in dict.items(self)])
-        copied.log, copied.origin, copied.keys_given = self.log, self.origin, self.keys_given
+        copied.log, copied.origin, copied.key_objects = self.log, self.origin, self.key_objects
         copied.placed, copied.passed = set(self.placed), set(self.passed)
         return copied
 
@@ -138,8 +138,8 @@ class RecordedRecord(dict[str, Any]):
         return self[key]
 
     @override
-    def update(self, *given: Any, **named: Any) -> None:
-        for key, value in _pairs(*given):
+    def update(self, *source: Any, **named: Any) -> None:
+        for key, value in _pairs(*source):
             self[key] = value
         for key, value in named.items():
             self[key] = value
@@ -198,25 +198,25 @@ class ShieldedRecord:
 
 
 def _new_object(name: str) -> str:
-    """Return an equal text that is another object; texts of one character may be shared."""
+    """Return an equal text that is another object, except for texts of one character."""
     return name[:1] + name[1:]
 
 
-def _pairs(given: Any = ()) -> Iterable[tuple[str, Any]]:
-    """Return the pairs that ``dict.update`` takes of its argument."""
-    if isinstance(given, RecordedRecord):
-        given._all()  # noqa: SLF001 - of this class
-        return list(dict.items(given))
-    return [(key, given[key]) for key in given.keys()] if hasattr(given, "keys") else given  # noqa: SIM118 - as update does
+def _pairs(source: Any = ()) -> Iterable[tuple[str, Any]]:
+    """Return the pairs of an argument of ``dict.update``."""
+    if isinstance(source, RecordedRecord):
+        source._all()  # noqa: SLF001 - of this class
+        return list(dict.items(source))
+    return [(key, source[key]) for key in source.keys()] if hasattr(source, "keys") else source  # noqa: SIM118 - as update does
 
 
 def _whole_use(name: str) -> Callable[..., Any]:
     """Return a method of dict that counts as a use of the whole record."""
     method = getattr(dict, name)
 
-    def used(self: RecordedRecord, *given: Any) -> Any:
+    def used(self: RecordedRecord, *arguments: Any) -> Any:
         self._all()
-        return method(self, *given)
+        return method(self, *arguments)
 
     used.__name__ = name
     return used
@@ -225,8 +225,11 @@ def _whole_use(name: str) -> Callable[..., Any]:
 def _shielded(name: str) -> Callable[..., Any]:
     """Return a method of `ShieldedRecord` that calls that of the record."""
 
-    def call(self: ShieldedRecord, *given: Any, **named: Any) -> Any:
-        arguments = [one.recorded if type(one) is ShieldedRecord else one for one in given]
+    def call(self: ShieldedRecord, *positional: Any, **named: Any) -> Any:
+        arguments = [
+            argument.recorded if type(argument) is ShieldedRecord else argument
+            for argument in positional
+        ]
         returned = getattr(self.recorded, name)(*arguments, **named)
         if returned is self.recorded:
             return self

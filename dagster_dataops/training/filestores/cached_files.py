@@ -22,7 +22,7 @@ class CacheableFile(FileStore):
     Args:
         pool: The pool.
         name: Its path or URL.
-        version: What differs if it is replaced.
+        version: A text that changes if it is replaced.
         fetch: Returns its content from its server.
     """
 
@@ -33,8 +33,8 @@ class CacheableFile(FileStore):
 
     def find(self) -> bytes | None:
         """Return the content if the cache has it."""
-        found = self._pool.find(self, self.path)
-        return None if found is None else found[0]
+        entry = self._pool.find(self, self.path)
+        return None if entry is None else entry[0]
 
     @override
     def read(self, name: str = "") -> tuple[bytes, SourceInfo]:
@@ -62,7 +62,7 @@ def cached_file(
         folder: The folder.
         gigabytes: The largest size of all files in it.
         name: The path or URL of the file.
-        version: What differs if it is replaced.
+        version: A text that changes if it is replaced.
         fetch: Returns its content from its server.
     """
     return CacheableFile(_pool(folder, gigabytes), name, version, fetch)

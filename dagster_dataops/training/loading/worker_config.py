@@ -111,8 +111,9 @@ class WorkerConfig:
     def on_error(self) -> OnError | OnFailure:
         """The handling of failed samples, as `get_savable_loader` takes it."""
         handler = self.global_error_handler
-        if handler in _POLICIES:
-            return _POLICIES[handler]
+        for known, policy in _POLICIES.items():
+            if handler is known:  # other handlers may have no hash
+                return policy
         return lambda error, sample: handler(error, sample, _sources(sample))
 
     @staticmethod

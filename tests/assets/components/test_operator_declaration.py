@@ -158,6 +158,17 @@ def test_an_option_that_names_no_file_there_is_used_unchanged(project, tmp_path,
     assert benchmark_of(project, "other.jsonl") == "other.jsonl"
 
 
+def test_a_listed_word_is_no_path_even_if_a_file_has_its_name(project):
+    folder = project.write(
+        "source: texts.jsonl\noperators:\n  - name: clean\n    operator: filters.Blocklist\n"
+        "    options: {words: [spam, eggs]}\n"
+    ).parent
+    (folder / "spam").write_text("another\n")
+
+    with project.component() as (component, _):
+        assert component.operators[0].construct().__dataops__.options["words"] == ["spam", "eggs"]
+
+
 def test_the_faults_of_all_operators_are_shown_at_once(project):
     project.write(
         """

@@ -307,6 +307,7 @@ def test_unknown_options_and_wrong_types_are_refused_before_a_run(
         ({"resume": "always"}, "'resume' is 'always'|resume is 'always'"),
         ({"resume": {"records": "failed xand dropped"}}, "character 8.*did you mean 'and'"),
         ({"try": -1}, "try is -1"),
+        ({"try": 2, "limit": 1}, "try is 2; it must be empty beside limit"),
     ],
 )
 def test_a_resume_policy_or_number_that_is_none_fails_the_step_before_the_first_record(

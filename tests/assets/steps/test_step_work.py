@@ -63,3 +63,20 @@ def test_checks_come_from_the_steps_and_may_be_left_out(
     result = definitions.resolve_job_def("unchecked").execute_in_process(instance=instance)
     assert len(result.get_asset_materialization_events()) == 3
     assert not result.get_asset_check_evaluations()
+
+
+def test_nodes_of_one_step_are_tried_although_those_upstream_make_no_result(
+    ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    definitions = definitions_of(ppl, records(2), root, layout="single_step")
+    execute(definitions, instance)
+    (step,) = definitions.resolve_job_def("docs_pipeline").nodes
+    config = {name: {"try": 1} for name in ("first", "second", "third")}
+    result = execute(definitions, instance, {"ops": {step.name: {"config": config}}})
+    assert not result.get_asset_materialization_events()
+    observed = [
+        event.asset_observation_data.asset_observation
+        for event in result.get_asset_observation_events()
+    ]
+    names = [one.asset_key.path[-1] for one in observed if "dagster_dataops/tried" in one.metadata]
+    assert names == ["first", "second", "third"]
