@@ -47,7 +47,7 @@ class Simulated:
         self._facts, self._size, self._records, self._stop_at = facts, size, records, stop_at
 
     def run(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:
-        """Settle what is open."""
+        """Settle the open records."""
         self._facts["begun"] = time.perf_counter()
         segment = sink.new_segment()
         for spans in self._batches(work):
@@ -156,19 +156,18 @@ def main() -> None:
     parser.add_argument("--bytes", type=int, default=40, help="of a record")
     parser.add_argument("--in-span", type=int, nargs="+", default=[100_000, 1000, 100])
     parser.add_argument("--folder", type=Path, help="where the files are written")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| records of a span | spans | journal MB | journal s | resume s | publish s | RSS MB |")
     print("|---|---|---|---|---|---|---|")
-    for in_span in given.in_span:
-        home = Path(tempfile.mkdtemp(dir=given.folder))
+    for in_span in arguments.in_span:
+        home = Path(tempfile.mkdtemp(dir=arguments.folder))
         try:
-            facts = measured(home, given.records, given.bytes, in_span)
+            facts = measured(home, arguments.records, arguments.bytes, in_span)
         finally:
             shutil.rmtree(home)
         cells = [f"{in_span:,}", f"{facts.pop('spans'):,}"]
-        print(
-            "|", " | ".join([*cells, *(f"{one:,.1f}" for one in facts.values())]), "|", flush=True
-        )
+        cells += [f"{fact:,.1f}" for fact in facts.values()]
+        print("|", " | ".join(cells), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ PEERS = [
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a kill cost.
+    """The cost of a kill.
 
     Attributes:
         finished: The calls that were finished when the run was killed.
@@ -137,10 +137,10 @@ def killed(bench: Bench, victim: Victim, source: Path, rows: int) -> Figure:
     os.environ[ledger.LEDGER] = str(book)
     try:
         with _server(victim) as address:
-            given = {"source": str(source), "rows": rows, "address": address}
-            given |= {"in_flight": _IN_FLIGHT, "workers": bench.workers, **victim.options}
+            specification = {"source": str(source), "rows": rows, "address": address}
+            specification |= {"in_flight": _IN_FLIGHT, "workers": bench.workers, **victim.options}
             module = f"benchmarks.peers.{victim.module}_killed"
-            contender = Contender(module, given, python, limit=_LIMIT_SECONDS)
+            contender = Contender(module, specification, python, limit=_LIMIT_SECONDS)
             kill(contender, out, book, int(rows * _AT))
             before = ledger.numbers(book)
             run = run_once(contender, out)
@@ -177,11 +177,11 @@ def kill(contender: Contender, out: Path, book: Path, wanted: int) -> None:
 
 def results(run: Run) -> list[int]:
     """Return the numbers of the records of the results, in the order of files and lines."""
-    found: list[int] = []
+    numbers: list[int] = []
     for path in run.outputs:
         with path.open("rb") as file:
-            found += [int(orjson.loads(line)["id"]) for line in file]
-    return found
+            numbers += [int(orjson.loads(line)["id"]) for line in file]
+    return numbers
 
 
 @contextmanager

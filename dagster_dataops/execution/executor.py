@@ -253,8 +253,8 @@ def _in_form(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
     attempt.note(f"its file is rewritten as {folder.form}, with the same records")
     drafts = draft_in_form(folder, Manifest.of(folder) or manifest, claim.writer)
     claim.check()
-    made = commit(folder, drafts, claim.publishing, claim.draft)
-    return replace(made, run=manifest.run)
+    rewritten = commit(folder, drafts, claim.publishing, claim.draft)
+    return replace(rewritten, run=manifest.run)
 
 
 def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
@@ -335,20 +335,22 @@ def _manifest(
 def _options(operator: Operator) -> dict[str, Any]:
     """Return the chosen options of an operator and their defaults, without secrets.
 
-    An option of a part of a chain has the name of the part before its own.
+    Options of a part of a chain have names that begin with that of the part.
     """
     use = operator.__dataops__
     parts = [f"{name}." for name, _ in use.spec.parts] or [""]
     chosen = {
-        f"{part}{name}": one
+        f"{part}{name}": option
         for part, inner in zip(parts, use.uses, strict=True)
-        for name, one in chosen_options(inner).items()
+        for name, option in chosen_options(inner).items()
     }
     hide = use.secrets.hide
     return {
         "options": {name: hidden_in(option.value, hide) for name, option in chosen.items()},
         "defaults": {
-            name: hidden_in(one.default, hide) for name, one in chosen.items() if not one.required
+            name: hidden_in(option.default, hide)
+            for name, option in chosen.items()
+            if not option.required
         },
     }
 

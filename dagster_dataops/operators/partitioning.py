@@ -1,8 +1,8 @@
 """`Partitioning`: how a selection decides in partitions, each of which is work for a process.
 
 The sketches are cut into ranges in input order, and each range is split into partitions. Each
-partition is decided alone, and each range then gets its verdicts. What one step leaves to the next
-are bytes, which are written once: a killed run loses the ranges and partitions in work.
+partition is decided alone, and each range then gets its verdicts. Each step writes its results
+once, as bytes, for the next step: a killed run repeats only the ranges and partitions in work.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ class Partitioning(Protocol):
         ...
 
     def split(self, sketches: Iterator[Any], partitions: int) -> tuple[Parts, bytes]:
-        """Split a range of sketches; return its part of each partition, and what `verdicts` needs.
+        """Split a range of sketches; return its part of each partition, and bytes for `verdicts`.
 
         Args:
             sketches: The sketches of the range, in input order.
@@ -42,7 +42,7 @@ class Partitioning(Protocol):
         ...
 
     def decide(self, parts: Parts, scratch: Path, memory: int) -> Iterable[bytes]:
-        """Return for each range what a partition has decided for it.
+        """Return the decisions of a partition for each range.
 
         Args:
             parts: The part of each range, in input order. Each access reads it from disk.
@@ -55,8 +55,8 @@ class Partitioning(Protocol):
         """Yield the verdicts of a range.
 
         Args:
-            decided: What each partition has decided for it.
-            rest: What `split` returned for it.
+            decided: The decisions of each partition for it.
+            rest: The second result of `split` for it.
         """
         ...
 
@@ -73,17 +73,17 @@ class Partitioned(Protocol):
 Entry = tuple[bytes, bytes]
 """A key that gives the place in the result, and lines of the result.
 
-In place of lines, bytes without a line end are the message of a ``ValueError``, which the first
-record that cannot be processed would raise.
+Bytes without a line end are no lines but the message of a ``ValueError``, for a record that cannot
+be processed.
 """
 
 
 class Plan(NamedTuple):
-    """How inputs are split.
+    """The partitions of the inputs.
 
     Attributes:
-        partitions: The number of partitions.
-        cuts: Keys between the partitions, if they are ranges.
+        partitions: Their number.
+        cuts: Keys between the partitions, if these are ranges of keys.
     """
 
     partitions: int
@@ -103,7 +103,7 @@ class Regrouping(Protocol):
     in_order: bool
 
     def plan(self, size: int, memory: int, sampled: Callable[[], Iterator[Record]]) -> Plan:
-        """Return how the inputs are split; always the same for the same inputs.
+        """Return the partitions; always the same for the same inputs.
 
         Args:
             size: The bytes of all inputs.
@@ -118,7 +118,7 @@ class Regrouping(Protocol):
         Args:
             numbered: The records, with their numbers among all, which rise.
             at: The number of the input.
-            plan: How the inputs are split.
+            plan: The partitions.
         """
         ...
 

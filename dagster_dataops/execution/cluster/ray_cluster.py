@@ -86,7 +86,7 @@ class RayCluster(Cluster):
         with _connection.lock:
             if not _ray().is_initialized():
                 self._connect()
-                _connection.own = True
+                _connection.opened = True
             _connection.users += 1
         return RayAgents(str(self))
 
@@ -214,8 +214,8 @@ class RayAgents(AgentPool):
             self._requests.close()
         with _connection.lock:
             _connection.users -= 1
-            if _connection.own and not _connection.users:
-                _connection.own = False
+            if _connection.opened and not _connection.users:
+                _connection.opened = False
                 _ray().shutdown()
 
 
@@ -324,13 +324,13 @@ class _Connection:
 
     Attributes:
         lock: Held while the connection is opened or closed.
-        own: Whether a run has opened it; then the last run closes it.
+        opened: Whether a run has opened it; then the last run closes it.
         users: Number of runs that use it.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.own = False
+        self.opened = False
         self.users = 0
 
 

@@ -1,4 +1,4 @@
-"""FairShare: give agents up for other runs that wait for theirs, and take them back."""
+"""FairShare: end agents so that waiting runs get nodes, and start them again later."""
 
 import time
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final
 from dagster_dataops.execution.agent_pool import AgentPool
 
 _LOOK_SECONDS: Final = 10.0
-_SETTLE_LOOKS: Final = 3  # after an agent was given up, until the other run has it and says so
+_SETTLE_LOOKS: Final = 3  # after an agent was ended, until the other run has its place
 
 
 class ShareStep(Enum):
@@ -28,13 +28,13 @@ class ShareStep(Enum):
 class FairShare:
     """Shares the nodes of a cluster with other runs.
 
-    A run that waits for agents says so. A run that has at least two agents more gives one up, whose
-    place the cluster gives to the one that has waited longest. It takes the place back when no
-    run waits any more.
+    A run that waits for agents shows this to the others. A run that has at least two agents more
+    ends one. The cluster gives its place to the run that has waited longest. The run starts the
+    agent again when no run waits any more.
 
     Args:
         pool: The agents of this run.
-        resources: Resources that each reserves.
+        resources: The resources that each reserves.
     """
 
     def __init__(self, pool: AgentPool, resources: Mapping[str, Any]) -> None:
@@ -49,7 +49,7 @@ class FairShare:
         Args:
             ready: Number of agents that work.
             pending: Number of agents that wait for a node.
-            leaving: Whether an agent that was given up has not ended yet.
+            leaving: Whether an agent was asked to end and has not ended yet.
         """
         now = time.monotonic()
         if now < self._look_at:

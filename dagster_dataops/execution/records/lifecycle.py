@@ -48,7 +48,7 @@ def measured(
     times: "PartTimes | None", watch: ColumnWatch | None, changes: "ChangeWatch | None" = None
 ) -> Callable[[], Mapping[str, float]] | None:
     """Return the function that takes what was measured around the calls; ``None`` for nothing."""
-    takes = [one.take for one in (times, watch, changes) if one is not None]
+    takes = [measure.take for measure in (times, watch, changes) if measure is not None]
     if len(takes) < 2:
         return takes[0] if takes else None
     return lambda: {name: number for take in takes for name, number in take().items()}

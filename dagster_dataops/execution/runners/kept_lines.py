@@ -88,7 +88,7 @@ class KeptLines:
     def _of(
         self, lines: list[bytes], verdicts: Sequence[Any]
     ) -> tuple[bytes, Sequence[int], SpanNotes | None]:
-        """Return the result lines, how many of them each line of the input became, and notes."""
+        """Return the result lines, their number for each line of the input, and notes."""
         if self._change is None or all(map(_BOOLS.__contains__, map(type, verdicts))):
             return (
                 self._whole(list(compress(lines, verdicts))),
@@ -97,7 +97,10 @@ class KeptLines:
             )
         whole = [line for line, verdict in zip(lines, verdicts, strict=True) if verdict is True]
         unchanged = iter(split_lines(self._whole(whole)))
-        pairs = [self._made(*one, unchanged) for one in zip(lines, verdicts, strict=True)]
+        pairs = [
+            self._of_line(line, verdict, unchanged)
+            for line, verdict in zip(lines, verdicts, strict=True)
+        ]
         notes = SpanNotes.of(len(pairs), enumerate(map(itemgetter(1), pairs)), {})
         texts = [text for text, _ in pairs]
         return b"".join(texts), [text.count(b"\n") for text in texts], notes
@@ -106,7 +109,7 @@ class KeptLines:
         """Return lines of the input as lines of the result."""
         return b"".join(lines) if self._ours else _encoded_lines(lines)
 
-    def _made(
+    def _of_line(
         self, line: bytes, verdict: object, unchanged: Iterator[bytes]
     ) -> tuple[bytes, Disposition]:
         if verdict is False:

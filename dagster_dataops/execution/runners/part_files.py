@@ -1,7 +1,6 @@
 """Files of parts: several byte strings in one file, each with its checksum.
 
-A file is complete or absent while the machine runs. After a power loss it may be damaged, which the
-checksums show.
+A file is complete or absent, unless the machine loses power; the checksums then show the damage.
 """
 
 import os
@@ -9,6 +8,7 @@ import re
 import shutil
 import struct
 import uuid
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,7 +90,24 @@ def remove(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-class PartsFile(Sequence[bytes]):
+class _Parts(Sequence[bytes]):
+    """Parts that are read one by one."""
+
+    @abstractmethod
+    def _part(self, number: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, number: int) -> bytes: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[bytes]: ...
+    @override
+    def __getitem__(self, number: int | slice) -> bytes | Sequence[bytes]:
+        if isinstance(number, slice):
+            return [self._part(at) for at in range(*number.indices(len(self)))]
+        return self._part(number)
+
+
+class PartsFile(_Parts):
     """The parts of a file; each access reads one.
 
     Args:
@@ -118,14 +135,8 @@ class PartsFile(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    @overload
-    def __getitem__(self, number: int) -> bytes: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[bytes]: ...
     @override
-    def __getitem__(self, number: int | slice) -> bytes | Sequence[bytes]:
-        if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
+    def _part(self, number: int) -> bytes:
         offset, length, check = self._entries[number]
         with _reading(self._path), self._path.open("rb") as file:
             file.seek(offset)
@@ -135,7 +146,7 @@ class PartsFile(Sequence[bytes]):
         return part
 
 
-class Column(Sequence[bytes]):
+class Column(_Parts):
     """The part of one number in each of several files.
 
     Args:
@@ -150,12 +161,6 @@ class Column(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self._paths)
 
-    @overload
-    def __getitem__(self, number: int) -> bytes: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[bytes]: ...
     @override
-    def __getitem__(self, number: int | slice) -> bytes | Sequence[bytes]:
-        if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
+    def _part(self, number: int) -> bytes:
         return PartsFile(self._paths[number])[self._number]

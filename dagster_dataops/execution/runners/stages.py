@@ -154,7 +154,7 @@ class Stages:
         return min(share, limit // _LIMIT_SHARE) if limit else share
 
     def range_bytes(self, memory: int, most: int) -> int:
-        """Return the size of the ranges of an input, so that a decoded one fits in memory."""
+        """Return the size of ranges of an input of which each fits in memory when it is decoded."""
         return min(most, max(_LEAST_RANGE, memory // _RANGES_IN_MEMORY))
 
     def run(
@@ -298,12 +298,12 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
 
 
 def repaired(attempt: NodeAttempt, folder: Path, work: Callable[[], Returned]) -> Returned:
-    """Do work that reads files of parts; repeat it without those that are damaged.
+    """Do work that reads files of parts; if some are damaged, delete these and repeat it.
 
     Args:
-        attempt: Whose log says so.
-        folder: Of the stages.
-        work: The work, which makes files again that are gone.
+        attempt: The attempt, whose log names them.
+        folder: The folder of the stages.
+        work: The work; it makes missing files again.
 
     Raises:
         StorageError: Files that were made again are damaged again.

@@ -106,11 +106,11 @@ def split_digests(digests: Iterable[tuple[int, bytes]], partitions: int) -> list
         add_number, add_digest = adders[digest[0]]
         add_number(number)
         add_digest(digest)
-    return [b"".join(own) + array("I", numbers).tobytes() for numbers, own in lists]
+    return [b"".join(joined) + array("I", numbers).tobytes() for numbers, joined in lists]
 
 
 def repeats_in(parts: Sequence[bytes], memory: int) -> Iterator[bytes]:
-    """Yield for each part the numbers of the digests that are in it or a part before it.
+    """Yield for each part the numbers of digests that occurred before, in it or an earlier part.
 
     Args:
         parts: What `split_digests` returned for one partition, of one range after the other.
@@ -123,9 +123,9 @@ def repeats_in(parts: Sequence[bytes], memory: int) -> Iterator[bytes]:
     repeats = [array("I") for _ in parts]
     for turn in range(turns):
         seen = _Seen(turn, turns)
-        for found, part in zip(repeats, parts, strict=True):
-            found.frombytes(seen.repeats(part))
-    yield from (array("I", sorted(found)).tobytes() for found in repeats)
+        for numbers, part in zip(repeats, parts, strict=True):
+            numbers.frombytes(seen.repeats(part))
+    yield from (array("I", sorted(numbers)).tobytes() for numbers in repeats)
 
 
 class _Seen:

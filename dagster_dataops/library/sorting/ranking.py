@@ -189,8 +189,8 @@ class GroupsInPartitions:
     Args:
         max_bytes: The memory of all processes together.
         ranked: Returns group and key of each sketch; groups are digests, evenly distributed.
-        choose: Yields for each of these whether it is chosen, given a folder and bytes of memory;
-            the records of other groups do not matter.
+        choose: Yields for each of these whether it is chosen, independently of other groups; takes
+            an empty folder and bytes of memory, too.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class GroupsInPartitions:
             numbers, entries = lists[ranked[0][0] * partitions >> 8]
             numbers.append(count - 1)
             entries.append(ranked)
-        parts = [marshal.dumps((array("I", numbers), own), 2) for numbers, own in lists]
+        parts = [marshal.dumps((array("I", numbers), ranked), 2) for numbers, ranked in lists]
         return parts, count.to_bytes(8)
 
     def decide(self, parts: Sequence[bytes], scratch: Path, memory: int) -> Iterator[bytes]:

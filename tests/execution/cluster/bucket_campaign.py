@@ -98,11 +98,11 @@ class Campaign:
         reader = self.machine("reader")
         with config.temporary(data_process_scratch=reader):
             there = NodeFolder.of(root_setting("root", url) / "works")
-            found = load_result(there).path.read_bytes(), there.errors.read_bytes()
+            content, errors = load_result(there).path.read_bytes(), there.errors.read_bytes()
             assert there.bucket is not None
             self.told["in parts"] += self._check_objects(there)
-        rows = [json.loads(line) for line in found[1].splitlines()]
-        assert found[0] == expected[0], (number, self.told)
+        rows = [json.loads(line) for line in errors.splitlines()]
+        assert content == expected[0], (number, self.told)
         assert [row["input"] for row in rows] == expected[1], (number, self.told)
         self.told["results"] += 1
 
@@ -172,11 +172,13 @@ class Campaign:
             return True
         with suppress(psutil.NoSuchProcess):
             me = psutil.Process(head)
-            agents = [one for one in me.children() if "agent_process" in " ".join(one.cmdline())]
-            families = [child for one in agents for child in one.children(recursive=True)]
-            found = {"head": [me], "agent": agents, "worker": families}[kind]
-            if found:
-                self._chance.choice(found).kill()
+            agents = [
+                child for child in me.children() if "agent_process" in " ".join(child.cmdline())
+            ]
+            families = [child for agent in agents for child in agent.children(recursive=True)]
+            victims = {"head": [me], "agent": agents, "worker": families}[kind]
+            if victims:
+                self._chance.choice(victims).kill()
                 self.told[kind] += 1
                 return True
         return False
@@ -229,12 +231,12 @@ def campaign(kills: int, seed: int, *, shown: bool = False) -> dict[str, int]:
     ):
         os.environ.update({**SECRETS, "AWS_ENDPOINT_URL": address})
         Path(folder).chmod(0o711)
-        made = Campaign(Path(folder), seed, store)
-        while made.kills < kills:
-            made.round()
+        rounds = Campaign(Path(folder), seed, store)
+        while rounds.kills < kills:
+            rounds.round()
             if shown:
-                sys.stderr.write(f"{made.told}\n")
-    return made.told
+                sys.stderr.write(f"{rounds.told}\n")
+    return rounds.told
 
 
 def main() -> None:

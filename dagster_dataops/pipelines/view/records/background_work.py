@@ -64,7 +64,7 @@ class BackgroundWork:
     def run(
         self, function: "Callable[[BackgroundWork], Any]", places: AbstractContextManager[Any]
     ) -> None:
-        """Call a function in the context of ``places``, and keep its result or error."""
+        """Wait for ``places``, call a function, and keep its result or error."""
         try:
             with places:
                 result = function(self)
