@@ -5,6 +5,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 import orjson
 
@@ -21,6 +22,13 @@ from dagster_dataops.pipelines.history.difference import diff
 from dagster_dataops.pipelines.history.result_versions import keep_only, restore, versions
 from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.training.filestores.energon.energon_preparation import prepare_energon
+
+
+class _Json(Protocol):
+    """A result that JSON can hold."""
+
+    def to_json(self) -> Any:
+        """Return the values."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,39 +54,33 @@ def _trace(options: argparse.Namespace) -> str:
         source_line=options.source_line,
         source=options.source,
     )
-    if options.json:
-        return orjson.dumps(trail.to_json(), option=orjson.OPT_INDENT_2).decode()
-    return str(trail)
+    return _printed(trail, options)
 
 
-def _versions(given: argparse.Namespace) -> str:
-    folder = _folder(given.folder, given.root)
-    if given.keep is not None:
-        removed = keep_only(folder, given.keep)
+def _versions(options: argparse.Namespace) -> str:
+    folder = _folder(options.folder, options.root)
+    if options.keep is not None:
+        removed = keep_only(folder, options.keep)
         return f"removed: {', '.join(map(str, removed)) or 'none'}"
     return "\n".join(map(str, versions(folder)))
 
 
-def _diff(given: argparse.Namespace) -> str:
-    folder = _folder(given.folder, given.root)
-    found = diff(folder, given.before, given.after, samples=given.samples)
-    if given.json:
-        return orjson.dumps(found.to_json(), option=orjson.OPT_INDENT_2).decode()
-    return str(found)
+def _diff(options: argparse.Namespace) -> str:
+    folder = _folder(options.folder, options.root)
+    return _printed(diff(folder, options.before, options.after, samples=options.samples), options)
 
 
-def _restore(given: argparse.Namespace) -> str:
-    root = folder_setting("--root", given.root) if given.root else config.data_process_path
-    folder = _folder(given.folder, given.root)
-    inside = folder.absolute().is_relative_to(Path(root).absolute())
-    return str(restore(folder, given.version, root if inside else None))
+def _restore(options: argparse.Namespace) -> str:
+    root, folder = _root(options.root), _folder(options.folder, options.root)
+    inside = folder.absolute().is_relative_to(root.absolute())
+    return str(restore(folder, options.version, root if inside else None))
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
+    if not (text.isascii() and text.isdecimal()):
+        msg = f"{text!r} is not a number of at least 0"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
 
 
 def _prepare(options: argparse.Namespace) -> str:
@@ -155,26 +157,35 @@ def _view(options: argparse.Namespace) -> str:
     return serve(shown, options.port, opens=options.open)
 
 
-def _try(given: argparse.Namespace) -> str:
+def _try(options: argparse.Namespace) -> str:
     from dagster_dataops.models.tried_records import try_pipeline  # rare
     from dagster_dataops.pipelines.loaded_pipeline import pipeline_in
 
-    file, _, name = given.pipeline.rpartition(":")
+    file, _, name = options.pipeline.rpartition(":")
     if not file:
         file, name = name, "ppl"
     ppl = pipeline_in(file, name, "--pipeline")
-    folder = _folder(given.folder, given.root)
-    tried = try_pipeline(folder, ppl, given.records, node=given.node)
-    if given.json:
-        return orjson.dumps(tried.to_json(), option=orjson.OPT_INDENT_2).decode()
-    return str(tried)
+    folder = _folder(options.folder, options.root)
+    return _printed(try_pipeline(folder, ppl, options.records, node=options.node), options)
+
+
+def _printed(result: _Json, options: argparse.Namespace) -> str:
+    """Return a result as text, with ``--json`` as JSON."""
+    if options.json:
+        return orjson.dumps(result.to_json(), option=orjson.OPT_INDENT_2).decode()
+    return str(result)
+
+
+def _root(text: str | None) -> Path:
+    """Return the root of the results."""
+    return folder_setting("--root", text) if text else config.data_process_path
 
 
 def _folder(text: str, root: str | None) -> Path:
     """Return the folder as given, or below the root of the results."""
     if root is None and Path(text).expanduser().exists():
         return Path(text)
-    return (folder_setting("--root", root) if root else config.data_process_path) / text
+    return _root(root) / text
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -187,7 +198,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--line", type=int, help="line of its result, counted from 1")
     what.add_argument("--source-line", type=int, help="line of a source, counted from 1")
     command.add_argument("--source", help="which source, if there are several: path or file name")
-    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_json(command)
     _add_history(commands)
     _add_prepare(commands)
     _add_clean(commands)
@@ -238,7 +249,7 @@ def _add_history(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     command.add_argument(
         "--samples", type=_count, default=5, metavar="N", help="lines shown of each kind; 5"
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_json(command)
     text = "Publish an earlier version of a result again. The present one is kept as a version."
     command = _added(commands, "restore", _restore, text)
     _add_folder(command)
@@ -374,7 +385,7 @@ def _add_try(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     command.add_argument(
         "--node", default="", help="name of the node in the pipeline; by default that of the result"
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_json(command)
 
 
 def _added(
@@ -393,6 +404,10 @@ def _add_yes(command: argparse.ArgumentParser) -> None:
     choice = command.add_mutually_exclusive_group()
     choice.add_argument("--dry-run", action="store_true", help="only list them, the default")
     choice.add_argument("--yes", action="store_true", help="delete them")
+
+
+def _add_json(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_folder(command: argparse.ArgumentParser) -> None:

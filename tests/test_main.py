@@ -60,3 +60,12 @@ def test_the_package_can_be_run(root):
         check=True,
     )
     assert b"line 2 -> line 1" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["versions", "x", "--keep"], ["diff", "x", "--samples"]])
+def test_a_number_below_zero_is_refused_with_the_allowed_ones(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit):
+        main([*arguments, "-1"])
+    assert "'-1' is not a number of at least 0" in capsys.readouterr().err

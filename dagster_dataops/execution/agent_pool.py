@@ -157,7 +157,7 @@ class Said(NamedTuple):
     sent: Sequence[SentObject] = ()
 
 
-PLACED: Final = Said([], [], [])  # the first report of an agent, as soon as it is on a node
+PLACED: Final = Said()  # the first report of an agent, as soon as it is on a node
 
 
 class Ended(NamedTuple):
@@ -225,7 +225,7 @@ class AgentPool(Protocol):
         ...
 
     def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
-        """Tell the other runs of the cluster whether this one waits for agents.
+        """Show the other runs of the cluster whether this one waits for agents.
 
         Args:
             resources: Resources that each agent reserves.
@@ -254,6 +254,11 @@ class Cluster(Protocol):
     @property
     def start_seconds(self) -> float:
         """How long to wait, while no agent works, for a node that can hold one."""
+        ...
+
+    @property
+    def cpus_per_agent(self) -> int | None:
+        """The number of worker processes that is set for an agent; ``None`` if none is set."""
         ...
 
     def open(self) -> AgentPool:

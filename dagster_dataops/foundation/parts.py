@@ -52,7 +52,10 @@ def has_model_operators() -> bool:
 
 
 def has_review_operators() -> bool:
-    """Return whether the operator that asks people was imported; otherwise none exists."""
+    """Return whether ``review.Ask`` was imported.
+
+    Otherwise no such operator exists.
+    """
     return "dagster_dataops.library.review.asking" in sys.modules
 
 

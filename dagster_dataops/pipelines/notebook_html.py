@@ -17,8 +17,9 @@ from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.operators.secrets.secret_options import shown
 from dagster_dataops.pipelines.node_state import node_states
 from dagster_dataops.pipelines.pipeline import Pipeline
-from dagster_dataops.pipelines.reporting.excerpts import excerpt, excerpts
+from dagster_dataops.pipelines.reporting.excerpts import excerpt
 from dagster_dataops.pipelines.tracing.trail import Trace
+from dagster_dataops.records import text_of
 
 _ROWS: Final = 10
 _COLUMNS: Final = 20
@@ -52,21 +53,23 @@ def _dataset(dataset: JsonlDataset) -> Iterator[str]:
     except DataOpsError as error:
         yield f"<p>{escape(str(error))}</p>"
         return
-    yield _records(records)
+    yield from _records(records)
     if dataset.rows is None or dataset.rows > len(records):
         yield f"<p>The first {counted(len(records), 'records')}.</p>"
 
 
-def _records(records: Sequence[Mapping[str, Any]]) -> str:
-    shown_records = [excerpts(record) for record in records]
-    columns = list(dict.fromkeys(name for record in shown_records for name in record))[:_COLUMNS]
-    return _table(
-        ["", *columns],
+def _records(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    names = list(dict.fromkeys(name for record in records for name in record))
+    columns = names[:_COLUMNS]
+    yield _table(
+        ["", *map(text_of, columns)],
         (
             [str(number), *(excerpt(record.get(name, ""), _CHARACTERS) for name in columns)]
-            for number, record in enumerate(shown_records)
+            for number, record in enumerate(records)
         ),
     )
+    if left := len(names) - len(columns):
+        yield f"<p>{counted(left, 'columns')} more.</p>"
 
 
 def _pipeline(ppl: Pipeline) -> Iterator[str]:

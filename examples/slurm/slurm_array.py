@@ -56,7 +56,7 @@ class SlurmArray:
         self.poll_seconds, self.note_seconds = poll_seconds, note_seconds
 
     def run(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:
-        """Run what is open of the input."""
+        """Run the open records."""
         head = _Head(self, attempt, work, sink)
         try:
             head.cancel()  # the tasks of a head that was killed
@@ -112,7 +112,7 @@ class _Head:
             self.tasks[key] = _Task(folder / f"{index}.spans", interval)
 
     def poll(self):
-        """Write what the tasks have finished; return the ranges that have to be done again."""
+        """Write the finished spans of the tasks; return the ranges that have to be done again."""
         states, again = self.states(), []
         for key, task in list(self.tasks.items()):
             state, _ = (states or {}).get(key, ("GONE", ""))
@@ -148,13 +148,13 @@ class _Head:
         deaths = self.deaths[task.start] = self.deaths.get(task.start, 0) + 1
         text = f"a task ended ({state}) at byte {task.start} of {self.work.dataset.location}"
         if deaths == MOST_DEATHS:
-            log = task.file.with_suffix(".log").read_text(errors="replace")[-1000:]
-            raise SlurmError(f"{text}, the {deaths}rd there without a record. Its log:\n{log}")
+            why = f"the last of {deaths} there that finished no record. {task.log()}"
+            raise SlurmError(f"{text}, {why}")
         self.attempt.log(f"{text}; the rest of its range is done again")
         return Interval(task.start, task.end)
 
     def states(self):
-        """Return state and reason of each task by job and index; ``None`` if Slurm cannot say."""
+        """Return state and reason of each task by job and index; ``None`` if squeue fails."""
         states = {}
         for job in {job for job, _ in self.tasks}:
             try:
@@ -192,6 +192,13 @@ class _Task:
                     return  # only in part
                 self.read = file.tell()
                 yield pickle.loads(data)  # noqa: S301 - from a task of this user
+
+    def log(self):
+        try:
+            text = self.file.with_suffix(".log").read_text(errors="replace")
+        except FileNotFoundError:
+            return "It has no log: it was not started"
+        return f"Its log:\n{text[-1000:]}"
 
 
 def _slurm(*command):

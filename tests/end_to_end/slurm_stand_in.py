@@ -2,8 +2,9 @@
 
 ``install`` writes the commands to a folder. A job is a folder, with a file for the state of each
 task. ``sbatch`` starts a controller in the background, which runs the tasks of an array, as many at
-once as the array says. While the file ``hold`` exists, no task starts. As Slurm does, ``scancel``
-ends a task with SIGTERM, and ``squeue`` knows no job whose folder was removed.
+once as the array says. While the file ``hold`` exists, no task starts; while ``broken`` exists, the
+nodes of tasks fail before these start. As Slurm does, ``scancel`` ends a task with SIGTERM, and
+``squeue`` knows no job whose folder was removed.
 """
 
 import os
@@ -17,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _COMMANDS = ("sbatch", "squeue", "scancel")
-_ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+_ENDED = ("COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL")
 
 
 def install(folder: Path) -> Path:
@@ -93,6 +94,10 @@ def control(folder: Path, words: list[str]) -> None:
         for index in [index for index in waiting if (job / f"{index}.cancel").exists()]:
             waiting.remove(index)
             _set(job, index, "CANCELLED")
+        if (folder / "broken").exists():
+            for index in waiting:
+                _set(job, index, "NODE_FAIL")
+            waiting.clear()
         if waiting and len(running) < most and not (folder / "hold").exists():
             index = waiting.pop(0)
             with Path(output.replace("%a", str(index))).open("wb") as log:

@@ -150,9 +150,16 @@ def test_a_record_that_kills_its_task_once_costs_nothing_and_else_ends_the_run_b
     dataset = _input(tmp_path, n100="die")
     _both(tmp_path, dataset, flag=str(tmp_path / "flag"))
     with pytest.raises(
-        place.SlurmError, match=r"ended \(FAILED\) at byte \d+ of .*, the 3rd there"
+        place.SlurmError,
+        match=r"ended \(FAILED\) at byte \d+ of .*, the last of 3 there that .*\. Its log:",
     ):
         run(works(_concurrency_mode="slurm"), dataset, node(tmp_path / "other"))
+
+
+def test_tasks_that_never_start_end_the_run_without_a_log(tmp_path: Path, place: Any) -> None:
+    (tmp_path / "slurm" / "broken").touch()
+    with pytest.raises(place.SlurmError, match=r"ended \(NODE_FAIL\) at byte 0 .* It has no log"):
+        run(works(_concurrency_mode="slurm"), _input(tmp_path), node(tmp_path))
 
 
 def test_an_error_of_a_record_that_is_not_ignored_is_that_of_any_mode(

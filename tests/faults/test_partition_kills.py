@@ -19,11 +19,14 @@ def logged(call):
         return call(task, record)
     return logging
 
-for stages in (selection_stages, dataset_stages):
+for stages, names in (
+    (selection_stages, ("_SplitSketches", "_Decide", "_MakeLines")),
+    (dataset_stages, ("_SplitInput", "_Work")),
+):
     stages.RANGE_BYTES = 20_000
-    for name in ("_Split", "_Decide", "_MakeLines", "_Work"):
-        if task := getattr(stages, name, None):
-            task.__call__ = logged(task.__call__)
+    for name in names:
+        task = getattr(stages, name)
+        task.__call__ = logged(task.__call__)
 selection_stages.LEAST_RECORDS = dataset_stages.LEAST_BYTES = 0
 
 OPERATORS = {
@@ -72,7 +75,9 @@ class PartitionKill(Kill):
     def check_end(self) -> None:
         super().check_end()
         assert not [*self.folder.rglob("range-*"), *self.folder.rglob("decided-*")]
-        assert self.tasks()
+        stages = {task.partition("-")[0] for task in self.tasks()}
+        last = "_Work" if self.option in {"sort", "group"} else "_Decide"
+        assert stages >= {"_SplitInput" if last == "_Work" else "_SplitSketches", last}
         assert max(self.tasks().values()) <= 1 + self.kills
 
     def tasks(self) -> Counter[str]:

@@ -32,6 +32,14 @@ def test_a_dataset_is_a_table_of_its_first_records(tmp_path: Path) -> None:
     assert "The first 10 records." in html
 
 
+def test_columns_that_are_not_shown_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "wide.jsonl"
+    path.write_text(json.dumps({f"column{n}": None for n in range(25)}) + "\n")
+    html = html_of(JsonlDataset.of_file(path))
+    assert html.count("<td>null</td>") == 20
+    assert "5 columns more." in html
+
+
 def test_texts_of_records_are_shown_as_text(tmp_path: Path) -> None:
     assert "&lt;script&gt;" in html_of(JsonlDataset.of_file(rows(tmp_path, HOSTILE)))
 

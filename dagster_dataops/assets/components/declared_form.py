@@ -1,4 +1,4 @@
-"""Write a pipeline of registered operators in the form of a defs.yaml, or of a component.py."""
+"""Write a pipeline of registered operators as YAML for a defs.yaml, or as Python code."""
 
 import textwrap
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import yaml
 
+from dagster_dataops.assets.components.source_position import has_template
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.artefact_options import ArtefactReference
@@ -15,7 +16,6 @@ from dagster_dataops.pipelines.graph.operator_node import SOURCE, OperatorNode
 
 _PLAIN: Final = (str, int, float, bool, type(None))
 _WIDTH: Final = 92
-_TEMPLATES: Final = ("{{", "{%", "{#")
 
 
 def declared_nodes(graph: OperatorGraph) -> list[dict[str, Any]]:
@@ -86,19 +86,30 @@ def _value(pipeline: str, name: str, value: Any) -> Any:
     if isinstance(value, ArtefactReference):
         return {"artefact": value.node}
     if isinstance(value, Mapping):
-        return {str(key): _value(pipeline, name, item) for key, item in value.items()}
+        return {
+            _plain(pipeline, name, key): _value(pipeline, name, item) for key, item in value.items()
+        }
     if isinstance(value, (list, tuple, set, frozenset)):
         items = sorted(value) if isinstance(value, (set, frozenset)) else value
         return [_value(pipeline, name, item) for item in items]
-    if not isinstance(value, _PLAIN):
+    return _plain(pipeline, name, value)
+
+
+def _plain(pipeline: str, name: str, value: Any) -> Any:
+    """Return a value that YAML and Python write alike.
+
+    Raises:
+        PipelineDefinitionError: It is of another type.
+    """
+    if type(value) not in _PLAIN:
         reason = f"node {name!r} has the option {value!r:.80}, which YAML cannot hold"
         raise PipelineDefinitionError(pipeline, reason)
     return value
 
 
 def _escaped(value: Any) -> Any:
-    """Return a value whose templates are for the operator, not for Dagster."""
-    if isinstance(value, str) and any(mark in value for mark in _TEMPLATES):
+    """Return a value with its templates between ``raw`` tags, which Dagster leaves alone."""
+    if isinstance(value, str) and has_template(value):
         return f"{{% raw %}}{value}{{% endraw %}}"
     if isinstance(value, dict):
         return {key: _escaped(item) for key, item in value.items()}

@@ -157,8 +157,7 @@ class OperatorPipelineScaffolder(dg.Scaffolder[ScaffoldParams]):
             _write_ready(request, name)
             return
         if request.scaffold_format == "python":
-            text = _python(request.type_name, name, _PYTHON_EXAMPLE.replace("{name}", name))
-            (folder / "component.py").write_text(text, encoding="utf-8")
+            _write_python(request, name, _PYTHON_EXAMPLE.replace("{name}", name))
         else:
             text = _YAML.format(type_name=request.type_name, name=name)
             _write_yaml(folder / "defs.yaml", text, append=request.append)
@@ -197,8 +196,7 @@ def _write_ready(request: dg.ScaffoldRequest[ScaffoldParams], name: str) -> None
     folder = request.target_path
     if request.scaffold_format == "python":
         operators = textwrap.indent(f"operators={python_of(nodes)},\n", " " * 8)
-        text = _python(request.type_name, name, operators)
-        (folder / "component.py").write_text(text, encoding="utf-8")
+        _write_python(request, name, operators)
     else:
         description = (ready.build.__doc__ or "").partition("\n")[0]
         text = _READY_YAML.format(
@@ -211,13 +209,14 @@ def _write_ready(request: dg.ScaffoldRequest[ScaffoldParams], name: str) -> None
     _write_new(folder / "records.jsonl", records.decode())
 
 
-def _python(type_name: str, name: str, operators: str) -> str:
-    module, _, class_name = type_name.rpartition(".")
+def _write_python(request: dg.ScaffoldRequest[ScaffoldParams], name: str, operators: str) -> None:
+    module, _, class_name = request.type_name.rpartition(".")
     names = [class_name] if module == "dagster_dataops" else []
     imports = f"from dagster_dataops import {', '.join(['OperatorDeclaration', *names])}"
     if not names:
         imports += f"\nfrom {module} import {class_name}"
-    return _PYTHON.format(imports=imports, class_name=class_name, name=name, operators=operators)
+    text = _PYTHON.format(imports=imports, class_name=class_name, name=name, operators=operators)
+    (request.target_path / "component.py").write_text(text, encoding="utf-8")
 
 
 def _write_yaml(path: Path, text: str, *, append: bool) -> None:

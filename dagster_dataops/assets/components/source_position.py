@@ -85,6 +85,11 @@ class YamlPlace:
 NOWHERE: Final = YamlPlace()
 
 
+def has_template(text: str) -> bool:
+    """Return whether Dagster would fill in templates of a text."""
+    return any(mark in text for mark in _TEMPLATES)
+
+
 def rendered(context: dg.ResolutionContext, value: Any) -> Any:
     r"""Return ``value`` with its templates filled in and everything else unchanged.
 
@@ -92,8 +97,7 @@ def rendered(context: dg.ResolutionContext, value: Any) -> Any:
     would become the number 7, and ``"\n"`` the empty text.
     """
     if isinstance(value, str):
-        template = any(mark in value for mark in _TEMPLATES)
-        return context.resolve_value(value, as_type=object) if template else value
+        return context.resolve_value(value, as_type=object) if has_template(value) else value
     if isinstance(value, list):
         return [rendered(context.at_path(place), item) for place, item in enumerate(value)]
     if isinstance(value, dict):

@@ -14,7 +14,12 @@ import orjson
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.frames import FORMAT
-from dagster_dataops.checkpoints.journal.journal_reader import is_newer, is_read
+from dagster_dataops.checkpoints.journal.journal_reader import (
+    is_newer,
+    is_read,
+    with_mark,
+    without_mark,
+)
 from dagster_dataops.checkpoints.places.node_place import NodePlace
 from dagster_dataops.checkpoints.places.placement import place_of, place_of_file, refresh_below
 from dagster_dataops.configuration import folder_at
@@ -355,8 +360,7 @@ class Manifest:
         """
         noted = self
         if self.form != PLAIN:
-            format_ = f"{self.made_from.get('format', FORMAT)}{_WITH_COMPRESSED}"
-            noted = replace(self, made_from={**self.made_from, "format": format_})
+            noted = replace(self, made_from=with_mark(self.made_from, COMPRESSED))
         return orjson.dumps(noted, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     @classmethod
@@ -509,7 +513,6 @@ _OUTPUT_KINDS: Final[dict[str, Any]] = {
     **{fact: _TYPES[fact] for fact in _OWN_FACTS},
 }
 _LATER_FACTS: Final = {"parted": "", "compressed_bytes": 0}  # which version 0.2.0 did not write
-_WITH_COMPRESSED: Final = f" with {COMPRESSED}"  # ends the format in the file of a manifest
 
 
 def _format_in(content: Mapping[str, Any]) -> str:
@@ -520,13 +523,8 @@ def _format_in(content: Mapping[str, Any]) -> str:
 
 def _read_format(content: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a manifest without the mark that its results are compressed."""
-    format_ = _format_in(content)
-    if not format_.endswith(_WITH_COMPRESSED):
-        return content
-    made_from = dict(content["made_from"], format=format_.removesuffix(_WITH_COMPRESSED))
-    if "operator" not in made_from:  # of a source, which has no format
-        del made_from["format"]
-    return {**content, "made_from": made_from}
+    made_from = without_mark(content.get("made_from"), COMPRESSED)
+    return content if made_from is None else {**content, "made_from": made_from}
 
 
 def _outputs_in(content: Mapping[str, Any]) -> dict[str, Any]:

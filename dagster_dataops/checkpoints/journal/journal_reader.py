@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -10,6 +10,7 @@ import orjson
 
 from dagster_dataops.checkpoints.journal.frames import (
     ABOUT_SPANS,
+    FORMAT,
     MAGIC,
     NUMBER,
     FrameKind,
@@ -99,6 +100,30 @@ def _reader_of(format_: str) -> _FrameReader:
 def is_read(format_: str) -> bool:
     """Return whether this version reads a format."""
     return format_ in READERS
+
+
+def with_mark(made_from: Mapping[str, Any], mark: str) -> dict[str, Any]:
+    """Return a fingerprint in a manifest whose format says that the manifest has a feature.
+
+    Earlier versions, which do not read the feature, refuse the format.
+
+    Args:
+        made_from: The fingerprint; that of a source is empty.
+        mark: The feature.
+    """
+    return {**made_from, "format": f"{made_from.get('format') or FORMAT} with {mark}"}
+
+
+def without_mark(made_from: object, mark: str) -> dict[str, Any] | None:
+    """Return the fingerprint from which `with_mark` made another one; ``None`` if it did not."""
+    if not isinstance(made_from, dict):
+        return None
+    format_, ending = str(made_from.get("format", "")), f" with {mark}"
+    if not format_.endswith(ending):
+        return None
+    if "operator" not in made_from:  # of a source, which has no format
+        return {name: value for name, value in made_from.items() if name != "format"}
+    return {**made_from, "format": format_.removesuffix(ending)}
 
 
 def is_newer(format_: str) -> bool:

@@ -14,10 +14,10 @@ from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
 from dagster_dataops.checkpoints.places.node_place import Claim, Outputs
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
-from dagster_dataops.checkpoints.places.published_objects import NodeHead, PublishedObjects
+from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal, restore
-from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft, size_of_parts
+from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft, uploading
 from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_file, draft_of, storage
 from dagster_dataops.datasets.published_files import (
     CHECKPOINTS,
@@ -133,15 +133,13 @@ class BucketClaim(FolderLock, Claim):
     def _send_input(self, place: SentPlace, path: Path) -> BucketFile:
         key = f"{place.folder}/{place.mark}-input"
         if key not in self._inputs:
-            with opened(path) as source, storage(path, "send it to the bucket"):
-                upload = self._place.store.begin_upload(key, size_of_parts(size_of(source)))
-                try:
-                    for block in read_blocks(source, COPY_BYTES):
-                        upload.write(block)
-                    upload.finish()
-                except BaseException:
-                    upload.abort()
-                    raise
+            with (
+                opened(path) as source,
+                storage(path, "send it to the bucket"),
+                uploading(self._place.store, key, size_of(source)) as upload,
+            ):
+                for block in read_blocks(source, COPY_BYTES):
+                    upload.write(block)
             self._inputs.add(key)
         return BucketFile(place.bucket, key)
 
@@ -188,30 +186,22 @@ class BucketClaim(FolderLock, Claim):
     def _stored(self, files: Mapping[Path, Location]) -> dict[str, dict[str, Any]]:
         """Store files that are not in the bucket; return `NodeHead.files`."""
         place = self._place
-        drafts = {
-            path: self._drafts[path]
-            for path, file in files.items()
-            if file != path and path in self._drafts
+        in_bucket = {
+            path: draft
+            for path, draft in self._drafts.items()
+            if files.get(path, path) != path and (draft.uploaded or draft.parts is not None)
         }
-        here = [path for path, draft in drafts.items() if not (draft.uploaded or draft.parts)]
-        paths = {path: file for path, file in files.items() if isinstance(file, Path)}
-        drafts = {path: draft for path, draft in drafts.items() if path not in here}
+        here = {path: file for path, file in files.items() if isinstance(file, Path)}
         stored = place.upload(
-            {path: file for path, file in paths.items() if path not in drafts}, self._version
+            {path: file for path, file in here.items() if path not in in_bucket}, self._version
         )
-        for path, draft in drafts.items():
+        for path, draft in in_bucket.items():
             if draft.parts is not None and not draft.uploaded:
                 place.store.put(draft.key, draft.parts.to_bytes())
             size = draft.stored_bytes if draft.parts is None else draft.size_bytes
             facts = {"key": draft.key, "size": size, "modified_ns": draft.modified_ns}
             stored[path.relative_to(place.folder).as_posix()] = facts
         return stored
-
-    def _unused(self, head: NodeHead) -> list[str]:
-        """Return the keys of drafts that were not published: the result has these bytes already."""
-        keys = {file["key"] for file in head.files.values()}
-        drafts = [draft for draft in self._drafts.values() if draft.uploaded]
-        return [draft.key for draft in drafts if draft.key not in keys]
 
     @override
     @contextmanager
@@ -227,7 +217,8 @@ class BucketClaim(FolderLock, Claim):
             place.remember(head)
         self._seen = head
         with suppress(StorageError):  # the next publication deletes what is left
-            place.store.remove(self._unused(head))
-            used = place.objects_in_use(seen, head)
+            used = place.objects_in_use(head)
+            drafts = {draft.key for draft in self._drafts.values() if draft.uploaded}
+            place.store.remove(sorted(drafts - used))  # the result had their bytes already
             place.remove_replaced(seen, used, objects.first)
             objects.remove_before(commit, used)

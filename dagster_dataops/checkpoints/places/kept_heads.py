@@ -5,7 +5,7 @@ manifest, and the keys of the files. These files are not copied, and not deleted
 head names them; of a file in parts, neither are the objects with the parts.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -63,17 +63,15 @@ class KeptHeads:
         number = max(self.numbers(), default=0) + 1
         self._store.put(self._object(number), orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
-    def remove(self, numbers: Iterable[int], in_place: Iterable[str]) -> None:
-        """Delete heads, then the files that no other head names.
+    def remove(self, numbers: Sequence[int]) -> set[str]:
+        """Delete heads; return the keys of the objects that they named, which are not deleted.
 
-        Args:
-            numbers: Their numbers.
-            in_place: The keys of the objects of the present head.
+        Raises:
+            StorageError: The store cannot be reached.
         """
-        removed = list(numbers)
-        keys = self._keys_of(removed)
-        self._store.remove([self._object(number) for number in removed])
-        self._store.remove(sorted(keys - self.keys() - set(in_place)))
+        keys = self._keys_of(numbers)
+        self._store.remove(map(self._object, numbers))
+        return keys
 
     def keys(self) -> set[str]:
         """Return the keys of the objects of all heads, see `objects_of`.

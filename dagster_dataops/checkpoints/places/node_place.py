@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Outputs(Protocol):
-    """The outputs of a checkpoint.
+    """A checkpoint whose outputs a claim can publish.
 
     Attributes:
         folder: The folder of the checkpoint.

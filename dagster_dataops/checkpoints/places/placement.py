@@ -52,11 +52,12 @@ def make_whole(place: Root) -> dict[str, int]:
     return {name: PublishedObjects(place.bucket, place.path, name).make_whole() for name in nodes}
 
 
-def refresh_below(place: Root) -> None:
+def refresh_below(place: Root, *, whole: bool = True) -> None:
     """Make the folders of the nodes at a place hold their published files.
 
     Args:
         place: A folder, or a result in it.
+        whole: As for `NodePlace.refresh`.
 
     Raises:
         StorageError: The store cannot be read.
@@ -64,9 +65,9 @@ def refresh_below(place: Root) -> None:
     if place.bucket is None:
         return
     if is_result(place.path.name):
-        place_of_file(place.located(place.path)).refresh()
+        place_of_file(place.located(place.path)).refresh(whole=whole)
         return
     from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 
     for name in PublishedObjects(place.bucket, place.path, "").nodes():
-        place_of(place, name).refresh()
+        place_of(place, name).refresh(whole=whole)

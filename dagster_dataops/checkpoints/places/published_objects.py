@@ -19,10 +19,10 @@ from typing import Any, Final, NamedTuple
 import orjson
 import xxhash
 
-from dagster_dataops.checkpoints.journal.frames import FORMAT
+from dagster_dataops.checkpoints.journal.journal_reader import with_mark, without_mark
 from dagster_dataops.checkpoints.places.head_check import checked_head, node_of
 from dagster_dataops.checkpoints.places.kept_heads import KeptHeads, objects_of
-from dagster_dataops.checkpoints.places.uploaded_draft import is_large, size_of_parts
+from dagster_dataops.checkpoints.places.uploaded_draft import is_large, uploading
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_durably
 from dagster_dataops.datasets.fetched_file import fetch
 from dagster_dataops.datasets.parted_result import link_parts, remove_parts
@@ -44,7 +44,7 @@ HEAD_ENDING: Final = "_home.json"  # of files that only working copies have
 LOCK_ENDING: Final = "_home.lock"
 _HOME: Final = "home"  # in the head: what is not part of the manifest
 _TRIES: Final = 5
-_WITH_PARTS: Final = " with parts"  # ends the format in a head
+_PARTS: Final = "parts"  # the mark of a head that names lists of parts
 
 
 class NodeHead(NamedTuple):
@@ -379,7 +379,7 @@ class PublishedObjects:
                         raise
                     continue
                 self.remember(head)
-                self.remove_replaced(seen, self.objects_in_use(seen, head), 0)
+                self.remove_replaced(seen, self.objects_in_use(head), 0)
                 return
 
     def make_whole(self) -> int:
@@ -412,8 +412,7 @@ class PublishedObjects:
                 head = self.replace_head(seen.manifest(), files, seen.commit, seen)
                 if known is not None and known.version == seen.version:
                     self.remember(head)
-                old = self.objects_of(seen) - self.objects_in_use(seen, head)
-                self.store.remove(sorted(old))
+                self.remove_replaced(seen, self.objects_in_use(head), 0)
             return sum(file["size"] for file in lists.values())
 
     def _join(self, key: str, target: str, fingerprint: object) -> None:
@@ -423,20 +422,13 @@ class PublishedObjects:
         if status is None:
             raise ResultMissingError(f"{self.store.url}/{key}", "the store has no such object")
         digest = xxhash.xxh3_128()
-        upload, finished = self.store.begin_upload(target, size_of_parts(status.size)), False
-        try:
+        with uploading(self.store, target, status.size) as upload:
             for block in joined.read_on(key, 0, status.size, status.version):
                 digest.update(block)
                 upload.write(block)
-            if f"xxh3:{digest.hexdigest()}" == fingerprint:
-                upload.finish()
-                finished = True
-        finally:
-            if not finished:
-                upload.abort()
-        if not finished:
-            reason = "its parts have other bytes than were published; make it again"
-            raise ResultMissingError(f"{self.store.url}/{key}", reason)
+            if f"xxh3:{digest.hexdigest()}" != fingerprint:
+                reason = "its parts have other bytes than were published; make it again"
+                raise ResultMissingError(f"{self.store.url}/{key}", reason)
 
     def objects_of(self, head: NodeHead) -> set[str]:
         """Return the keys of the objects of the files of a head, with those of their parts.
@@ -446,18 +438,19 @@ class PublishedObjects:
         """
         return objects_of(self.store, head.files)
 
-    def objects_in_use(self, seen: NodeHead | None, head: NodeHead) -> set[str]:
-        """Return the keys of the objects of the present head and of those that are kept.
+    def objects_in_use(self, head: NodeHead | None) -> set[str]:
+        """Return the keys of the objects of the present head and of the heads that are kept.
+
+        Ask it before objects of published files are deleted.
 
         Args:
-            seen: The head that was replaced. Without one there are none that are kept.
-            head: The present head.
+            head: The present head; ``None`` if there is none, for example because it was deleted.
 
         Raises:
             StorageError: The store cannot be reached.
         """
-        kept = KeptHeads(self.store, self.key).keys() if seen else set()
-        return kept | self.objects_of(head)
+        present = set() if head is None else self.objects_of(head)
+        return present | KeptHeads(self.store, self.key).keys()
 
     def nodes(self) -> list[str]:
         """Return the names of the nodes with a result in the folder."""
@@ -509,24 +502,19 @@ def _dumped(content: Mapping[str, Any]) -> bytes:
 
 
 def _with_mark(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a head; if it names lists of parts, with a format newer than ours.
+    """Return the content of a head; marked if it names lists of parts.
 
-    Versions that would read the list in place of the result refuse that format.
+    Earlier versions would read such a list in place of the result.
     """
     if not any(is_list(file["key"]) for file in content[_HOME]["files"].values()):
         return content
-    made_from = content.get("made_from") or {}
-    format_ = f"{made_from.get('format') or FORMAT}{_WITH_PARTS}"
-    return {**content, "made_from": {**made_from, "format": format_}}
+    return {**content, "made_from": with_mark(content.get("made_from") or {}, _PARTS)}
 
 
 def _without_mark(content: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a head that `_with_mark` returned, as it was before."""
-    made_from = content.get("made_from")
-    format_ = str(made_from.get("format", "")) if isinstance(made_from, dict) else ""
-    if not (isinstance(made_from, dict) and format_.endswith(_WITH_PARTS)):
-        return content
-    return {**content, "made_from": {**made_from, "format": format_.removesuffix(_WITH_PARTS)}}
+    made_from = without_mark(content.get("made_from"), _PARTS)
+    return content if made_from is None else {**content, "made_from": made_from}
 
 
 def _parted(content: Mapping[str, Any], folder: Path, name: str) -> Iterator[tuple[Path, str]]:

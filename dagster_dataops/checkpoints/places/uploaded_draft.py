@@ -5,7 +5,8 @@ file as long as they are few.
 """
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,11 +46,31 @@ class _ListedParts(Upload):
         pass
 
 
-def size_of_parts(size: int) -> int:
-    """Return the size of the parts of an upload of about ``size`` bytes."""
+@contextmanager
+def uploading(store: ResultStore, key: str, size: int) -> Iterator[Upload]:
+    """Make an object of what is written in the block; an error in the block leaves none.
+
+    Args:
+        store: The store.
+        key: The key, which only this run uses.
+        size: The size of the object, as far as it is known.
+
+    Raises:
+        StorageError: The store cannot be reached.
+    """
+    upload = _begun(store, key, size)
+    try:
+        yield upload
+        upload.finish()
+    except BaseException:
+        upload.abort()
+        raise
+
+
+def _begun(store: ResultStore, key: str, size: int) -> Upload:
     from dagster_dataops.foundation.places.object_store import part_bytes
 
-    return part_bytes(size, _LEAST_PART_BYTES)
+    return store.begin_upload(key, part_bytes(size, _LEAST_PART_BYTES))
 
 
 class UploadedDraft(JsonlWriter):
@@ -114,8 +135,7 @@ class UploadedDraft(JsonlWriter):
             self._file.close()
             self._draft.unlink()
             return
-        size = size_of_parts(self._expected)
-        self._upload = upload = self._store.begin_upload(self.key, size)
+        self._upload = upload = _begun(self._store, self.key, self._expected)
         with storage(self._draft, "upload it"):
             self._file.close()
             with self._draft.open("rb") as file:

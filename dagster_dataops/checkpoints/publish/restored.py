@@ -73,7 +73,7 @@ def _check_no_unfinished_run(folder: NodeFolder, claim: Claim) -> None:
 
 
 def _check_intact(folder: NodeFolder, version: ResultVersion) -> None:
-    """Check that the files of a version are those that were published.
+    """Check that the files of a version are unchanged since they were published.
 
     A hard link shares the content of a file that was edited in its place.
 
@@ -97,7 +97,7 @@ def _check_intact(folder: NodeFolder, version: ResultVersion) -> None:
 
 
 def _fetch_artefact(folder: NodeFolder, version: ResultVersion) -> None:
-    """Put the files of an artefact in place that were fetched with a version from a bucket."""
+    """Link the fetched files of an artefact to their place, if they are missing there."""
     name = version.manifest.artefact
     fetched, place = version.folder.artefact / name, folder.artefact / name
     if not name or place.exists() or not fetched.exists():
@@ -108,7 +108,7 @@ def _fetch_artefact(folder: NodeFolder, version: ResultVersion) -> None:
 
 
 def _make_drafts(folder: NodeFolder, version: ResultVersion) -> None:
-    """Make the files of a version the drafts of the next publication."""
+    """Link the files of a version as the drafts of the next publication."""
     parts = version.manifest.parts(folder)
     kept = version.manifest.parts(version.folder)
     pairs = {kept[name][0].result: place.result for name, (place, _) in parts.items()}
@@ -121,7 +121,7 @@ def _make_drafts(folder: NodeFolder, version: ResultVersion) -> None:
 
 
 def _put_back_checks(folder: NodeFolder, version: ResultVersion) -> None:
-    """Put the outcomes of checks in place, which count for these results alone."""
+    """Link the outcomes of the checks of a version to their place; they belong to its results."""
     kept = version.manifest.parts(version.folder)
     with storage(folder.path, "put back the outcomes of checks"):
         for name, (place, _) in version.manifest.parts(folder).items():

@@ -1,15 +1,16 @@
 """`BucketVersions`: earlier results of a node in a bucket; see `KeptHeads`.
 
-A version that is read or restored is fetched into the working copy of the node.
+The files of a version are fetched into the working copy of the node when they are read.
 """
 
 import os
 import shutil
 from collections.abc import Iterable
-from functools import cached_property
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from pathlib import Path
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.places.kept_heads import KeptHeads
 from dagster_dataops.checkpoints.places.published_objects import NodeHead, PublishedObjects
 from dagster_dataops.checkpoints.versions.version import ResultVersion
@@ -48,26 +49,30 @@ class BucketVersions:
         return _head(content).manifest() if content else b""
 
     def get(self, number: int) -> ResultVersion:
-        """Return a version, fetched to this machine.
+        """Return a version. Its files are fetched when its folder is read.
 
         Raises:
-            VersionMissingError: It is gone, or one of its files is.
+            VersionMissingError: It is gone, or its manifest cannot be read.
         """
+        place = self._folder.located(self._folder.path)
         content = self._heads.content(number)
         if not content:
-            place = str(self._folder.located(self._folder.path))
-            raise VersionMissingError(place, f"there is no version {number}")
+            raise VersionMissingError(str(place), f"there is no version {number}")
         head = _head(content)
+        manifest = Manifest.parse(head.manifest(), place)
+        if manifest is None:
+            raise VersionMissingError(str(place), f"the manifest of version {number} is damaged")
         folder = NodeFolder(self._folder.path / HISTORY / str(number), self._folder.name)
-        if not _is_here(head, folder):
-            self._fetch(head, folder)
-        return ResultVersion.of(str(number), folder)
+        published = datetime.fromtimestamp(_written_ns(head) / 1e9, UTC)
+        fetch = partial(self._fetch, head, folder)
+        return ResultVersion(str(number), manifest, published, folder, fetch)
 
     def _fetch(self, head: NodeHead, folder: NodeFolder) -> None:
-        """Fetch the files of a version; the manifest is written last."""
+        """Fetch the files of a version, unless they are here; the manifest is written last."""
+        if _is_here(head, folder):
+            return
         shutil.rmtree(folder.path, ignore_errors=True)
         make_folder(folder.path)
-        latest = 0
         for name, file in head.files.items():
             path = folder.path / name
             if not file["key"]:
@@ -78,9 +83,8 @@ class BucketVersions:
             except ResultMissingError as error:
                 raise VersionMissingError(error.path, error.reason) from None
             _set_time(path, file["modified_ns"])
-            latest = max(latest, file["modified_ns"])
         write_durably(folder.manifest, head.manifest())
-        _set_time(folder.manifest, latest)
+        _set_time(folder.manifest, _written_ns(head))
 
     def keep(self) -> bool:
         """Keep the result in place as the newest version; nothing is copied.
@@ -102,15 +106,20 @@ class BucketVersions:
         removed = list(numbers)
         if not removed:
             return
-        head = self._objects.head()
-        in_place = set() if head is None else self._objects.objects_of(head)
-        self._heads.remove(removed, in_place)
+        keys = self._heads.remove(removed)
+        used = self._objects.objects_in_use(self._objects.head())
+        self._objects.store.remove(sorted(keys - used))
         for number in removed:
             shutil.rmtree(self._folder.path / HISTORY / str(number), ignore_errors=True)
 
 
 def _head(content: dict[str, object]) -> NodeHead:
     return NodeHead(content, Version(""))
+
+
+def _written_ns(head: NodeHead) -> int:
+    """Return when the last file of a version was written."""
+    return max((file["modified_ns"] for file in head.files.values()), default=0)
 
 
 def _is_here(head: NodeHead, folder: NodeFolder) -> bool:

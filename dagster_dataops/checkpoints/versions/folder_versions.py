@@ -124,7 +124,7 @@ class FolderVersions:
                     deleting.run(partial(_delete, removed))
 
     def _unlink_shared(self, removed: Path) -> None:
-        """Delete second names of the files in place, and keep these files known as unchanged.
+        """Delete the names of a removed version for files that the result in place shares.
 
         A version that was published again shares them. Deleting a name sets the change time of the
         file, as an edit does; so its manifest is written again, if the file was unchanged before.

@@ -104,5 +104,5 @@ def _little(numbers: "array[int]") -> "array[int]":
 
 
 def _result(manifest: Manifest) -> list[str]:
-    """Return what tells one result from others: its runs and the digest of its bytes."""
+    """Return the identity of a result: the digest of its bytes, and its runs."""
     return [manifest.fingerprint, *manifest.attempts]

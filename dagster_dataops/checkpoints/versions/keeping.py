@@ -19,7 +19,7 @@ _IN_PARTS = (
 
 
 class Kept(NamedTuple):
-    """What has become of the result in place.
+    """Whether the result in place was kept, and as which version.
 
     Attributes:
         number: The number of the version; 0 if it is not kept.

@@ -21,7 +21,7 @@ class NodeVersions(Protocol):
         ...
 
     def get(self, number: int) -> ResultVersion:
-        """Return a version, with all its files on this machine.
+        """Return a version. Its files are fetched when its folder is read.
 
         Raises:
             VersionMissingError: It is gone or damaged.
@@ -57,8 +57,8 @@ def version_named(folder: NodeFolder, name: str) -> ResultVersion:
         VersionMissingError: There is none.
     """
     if name == CURRENT:
-        folder.place.refresh()
-        return ResultVersion.of(CURRENT, folder)
+        folder.place.refresh(whole=False)
+        return ResultVersion.of(CURRENT, folder, folder.place.refresh)
     versions = versions_at(folder)
     numbers = versions.numbers()
     if name.isascii() and name.isdecimal() and int(name) in numbers:

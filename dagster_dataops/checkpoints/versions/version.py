@@ -1,8 +1,9 @@
 """`ResultVersion`: a published result of a node, the present one or one that was kept."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Final
 
 from typing_extensions import override
@@ -21,19 +22,28 @@ class ResultVersion:
 
     Attributes:
         name: ``current``, or the number of a kept result; the oldest has the lowest.
-        folder: The folder with its files, as the folder of the node holds them.
         manifest: Its manifest.
         published: When it was published.
+        place: The folder that its files are in, or are fetched to when `folder` is read.
+        fetch: Fetches the files; ``None`` if they are there.
     """
 
     name: str
-    folder: NodeFolder
     manifest: Manifest
     published: datetime
+    place: NodeFolder = field(repr=False)
+    fetch: Callable[[], None] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, name: str, folder: NodeFolder) -> "ResultVersion":
+    def of(
+        cls, name: str, folder: NodeFolder, fetch: Callable[[], None] | None = None
+    ) -> "ResultVersion":
         """Return the version whose files are in a folder.
+
+        Args:
+            name: Its name.
+            folder: The folder, with the manifest at least.
+            fetch: Fetches the other files.
 
         Raises:
             VersionMissingError: It has no manifest that can be read.
@@ -43,7 +53,19 @@ class ResultVersion:
             place = str(folder.located(folder.manifest))
             raise VersionMissingError(place, "the manifest of the result is missing or damaged")
         written = folder.manifest.stat().st_mtime
-        return cls(name, folder, manifest, datetime.fromtimestamp(written, UTC))
+        return cls(name, manifest, datetime.fromtimestamp(written, UTC), folder, fetch)
+
+    @cached_property
+    def folder(self) -> NodeFolder:
+        """The folder with its files, as the folder of the node holds them.
+
+        Raises:
+            VersionMissingError: A file is gone from the bucket.
+            StorageError: The store cannot be reached.
+        """
+        if self.fetch is not None:
+            self.fetch()
+        return self.place
 
     @property
     def results(self) -> dict[str, JsonlDataset]:

@@ -20,7 +20,7 @@ from dagster_dataops.checkpoints.journal.sent_pieces import (
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.agent_pool import SpanBatch
-from dagster_dataops.foundation.concurrency.file_lock import lock_at_once, locked_file
+from dagster_dataops.foundation.concurrency.file_lock import lock_at_once, locked_file, unused
 from dagster_dataops.foundation.places.open_stores import reading
 from dagster_dataops.foundation.places.private_folders import private_folder
 
@@ -34,7 +34,7 @@ class Outbox:
     Args:
         place: Where the objects are put.
         folder: The folder with the files.
-        first: The first number of a segment of the agent, which no other agent has.
+        first: The first segment number of the agent; no other agent has it.
     """
 
     def __init__(self, place: SentPlace, folder: Path, first: int) -> None:
@@ -84,7 +84,7 @@ class Outbox:
 
 
 def _piece_of(batch: SpanBatch) -> Piece | None:
-    """Return the bytes of the spans of a batch; ``None`` if they have none."""
+    """Return the piece of a segment that a batch fills; ``None`` if it has no outputs."""
     size = sum(span.output_bytes + span.error_bytes for span in batch.spans)
     name = segment_path(Path(), batch.segment).name
     return Piece(name, batch.offset, batch.offset + size) if size else None
@@ -95,8 +95,8 @@ def outputs_folder(shared: Path, place: SentPlace | None) -> Iterator[Path]:
     """Yield the folder for the segments of an agent.
 
     Args:
-        shared: The folder of the run, which this machine sees if the outputs are put nowhere.
-        place: Where the outputs are put. Then the folder is a new one of this machine, and those
+        shared: The folder of the run, which is used without a place.
+        place: Where the outputs are put. The folder is then a new one on this machine, and folders
             of agents that were killed are deleted.
 
     Raises:
@@ -122,10 +122,6 @@ def outputs_folder(shared: Path, place: SentPlace | None) -> Iterator[Path]:
 def _remove_left(folder: Path) -> None:
     """Delete the folders of agents that have ended without deleting them."""
     for lock in folder.glob(f"*/{_LOCK}"):
-        with suppress(OSError):
-            descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                if lock_at_once(descriptor):
-                    shutil.rmtree(lock.parent, ignore_errors=True)
-            finally:
-                os.close(descriptor)
+        with suppress(OSError), unused(lock) as free:
+            if free:
+                shutil.rmtree(lock.parent, ignore_errors=True)

@@ -117,7 +117,7 @@ class SubprocessAgents(AgentPool):
 
     @override
     def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
-        """Tell no one: agents on this machine take nothing from other runs."""
+        """Do nothing: agents on this machine take nothing from other runs."""
 
     @override
     def asked(self, resources: Mapping[str, Any]) -> list[int]:

@@ -25,7 +25,7 @@ from dagster_dataops.execution.agent_pool import (
     Room,
 )
 
-_NAMESPACE: Final = "dagster-dataops"  # of the actors that tell that a run waits for agents
+_NAMESPACE: Final = "dagster-dataops"  # of the actors that show that a run waits for agents
 _RECEIVE_SECONDS: Final = 1.0
 _REQUEST_SECONDS: Final = 5.0
 _GET_SECONDS: Final = 30.0  # messages of 100 KB or more may be on a node that has died
@@ -91,10 +91,10 @@ class RayCluster(Cluster):
         return RayAgents(str(self))
 
     def _connect(self) -> None:
-        given = {} if self.runtime_env is None else {"runtime_env": dict(self.runtime_env)}
+        options = {} if self.runtime_env is None else {"runtime_env": dict(self.runtime_env)}
         try:
             _check_port(self._address)
-            _ray().init(address=self._address, log_to_driver=False, **given)
+            _ray().init(address=self._address, log_to_driver=False, **options)
         except (OSError, RuntimeError, ValueError) as error:
             reason = f"does not answer: {error}. Start it, or set another address"
             raise ClusterError(str(self), reason) from error
@@ -129,9 +129,7 @@ class RayCluster(Cluster):
         several nodes.
         """
         wanted = _shares(resources)
-        if not any(
-            all(node.get(name, 0) >= need for name, need in wanted.items()) for node in _nodes()
-        ):
+        if not any(_fits(wanted, node) for node in _nodes()):
             return Room.NONE
         total, free = _ray().cluster_resources(), _ray().available_resources()
         used = any(free.get(name, 0) < total.get(name, 0) for name in wanted)
@@ -205,11 +203,7 @@ class RayAgents(AgentPool):
     def asked(self, resources: Mapping[str, Any]) -> list[int]:
         mine = _shares(resources)
         others = self._requests.others if self._requests is not None else []
-        return [
-            agents
-            for agents, wanted in others
-            if all(need <= mine.get(name, 0) for name, need in wanted.items())
-        ]
+        return [agents for agents, wanted in others if _fits(wanted, mine)]
 
     @override
     def close(self) -> None:
@@ -267,23 +261,25 @@ class _Actor:
 
 
 class _Request:
-    """An actor whose name tells other runs how many agents a run has that waits for more."""
+    """An actor for its name, which shows other runs that this run waits for agents."""
 
 
 class _Requests:
-    """The requests of this run and of others for agents, in a thread: the cluster may not answer.
+    """Shows that this run waits for agents, and reads which others do.
+
+    A thread does this, because the cluster may not answer.
 
     Attributes:
-        wanted: The number of agents of this run, which waits for more, and what each reserves;
-            ``None`` if it does not wait.
-        others: The same of other runs.
+        wanted: While this run waits for agents, their present number, and the resources that each
+            reserves; else ``None``.
+        others: The same for each other run that waits.
     """
 
     def __init__(self) -> None:
         self.wanted: tuple[int, dict[str, float]] | None = None
         self.others: list[tuple[int, dict[str, float]]] = []
         self._run = uuid.uuid4().hex
-        self._shown: tuple[Any, Any] = None, None  # what is wanted, and the actor that tells it
+        self._shown: tuple[Any, Any] = None, None  # `wanted`, and the actor that shows it
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._thread.start()
@@ -327,8 +323,8 @@ class _Connection:
     """The connection of this process to a cluster, which all runs in it share.
 
     Attributes:
-        lock: Held while it is made or closed.
-        own: Whether a run has made it; then the last run closes it.
+        lock: Held while the connection is opened or closed.
+        own: Whether a run has opened it; then the last run closes it.
         users: Number of runs that use it.
     """
 
@@ -347,9 +343,14 @@ def _kill(actor: Any) -> None:
 
 
 def _shares(resources: Mapping[str, Any]) -> dict[str, float]:
-    """Return what an agent reserves of what nodes have, by the names of nodes."""
+    """Return the resources that an agent reserves, by the names that nodes use."""
     named = {name: resources[key] for key, name in _SHARES.items() if resources.get(key)}
     return {**named, **(resources.get("resources") or {})}
+
+
+def _fits(wanted: Mapping[str, float], there: Mapping[str, float]) -> bool:
+    """Return whether there is as much of each resource as is wanted."""
+    return all(there.get(name, 0) >= need for name, need in wanted.items())
 
 
 def _ray() -> Any:

@@ -50,13 +50,15 @@ class AgentOrders:
     @cached_property
     def workers(self) -> int:
         """The number of worker processes of an agent: at most what a node of the cluster holds."""
-        wanted = self._sink.attempt.operator.__dataops__.settings.max_workers
-        if wanted and "num_cpus" in self._reserved:
-            return wanted
-        workers = self._cluster.workers(wanted)
+        most = self._sink.attempt.operator.__dataops__.settings.max_workers
+        if most and "num_cpus" in self._reserved:
+            return most
+        workers = self._cluster.workers(most)
+        name = "_max_workers" if most else "cpus_per_agent"
+        wanted = most or self._cluster.cpus_per_agent
         if wanted and workers < wanted:
             self._sink.attempt.log(
-                f"_max_workers={wanted} is more than a node holds: each agent has {workers} "
+                f"{name}={wanted} is more than a node holds: each agent has {workers} "
                 f"worker processes; {self._cluster.describe()}"
             )
         return workers

@@ -25,27 +25,25 @@ from dagster_dataops.datasets.lines import (
 from dagster_dataops.errors import DatasetOperatorError, StorageError
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.runners.part_files import (
-    Column,
-    PartsFile,
-    write_parts,
-)
+from dagster_dataops.execution.runners.part_files import Column, PartsFile, write_parts
 from dagster_dataops.execution.runners.stages import (
+    RANGE,
     SentOperator,
     Stages,
     StageTask,
-    file_of_range,
+    parts_file,
     scratch_folder,
 )
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.operators.options.read_columns import ReadKey
 from dagster_dataops.operators.options.settings import ALLOWED, FAILING
-from dagster_dataops.operators.partitioning import Parts, Regrouped, Regrouping
+from dagster_dataops.operators.partitioning import Parts, Plan, Regrouped, Regrouping
 from dagster_dataops.records import Record, decode
 
 LEAST_BYTES: Final = 64 << 20  # of less input, starting workers takes longer than the work
 RANGE_BYTES: Final = 16 << 20
+_WORKED: Final = "worked"  # the kind of the files of partitions
 _BLOCK_BYTES: Final = 64 << 10
 _SAMPLES: Final = 500
 _SAMPLE_BYTES: Final = 64 << 10
@@ -84,39 +82,33 @@ class DatasetStages:
         """Run the stages; return whether all lines of the inputs are records that can be split."""
         memory = self._stages.memory(self._regrouping.max_bytes)
         ranges = list(self._ranges(self._stages.range_bytes(memory, RANGE_BYTES)))
-        size = sum(dataset.size_bytes for dataset in self._inputs)
-        plan = self._regrouping.plan(size, memory, self._sampled)
         sizes = [dataset.size_bytes for dataset in self._inputs]
-        split = _SplitInput(self._sent, self._stages.folder, self._inputs, sizes, plan)
-        counts = self._stages.run("split", split, ranges, file_of_range, plan)
-        if any(one["refused"] for one in counts):
+        plan = self._regrouping.plan(sum(sizes), memory, self._sampled)
+        split = _SplitInput(self._sent, self._stages.folder, sizes, self._inputs, plan)
+        counts = self._stages.run("split", split, ranges, RANGE, plan)
+        if any(count["refused"] for count in counts):
             self._stages.forget()
             self._attempt.log("lines of its input cannot be put into partitions; using one thread")
             return False
         self._sum(counts)
         self._count = plan.partitions
-        work = _Work(
-            self._sent,
-            self._stages.folder,
-            [cast("int", one["input"]) for one in ranges],
-            sizes,
-            memory,
-        )
-        numbers: list[Record] = [{"number": one} for one in range(self._count)]
-        self._stages.run("work", work, numbers, _worked, [plan, ranges])
+        inputs = [cast("int", task["input"]) for task in ranges]
+        work = _Work(self._sent, self._stages.folder, sizes, inputs, memory)
+        numbers: list[Record] = [{"number": number} for number in range(self._count)]
+        self._stages.run("work", work, numbers, _WORKED, [plan, ranges])
         return True
 
     def _sum(self, counts: Sequence[Any]) -> None:
-        for one in counts:
-            self.records += one["records"]
-            for name, number in one["lacking"].items():
+        for count in counts:
+            self.records += count["records"]
+            for name, number in count["lacking"].items():
                 self.lacking[name] = self.lacking.get(name, 0) + number
 
     def lines(self) -> Iterator[tuple[bytes, int]]:
-        """Yield the lines of the result, and how many they are.
+        """Yield lines of the result, and their number.
 
         Raises:
-            DatasetOperatorError: The operator cannot process a record, which is the first such one.
+            DatasetOperatorError: The operator cannot process a record; it is the first such record.
         """
         parts = [self._entries(number) for number in range(self._count)]
         merged: Iterable[tuple[bytes, bytes]] = (
@@ -132,7 +124,7 @@ class DatasetStages:
             yield text, rows
 
     def _entries(self, number: int) -> Iterator[tuple[bytes, bytes]]:
-        for block in PartsFile(_worked(self._stages.folder, number)):
+        for block in PartsFile(parts_file(self._stages.folder, _WORKED, number)):
             yield from marshal.loads(block)  # noqa: S302 - our own file
 
     def forget(self) -> None:
@@ -175,7 +167,7 @@ def dataset_stages(
     sizes = [dataset.size_bytes for dataset in attempt.inputs]
     if not isinstance(operator, Regrouped) or sum(sizes) < LEAST_BYTES:
         return None
-    local = all(isinstance(one.location, Path) for one in attempt.inputs)
+    local = all(isinstance(dataset.location, Path) for dataset in attempt.inputs)
     if not local or type(attempt.lock.segments(attempt.folder.checkpoints)) is not Segments:
         return None
     rule, use = attempt.settings.missing, operator.__dataops__
@@ -185,15 +177,14 @@ def dataset_stages(
     return None if regrouping is None else DatasetStages(attempt, fingerprint, regrouping, state)
 
 
-def _worked(folder: Path, number: int) -> Path:
-    return folder / f"worked-{number:06d}"
-
-
 @dataclass(frozen=True)
 class _DatasetTask(StageTask):
-    def regrouping(self, sizes: Sequence[int]) -> Regrouping:
+    sizes: list[int]  # the bytes of each input
+
+    @property
+    def regrouping(self) -> Regrouping:
         operator = cast("Regrouped", self.sent.operator)
-        return cast("Regrouping", operator.__dataops_regrouping__(sizes))
+        return cast("Regrouping", operator.__dataops_regrouping__(self.sizes))
 
 
 @dataclass(frozen=True)
@@ -201,8 +192,7 @@ class _SplitInput(_DatasetTask):
     """Splits a range of an input."""
 
     inputs: list[JsonlDataset]
-    sizes: list[int]
-    plan: Any
+    plan: Plan
 
     def __call__(self, task: Record) -> Record:
         number, at = cast("int", task["number"]), cast("int", task["input"])
@@ -214,14 +204,14 @@ class _SplitInput(_DatasetTask):
             records = read.records(line.text for line in iterate_lines(source, [interval]))
             numbered = enumerate(records, number << _NUMBER_BITS)
             parts, refused = self._parts(numbered, at)
-        write_parts(file_of_range(self.folder, number), parts)
+        write_parts(parts_file(self.folder, RANGE, number), parts)
         refused = refused or read.refused
         return {"records": read.count, "refused": refused, "lacking": read.lacking}  # type: ignore[dict-item]
 
     def _parts(self, numbered: Iterator[tuple[int, Record]], at: int) -> tuple[Parts, bool]:
         """Return the parts, and whether a record failed; one thread then finds the first such."""
         try:
-            return self.regrouping(self.sizes).split(numbered, at, self.plan), False
+            return self.regrouping.split(numbered, at, self.plan), False
         except (OSError, StorageError, MemoryError):
             raise
         except Exception:  # noqa: BLE001 - whatever a record of a user can raise
@@ -260,22 +250,20 @@ class _DecodedLines:
 class _Work(_DatasetTask):
     """Works on a partition."""
 
-    ranges: list[int]  # the input of each range
-    sizes: list[int]
+    inputs: list[int]  # the number of the input of each range
     memory: int
 
     def __call__(self, task: Record) -> Record:
         number = cast("int", task["number"])
-        parts = [
-            Column(
-                [file_of_range(self.folder, at) for at, one in enumerate(self.ranges) if one == n],
-                number,
-            )
-            for n in range(len(self.sizes))
-        ]
+        files: list[list[Path]] = [[] for _ in self.sizes]
+        for at, of_input in enumerate(self.inputs):
+            files[of_input].append(parts_file(self.folder, RANGE, at))
+        parts = [Column(paths, number) for paths in files]
         with scratch_folder(self.folder) as scratch:
-            worked = self.regrouping(self.sizes).work(parts, scratch, self.memory)
-            write_parts(_worked(self.folder, number), map(marshal.dumps, _blocks(worked)))
+            worked = self.regrouping.work(parts, scratch, self.memory)
+            write_parts(
+                parts_file(self.folder, _WORKED, number), map(marshal.dumps, _blocks(worked))
+            )
         return {}
 
 

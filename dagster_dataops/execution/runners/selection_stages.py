@@ -1,7 +1,7 @@
 """The second half of a selection in partitions: split the sketches, decide, make the lines.
 
-Each stage has tasks that workers do. The first two have the verdicts as their result, as files.
-The third makes the lines of the result, in files that the run then joins in order.
+Each stage has tasks that workers do. The first two write the verdicts to files. The third writes
+the lines of the result to files, which the run then joins in order.
 """
 
 from bisect import bisect_left
@@ -24,10 +24,11 @@ from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.runners.kept_lines import KeptLines, ResultBlock
 from dagster_dataops.execution.runners.part_files import Column, PartsFile, write_parts
 from dagster_dataops.execution.runners.stages import (
+    RANGE,
     SentOperator,
     Stages,
     StageTask,
-    file_of_range,
+    parts_file,
     scratch_folder,
 )
 from dagster_dataops.foundation.places.opening import opened
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 LEAST_RECORDS: Final = 200_000  # of fewer, starting workers takes longer than deciding
 RANGE_BYTES: Final = 16 << 20  # of the input
+_DECIDED: Final = "decided"  # the kind of the files of partitions
+_LINES: Final = "lines"  # the kind of the files with the lines of ranges
 _SKETCH_SHARE: Final = 2  # the bytes of the sketches of a range, of those of its input, at most
 _SKETCH_BYTES: Final = 256 << 10  # bytes decoded at a time; objects take about ten times that
 
@@ -81,18 +84,18 @@ class SelectionStages:
         self._ranges = list(_ranges(sink, failed, size))
 
     def decide(self) -> None:
-        """Run the stages whose result are the verdicts."""
+        """Run the stages that make the verdicts."""
         sketch_bytes = sum(self._sink.checkpoint.table.column("output_bytes"))
         self._count = self._partitioning.partitions(sketch_bytes, self._memory)
         split = _SplitSketches(self._sent, self._folder, self._sink.checkpoint.folder, self._count)
-        self._stages.run("split", split, self._ranges, file_of_range, self._count)
+        self._stages.run("split", split, self._ranges, RANGE, self._count)
         decide = _Decide(self._sent, self._folder, len(self._ranges), self._memory)
-        numbers: list[Record] = [{"number": one} for one in range(self._count)]
-        self._stages.run("decide", decide, numbers, _decided, len(self._ranges))
+        numbers: list[Record] = [{"number": number} for number in range(self._count)]
+        self._stages.run("decide", decide, numbers, _DECIDED, len(self._ranges))
 
     def verdicts(self) -> Iterator[Any]:
         """Yield the verdicts in input order."""
-        decided = [PartsFile(_decided(self._folder, one)) for one in range(self._count)]
+        decided = _decided(self._folder, self._count)
         for number in range(len(self._ranges)):
             yield from _verdicts(self._partitioning, self._folder, number, decided)
 
@@ -105,9 +108,9 @@ class SelectionStages:
     def blocks(self) -> Iterator[ResultBlock]:
         """Make the lines of the result in workers; then yield them in input order."""
         lines = _MakeLines(self._sent, self._folder, self._sink.work.dataset, self._count)
-        self._stages.run("lines", lines, self._ranges, _lines, self._count)
+        self._stages.run("lines", lines, self._ranges, _LINES, self._count)
         for number in range(len(self._ranges)):
-            parts = PartsFile(_lines(self._folder, number))
+            parts = PartsFile(parts_file(self._folder, _LINES, number))
             for at in range(0, len(parts), 2):
                 fields, notes = orjson.loads(parts[at])
                 yield ResultBlock(Span(*fields), parts[at + 1], SpanNotes.from_text(notes))
@@ -137,20 +140,17 @@ def _range(
     return {"number": number, "start": start, "end": end, "places": places, "failed": list(among)}  # type: ignore[dict-item]
 
 
-def _decided(folder: Path, number: int) -> Path:
-    return folder / f"decided-{number:06d}"
-
-
-def _lines(folder: Path, number: int) -> Path:
-    return folder / f"lines-{number:06d}"
+def _decided(folder: Path, partitions: int) -> list[PartsFile]:
+    """Return the files with what each partition has decided."""
+    return [PartsFile(parts_file(folder, _DECIDED, number)) for number in range(partitions)]
 
 
 def _verdicts(
     partitioning: Partitioning, folder: Path, number: int, decided: Sequence[PartsFile]
 ) -> Iterator[Any]:
     """Yield the verdicts of a range."""
-    rest = PartsFile(file_of_range(folder, number))[-1]
-    return partitioning.verdicts([one[number] for one in decided], rest)
+    rest = PartsFile(parts_file(folder, RANGE, number))[-1]
+    return partitioning.verdicts([parts[number] for parts in decided], rest)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,8 @@ class _SplitSketches(_SelectionTask):
             parts, rest = self.partitioning.split(sketches, self.partitions)
         finally:
             reader.close()
-        write_parts(file_of_range(self.folder, cast("int", record["number"])), [*parts, rest])
+        path = parts_file(self.folder, RANGE, cast("int", record["number"]))
+        write_parts(path, [*parts, rest])
         return {}
 
 
@@ -204,10 +205,11 @@ class _Decide(_SelectionTask):
 
     def __call__(self, record: Record) -> Record:
         number = cast("int", record["number"])
-        parts = Column([file_of_range(self.folder, one) for one in range(self.ranges)], number)
+        files = [parts_file(self.folder, RANGE, at) for at in range(self.ranges)]
+        parts = Column(files, number)
         with scratch_folder(self.folder) as scratch:
             decided = self.partitioning.decide(parts, scratch, self.memory)
-            write_parts(_decided(self.folder, number), decided)
+            write_parts(parts_file(self.folder, _DECIDED, number), decided)
         return {}
 
 
@@ -220,12 +222,12 @@ class _MakeLines(_SelectionTask):
 
     def __call__(self, record: Record) -> Record:
         number = cast("int", record["number"])
-        decided = [PartsFile(_decided(self.folder, one)) for one in range(self.partitions)]
+        decided = _decided(self.folder, self.partitions)
         verdicts = _verdicts(self.partitioning, self.folder, number, decided)
-        write_parts(_lines(self.folder, number), self._made(record, verdicts))
+        write_parts(parts_file(self.folder, _LINES, number), self._blocks(record, verdicts))
         return {}
 
-    def _made(self, record: Record, verdicts: Iterator[Any]) -> Iterator[bytes]:
+    def _blocks(self, record: Record, verdicts: Iterator[Any]) -> Iterator[bytes]:
         from array import array
 
         change = change_function(self.sent.operator)

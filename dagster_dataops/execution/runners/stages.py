@@ -47,6 +47,7 @@ from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSetting
 from dagster_dataops.operators.pickling import receive, ship
 from dagster_dataops.records import Record, decode_own
 
+RANGE: Final = "range"  # the kind of the files of the first stage: one for a range of an input
 _LEAST_RANGE: Final = 1 << 20
 _LIMIT_SHARE: Final = 2  # the rest of the limit of a worker is for what is not counted
 _RANGES_IN_MEMORY: Final = 8  # a decoded range takes several times its bytes
@@ -94,13 +95,19 @@ class StageTask:
     folder: Path
 
 
-def file_of_range(folder: Path, number: int) -> Path:
-    """Return the file with what the first stage made of a range of an input."""
-    return folder / f"range-{number:06d}"
+def parts_file(folder: Path, kind: str, number: int) -> Path:
+    """Return the file of parts that a task writes.
+
+    Args:
+        folder: The folder of the stages.
+        kind: The kind of the files of its stage; no other stage of the step has it.
+        number: The number of the task.
+    """
+    return folder / f"{kind}-{number:06d}"
 
 
 class Stages:
-    """Runs the stages of a step.
+    """Runs stages one after the other, and keeps the files of their tasks in one folder.
 
     Args:
         attempt: Of the step.
@@ -155,7 +162,7 @@ class Stages:
         name: str,
         task: Task,
         records: Iterable[Record],
-        path: Callable[[Path, int], Path],
+        kind: str,
         identity: object = None,
     ) -> list[Record]:
         """Run the tasks of a stage that no earlier run has finished, or whose files are damaged.
@@ -164,7 +171,7 @@ class Stages:
             name: Of the stage, for its folder.
             task: Does one task, and writes its result to a file of parts.
             records: Describe the tasks; each has its number.
-            path: Returns that file, of the folder and the number of the task.
+            kind: The kind of these files, for `parts_file`.
             identity: What the tasks depend on besides, such as the number of partitions.
 
         Returns:
@@ -184,8 +191,8 @@ class Stages:
         before = CheckpointContent.read(folder)
         if before.fingerprint != fingerprint:  # of other tasks, or damaged
             before = CheckpointContent(folder, None, [], SpanTable())
-            self._remove_old(folder, path)
-        before.table = before.table.without(self._lost(before.table, tasks, path))
+            self._remove_old(folder, kind)
+        before.table = before.table.without(self._lost(before.table, tasks, kind))
         with ExitStack() as resources:
             sink = self._sink(folder, task, tasks, resources, before, fingerprint)
             with synced_on_failure(sink.checkpoint):
@@ -198,25 +205,23 @@ class Stages:
             for left in self.folder.glob(pattern):
                 remove(left)
 
-    def _remove_old(self, folder: Path, path: Callable[[Path, int], Path]) -> None:
+    def _remove_old(self, folder: Path, kind: str) -> None:
         """Delete journal and files of other tasks, so that a power loss brings none back."""
         with storage(self.folder, "delete files of an earlier run"):
             remove(folder / "journal")
-            name, _, _ = path(self.folder, 0).name.partition("-")
-            for old in self.folder.glob(f"{name}-*"):
+            for old in self.folder.glob(f"{kind}-*"):
                 remove(old)
             sync_folder(folder)
             sync_folder(self.folder)
 
-    def _lost(
-        self, table: SpanTable, tasks: JsonlDataset, path: Callable[[Path, int], Path]
-    ) -> list[int]:
+    def _lost(self, table: SpanTable, tasks: JsonlDataset, kind: str) -> list[int]:
         """Return the starts of the settled tasks whose files are damaged, and delete these."""
         damaged: dict[Path, int] = {}
         with opened(tasks.location) as source:
             for span, _, _ in table.ordered():
                 lines = read_range(source, span.start, span.length).splitlines()
-                files = [path(self.folder, orjson.loads(line)["number"]) for line in lines]
+                numbers = [orjson.loads(line)["number"] for line in lines]
+                files = [parts_file(self.folder, kind, number) for number in numbers]
                 damaged |= {file: span.start for file in files if not is_whole(file)}
         for file in damaged:
             remove(file)

@@ -83,7 +83,7 @@ def is_list(key: str) -> bool:
 
 
 def readable(store: ReadableStore, key: str) -> ReadableStore:
-    """Return what an object is read from: its store, or for a list of parts these parts."""
+    """Return the store to read an object from; for a list of parts one that reads the parts."""
     return JoinedObject(store, key) if is_list(key) else store
 
 

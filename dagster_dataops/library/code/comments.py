@@ -1,4 +1,4 @@
-"""``code.CommentRatio``: how much of a file is comments."""
+"""``code.CommentRatio``: filter files of source code by their share of comments."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,7 @@ class _File(NamedTuple):
 
 
 class CommentRatio(RuleFilter, code):
-    """Keep files of which comments are ``min_ratio`` to ``max_ratio`` of the characters.
+    """Keep files whose share of comments, by characters, is ``min_ratio`` to ``max_ratio``.
 
     Reads ``input_key="text"`` and ``language_key="language"``, see ``code.Language``. Comments and
     documentation strings count, white space does not; directives such as ``#include`` and ``#!``

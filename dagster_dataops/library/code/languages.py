@@ -94,8 +94,9 @@ def _usual_name(language: str) -> str:
 def _by_name(name: str, text: str) -> str | None:
     for spelling in dict.fromkeys((name, name.lower())):  # `.R` and `.r` are of two languages
         suffix = "" if spelling in _whole_names() else PurePosixPath(spelling).suffix
-        fitting = _lexers_of(f"x{suffix}" if suffix else spelling)
-        if suffix and len(fitting) > 1:
+        by_suffix = _lexers_of(f"x{suffix}") if suffix else []
+        fitting = by_suffix or _lexers_of(spelling)  # names such as `Makefile.am`
+        if len(by_suffix) > 1:
             return str(max(fitting, key=lambda lexer: lexer.analyse_text(text)).aliases[0])
         if fitting:
             return str(fitting[0].aliases[0])
@@ -112,7 +113,7 @@ def _whole_names() -> frozenset[str]:
 
 @lru_cache(maxsize=10_000)
 def _lexers_of(name: str) -> list[Any]:
-    """Return the lexers of the files with a name; first the one that Pygments takes for no text."""
+    """Return the lexers of a file name, first the one that Pygments chooses by the name alone."""
     lexers, _ = pygments()
     first = lexers.find_lexer_class_for_filename(name)
     if first is None or not first.aliases:

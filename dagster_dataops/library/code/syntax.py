@@ -24,8 +24,8 @@ class Syntax(code):
 
     Reads ``input_key="text"`` and ``language_key="language"``, see ``code.Language``. Writes
     ``output_key="valid"``, and to ``error_key="error"`` the line and the fault, or ``null``. Python
-    is read by the parser of the Python that runs this, JSON by orjson. ``languages`` names
-    others, each read by tree-sitter with the grammar of the package ``tree-sitter-<language>``,
+    is read by the parser of the Python that runs this, JSON by orjson. ``languages`` names other
+    languages, each read by tree-sitter with the grammar of the package ``tree-sitter-<language>``,
     which you install. Files of all other languages are not checked, and count as valid.
 
     The reasons of ``mode="drop"`` and ``"both"`` are ``syntax_error``, ``too_deep`` and
@@ -93,11 +93,14 @@ class Grammar:
             grammar = importlib.import_module(package) if package.isidentifier() else None
         except ImportError:
             grammar = None
-        if grammar is None or not hasattr(grammar, "language"):
+        # Packages with several grammars, such as that of TypeScript, name the function of each.
+        names = ("language", f"language_{language}")
+        functions = [getattr(grammar, each) for each in names if hasattr(grammar, each)]
+        if not functions:
             remedy = f"pip install tree-sitter-{language}"
             msg = f"languages has {language!r}; install its grammar: {remedy}"
             raise DefinitionError(msg)
-        self._name, self._language = language, tree_sitter.Language(grammar.language())
+        self._name, self._language = language, tree_sitter.Language(functions[0]())
         self._parser = tree_sitter.Parser
 
     @override
@@ -113,7 +116,9 @@ class Grammar:
         if not root.has_error:
             return None
         node = root
-        while (inner := next((one for one in node.children if one.has_error), None)) is not None:
+        while (
+            inner := next((child for child in node.children if child.has_error), None)
+        ) is not None:
             node = inner
         what = f"missing {node.type!r}" if node.is_missing else "cannot be parsed"
         return "syntax_error", f"line {node.start_point[0] + 1}: {what}"

@@ -14,7 +14,7 @@ from dagster_dataops.library.sorting.keyed_parts import (
     Keyed,
     entries_of,
     packed_parts,
-    partition_count,
+    partitions_of_input,
 )
 from dagster_dataops.library.sorting.spill_lists import BitArray
 from dagster_dataops.operators.partitioning import Parts, Plan
@@ -155,7 +155,7 @@ class _MergeInPartitions:
 
     def plan(self, size: int, memory: int, sampled: Callable[[], Iterator[Record]]) -> Plan:  # noqa: ARG002
         """Return the number of partitions."""
-        return Plan(partition_count(size, memory))
+        return Plan(partitions_of_input(size, memory))
 
     def split(self, numbered: Iterator[tuple[int, Record]], at: int, plan: Plan) -> Parts:
         """Return the part of each partition."""

@@ -1,4 +1,4 @@
-"""A set of conversations, cleaned for training."""
+"""`clean_chats`: clean a set of conversations for training."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -36,9 +36,10 @@ def clean_chats(
 ) -> Pipeline:
     """Return a pipeline that keeps the good conversations of a set, in one format.
 
-    Conversations of all usual formats become ``messages``. Those go whose turns are out of order,
-    empty or too long, that are in other languages, in which the assistant refuses, and that are
-    similar to one before. Keys and tokens are masked. With ``rubric``, a model scores the others.
+    Conversations of all usual formats become ``messages``. Dropped are those whose turns are out of
+    order, empty or too long, those in other languages, those in which the assistant refuses, and
+    those similar to an earlier one. Keys and tokens are masked. With ``rubric``, a model scores
+    the others.
 
     Args:
         name: Name of the pipeline.
@@ -48,7 +49,7 @@ def clean_chats(
         refusals: Regular expression of refusals, by default of usual ones in English; a
             conversation in which it is found is dropped. ``None`` keeps all.
         threshold: Jaccard index, 0.01 to 1, from which conversations are similar.
-        rubric: What a model is to score, 1 to 5, in words; ``None`` asks no model.
+        rubric: What the score of a model measures, 1 to 5, in words; ``None`` calls no model.
         min_score: Least score of conversations that are kept.
         model: Name of the model.
         client: Client of the model.

@@ -1,4 +1,4 @@
-"""A classifier that learns from a model, and filters all records."""
+"""`distilled_classifier`: train a classifier on labels of a model, and filter all records by it."""
 
 from typing import Any, Final
 
@@ -25,11 +25,12 @@ def distilled_classifier(
     model: str = MODEL,
     client: Any = DEFAULT_CLIENT,
 ) -> Pipeline:
-    """Return a pipeline that filters all texts by what a model says of some.
+    """Return a pipeline that filters all texts by a classifier trained on labels of a model.
 
     A model answers a question with 0 or 1 for a sample of the texts. Nine tenths of the answers
     train a small classifier, which then scores every text in microseconds; the node ``tested`` has
-    its scores beside the answers of the model for the others. So FineWeb-Edu was made of FineWeb.
+    its scores beside the answers of the model for the others. FineWeb-Edu was made of FineWeb in
+    this way.
 
     Args:
         name: Name of the pipeline.

@@ -1,4 +1,4 @@
-"""A corpus of source code."""
+"""`code_corpus`: filter and deduplicate files of source code for training."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -40,10 +40,10 @@ def code_corpus(
 ) -> Pipeline:
     """Return a pipeline from files of source code to a training corpus.
 
-    Files go that are in other languages, without a listed licence, generated, no code by the
-    lengths of their lines, with too few or too many comments, or that cannot be parsed. Keys and
-    tokens are masked. Of equal and similar files the first is kept; notices of licences do not
-    count there.
+    Dropped are files in other languages, without a listed licence, generated files, those whose
+    lines are too long or have few letters, those with too few or too many comments, and those that
+    cannot be parsed. Keys and tokens are masked. Of equal and similar files the first is kept;
+    notices of licences do not count in that comparison.
 
     Args:
         name: Name of the pipeline.

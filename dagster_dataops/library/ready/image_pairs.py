@@ -1,4 +1,4 @@
-"""Images with texts that describe them."""
+"""`image_text_pairs`: filter images, and describe them with a model."""
 
 from typing import Any, Final
 
@@ -25,8 +25,8 @@ def image_text_pairs(
 ) -> Pipeline:
     """Return a pipeline from image files to images with texts that fit.
 
-    Images go that are animated, too small, very wide or high, of one colour, or that look like
-    one before. A model that sees images describes the others, unless they have a text; a second
+    Dropped are images that are animated, too small, very wide or high, of one colour, or similar to
+    another one. A model that sees images describes the others, unless they have a text; a second
     call scores how well text and image fit. The images that are kept lose their metadata.
 
     Args:

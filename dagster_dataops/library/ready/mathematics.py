@@ -1,4 +1,4 @@
-"""Solutions of mathematical problems whose answers are verified."""
+"""`verified_mathematics`: solve mathematical problems with a model, and verify the answers."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
@@ -28,9 +28,9 @@ def verified_mathematics(
 ) -> Pipeline:
     r"""Return a pipeline from problems with answers to conversations with verified solutions.
 
-    Problems go that have no answer, that occur twice, or whose own solution calculates wrongly
-    (``<<48/2=25>>``). A model solves the others several times; the answer that most solutions
-    have must be that of the data set. Of its solutions the first one is kept.
+    Dropped are problems that have no answer, that occur twice, or whose solution in the data set
+    has a wrong calculation (``<<48/2=25>>``). A model solves the others several times; the answer
+    that most solutions have must be that of the data set. Of its solutions the first one is kept.
 
     Args:
         name: Name of the pipeline.

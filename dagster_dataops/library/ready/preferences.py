@@ -1,4 +1,4 @@
-"""Better and worse answers to prompts, for preference training."""
+"""`preference_pairs`: pairs of a better and a worse answer, for preference training."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -27,8 +27,8 @@ def preference_pairs(
 ) -> Pipeline:
     """Return a pipeline from prompts to pairs of a chosen and a rejected answer.
 
-    Equal prompts and unclear ones go. A model answers each prompt several times and scores the
-    answers; the best and the worst are kept if their scores differ enough.
+    Repeated and unclear prompts are dropped. A model answers each prompt several times and scores
+    the answers; the best and the worst are kept if their scores differ enough.
 
     Args:
         name: Name of the pipeline.

@@ -1,9 +1,9 @@
-"""Questions, passages and hard negatives, for embedding models and rerankers."""
+"""`qa_for_retrieval`: questions, passages and hard negatives for embedding models and rerankers."""
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from dagster_dataops import data
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.library.ready.shared_steps import (
     EMBEDDING_MODEL,
     MODEL,
@@ -21,7 +21,6 @@ _RUBRIC: Final = (
     "having seen the text that answers it?"
 )
 _VECTOR: Final = "embedding"
-_SEARCHES: Final = ("words", "vectors", "both")
 
 
 def qa_for_retrieval(
@@ -59,11 +58,9 @@ def qa_for_retrieval(
         A pipeline. It needs the extras ``library`` and ``llm``.
 
     Raises:
-        DefinitionError: ``search`` is none of these.
+        DefinitionError: ``search`` has another value.
     """
-    if search not in _SEARCHES:
-        msg = f"search is {search!r}; use one of {', '.join(map(repr, _SEARCHES))}"
-        raise DefinitionError(msg)
+    check_choice("search", search, get_args(Search))
     asks, embeds = asked(model, client), asked(embedding_model, client)
     mined = {"positive_key": input_key, "answer_key": "answer", "count": negatives}
     with Pipeline(name) as ppl:

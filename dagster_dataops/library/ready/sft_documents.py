@@ -1,4 +1,4 @@
-"""Conversations for fine-tuning, made of documents."""
+"""`sft_from_documents`: make conversations for fine-tuning from documents."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -35,9 +35,9 @@ def sft_from_documents(
 ) -> Pipeline:
     """Return a pipeline from documents to conversations of one question and its answer.
 
-    Equal and similar documents go; the others are cut into passages of whole sentences. A model
-    writes questions about each passage with answers that a second call finds in it; a third call
-    scores the questions. Questions that mean the same are kept once.
+    Equal and similar documents are dropped; the others are cut into passages of whole sentences. A
+    model writes questions about each passage with answers that a second call finds in it; a third
+    call scores the questions. Questions that mean the same are kept once.
 
     Args:
         name: Name of the pipeline.

@@ -3,17 +3,17 @@
 from typing import Any, Final
 
 from dagster_dataops import data
+from dagster_dataops.models.model_operator import DEFAULT_CLIENT
 from dagster_dataops.operators.definition.operator import Operator
 
 MODEL: Final = "gpt-5-mini"
 EMBEDDING_MODEL: Final = "text-embedding-3-small"
-_LOWEST_SCORE: Final = 4  # of 1 to 5, of what is kept
 _SIMILAR_QUESTIONS: Final = 0.7  # Jaccard index of their pairs of words
 
 
 def asked(model: str, client: Any) -> dict[str, Any]:
-    """Return the options of an operator that asks a model; the default client is left out."""
-    return {"model": model} if client == "default" else {"model": model, "client": client}
+    """Return the options ``model`` and ``client``; the default client is left out."""
+    return {"model": model} if client == DEFAULT_CLIENT else {"model": model, "client": client}
 
 
 def distinct_questions(input_key: str, embedding_model: str | None, client: Any) -> Operator:

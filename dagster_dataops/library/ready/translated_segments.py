@@ -1,4 +1,4 @@
-"""Translated segments with scores."""
+"""`translations`: translate segments of texts with a model, and score the translations."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -35,8 +35,8 @@ def translations(
     """Return a pipeline from texts to pairs of segments in two languages, with scores.
 
     Texts are cut into segments of whole sentences, which a model translates. A second call scores
-    each translation; those with a low score go, and so do copies and, with ``language``, what is
-    in another language. ``scored`` has all scores, also the low ones.
+    each translation. Dropped are repeated segments, translations with a low score and, with
+    ``language``, those in another language. The node ``scored`` has all scores, also the low ones.
 
     Args:
         name: Name of the pipeline.
@@ -47,8 +47,8 @@ def translations(
             not check it.
         rubric: What the score measures, in words.
         min_score: Least score of translations that are kept, 1 to 5.
-        keep_keys: Columns that the result has beside ``text``, ``translation``, ``score`` and
-            ``chunk``, the number of the segment in its text.
+        keep_keys: Columns that the result has beside that of the text, ``translation``, ``score``,
+            ``score_reason`` and ``chunk``, the number of the segment in its text.
         model: Name of the model.
         client: Client of the model.
 

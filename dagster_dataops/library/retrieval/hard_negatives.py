@@ -1,4 +1,4 @@
-"""``retrieval.Index`` and ``retrieval.HardNegatives``: passages that look like the right one."""
+"""``retrieval.Index`` and ``retrieval.HardNegatives``: wrong passages similar to the right one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,19 +65,19 @@ class Index(retrieval):
 
 
 class HardNegatives(retrieval):
-    """Find passages that look as if they answered a question, but are not the one that does.
+    """Find passages that are similar to the one that answers a question, but do not answer it.
 
     Reads the question in ``input_key="question"`` and the passage that answers it in
     ``positive_key="text"``; writes ``output_key="negatives"``, a list of ``count`` passages or
-    fewer, the best first. A list that is there is made longer, so that a second index may add
-    others. ``index`` is the node of a ``retrieval.Index``, or its folder. An index of vectors reads
-    the vector of the question in ``vector_key``.
+    fewer, the best first. They are appended to a list that the column has, so that a second index
+    can add others. ``index`` is the node of a ``retrieval.Index``, or its folder. An index of
+    vectors reads the vector of the question in ``vector_key``.
 
-    Of the ``candidates`` best passages these are left out: the right one; those with more than
+    Left out of the ``candidates`` best passages are: the right one; those with more than
     ``max_score_ratio`` of its score, which may answer the question, too; those without a common
     word; and, with ``answer_key``, those that contain the answer. Case and white space do not
     count. A question for which none is left is dropped for the reason ``no_negative``, unless
-    ``keep_empty=True``. A right passage that the index has not is an error of the record, unless
+    ``keep_empty=True``. A right passage that is not in the index is an error of the record, unless
     ``max_score_ratio`` is ``None``. Needs the extra ``retrieval``.
 
     Source: negatives of BM25 that lack the answer, Karpukhin et al. 2020, arXiv:2004.04906; the

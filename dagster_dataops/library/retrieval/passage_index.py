@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import xxhash
 from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import storage
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.errors import DefinitionError, NewerVersionError
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
 from dagster_dataops.library.llm.vector_files import stored_rows
 from dagster_dataops.library.option_values import needs_extra
@@ -19,6 +20,7 @@ WORDS: Final = "bm25"
 VECTORS: Final = "vectors"
 
 _FACTS: Final = "index.json"
+_FORMAT: Final = 1  # of the files
 _PASSAGES: Final = "passages.jsonl"  # a JSON text in each line
 _STARTS: Final = "starts.npy"  # of the lines, with the end of the file
 _DIGESTS: Final = "digests.npy"  # of the passages
@@ -34,6 +36,7 @@ class PassageIndex:
 
     Raises:
         DefinitionError: The folder has none.
+        NewerVersionError: A newer version has written it.
         MissingExtraError: A package is not installed.
     """
 
@@ -131,10 +134,10 @@ def write_index(
     np, bm25s = _packages()
     kept = _Passages(folder / _PASSAGES, words_function(words, language))
     packed = kept.written(rows)
-    facts: dict[str, Any] = {"words": words, "language": language}
+    facts: dict[str, Any] = {"format": _FORMAT, "words": words, "language": language}
     first = next(packed, None)
     if first is not None:
-        vectors = stored_rows(folder / _VECTORS_FILE, _with_first(first, packed))
+        vectors = stored_rows(folder / _VECTORS_FILE, chain([first], packed))
         facts |= {"kind": VECTORS, "dimensions": vectors.shape[1]}
     elif not kept.known:
         msg = "no record has a passage with a word; an index needs one"
@@ -204,21 +207,20 @@ def _digest(text: str) -> int:
     return xxhash.xxh3_64_intdigest(_encoded(text))
 
 
-def _with_first(first: str, others: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from others
-
-
 def _facts_in(folder: Path) -> dict[str, Any]:
     try:
-        facts: dict[str, Any] = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+        facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         msg = f"index {str(folder)!r} is no folder of retrieval.Index: {error}"
         raise DefinitionError(msg) from None
-    if facts.get("kind") not in {WORDS, VECTORS}:
-        msg = f"index {str(folder)!r} is no folder of retrieval.Index: {_FACTS} has no kind"
+    number = facts.get("format") if isinstance(facts, dict) else None
+    if type(number) is int and number > _FORMAT:
+        raise NewerVersionError(str(folder / _FACTS), str(number), str(_FORMAT))
+    if number != _FORMAT or facts.get("kind") not in (WORDS, VECTORS):
+        reason = f"{_FACTS} is damaged, or of another program; build the index again"
+        msg = f"index {str(folder)!r} is no folder of retrieval.Index: {reason}"
         raise DefinitionError(msg)
-    return facts
+    return dict(facts)
 
 
 def _packages() -> tuple[Any, Any]:

@@ -11,8 +11,8 @@ from dagster_dataops.datasets.lines import iterate_lines, opened_content
 from dagster_dataops.errors import DefinitionError, OperatorContextError
 from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.library.comparison import OPERATIONS, Comparison
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
+from dagster_dataops.library.filters.comparison import OPERATIONS, Comparison
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.library.review.question_files import SUFFIXES, Format
 from dagster_dataops.library.review.questions import Form, Question
@@ -102,7 +102,7 @@ class Ask(review):
         self._asks = False
 
     async def open(self, context: OperatorContext) -> None:
-        """Take decisions, and ask what was not asked.
+        """Write the questions that are new to a file, and read the decisions.
 
         Raises:
             StopRun: A question is undecided, or a file with decisions is wrong.
@@ -131,10 +131,10 @@ class Ask(review):
         left = undecided(wanted, self._verdicts)
         folder.wait_for(left)
         if left:
-            raise StopRun(_told(folder, left, len(wanted)), waits=True)
+            raise StopRun(_undecided_message(folder, left, len(wanted)), waits=True)
 
     async def forward(self, record: Record) -> Any:
-        """Return the record as it was decided."""
+        """Return the record with its decision and the new values, or drop it."""
         question = self._question(record)
         if question is None or not self._asks:
             return record | {self._written: None}
@@ -194,22 +194,23 @@ def conditions_of(when: Sequence[Any] | None) -> list[Comparison]:
     """Return the conditions of the option ``when``.
 
     Raises:
-        DefinitionError: It is no condition, and no list of some.
+        DefinitionError: It is neither a condition nor a list of conditions.
     """
     if when is None:
         return []
     several = [when] if when and isinstance(when[0], str) else list(when)
-    for one in several:
-        fits = isinstance(one, list | tuple) and 2 <= len(one) <= 3 and isinstance(one[0], str)
-        if not fits or one[1] not in OPERATIONS or not several:
+    for condition in several:
+        sized = isinstance(condition, list | tuple) and len(condition) in {2, 3}
+        fits = sized and isinstance(condition[0], str)
+        if not fits or condition[1] not in OPERATIONS:
             reason = f"give [key, op, value] with an op of {', '.join(OPERATIONS)}"
             raise DefinitionError(f"when is {when!r}; {reason}")
     if not several:
         raise DefinitionError("when is empty; leave it out to ask about all records")
-    return [Comparison(one[0], one[1], one[2] if len(one) > 2 else None) for one in several]
+    return [Comparison(key, op, *(value or [None])) for key, op, *value in several]
 
 
-def _told(folder: ReviewFolder, left: Sequence[str], all_: int) -> str:
+def _undecided_message(folder: ReviewFolder, left: Sequence[str], all_: int) -> str:
     files = ", ".join(folder.files_with(left))
     return (
         f"undecided questions: {len(left):,} of {all_:,}; decide in {files}, or put "

@@ -1,4 +1,4 @@
-"""Check what files say about questions: known ids, possible choices, permitted changes."""
+"""Check the decisions in files: known ids, possible choices, permitted changes."""
 
 import math
 from typing import Any, Final, NamedTuple
@@ -17,7 +17,7 @@ class Asked(NamedTuple):
     """A question that was asked.
 
     Attributes:
-        form: What was asked.
+        form: Its fields and choices.
         shown: The values shown, by field.
     """
 

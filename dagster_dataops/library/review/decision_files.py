@@ -2,8 +2,9 @@
 
 import csv
 import io
-import sys
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +25,7 @@ _DELIMITERS: Final = ",;\t|"
 _MARKS: Final = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 _NEEDED: Final = (ID, DECISION)
 _SHOWN: Final = 80
+_LIMIT: Final = threading.Lock()  # csv.field_size_limit is of the process
 
 
 class FaultError(Exception):
@@ -31,7 +33,7 @@ class FaultError(Exception):
 
     Args:
         place: The line, or the number of a task.
-        reason: What is wrong, and what to do.
+        reason: The error, and what to do.
     """
 
     def __init__(self, place: str, reason: str) -> None:
@@ -40,7 +42,7 @@ class FaultError(Exception):
 
 
 class Row(NamedTuple):
-    """What a file says about one question.
+    """The entry of a file for one question.
 
     Attributes:
         place: The line, or the number of a task.
@@ -131,11 +133,8 @@ def _text(value: Any) -> str:
 def _cells(text: str) -> Iterator[Row]:
     """Yield the rows of a spreadsheet; a cell may have several lines."""
     text, skipped, delimiter = _delimited(text)
-    before = csv.field_size_limit(sys.maxsize)
-    try:
+    with _cells_of_any_length(text):
         rows = list(_numbered(text, skipped, delimiter))
-    finally:
-        csv.field_size_limit(before)
     if not rows:
         raise FaultError("line 1", "is empty; the first line names the columns")
     header = [name.strip() for name in rows[0][1]]
@@ -147,6 +146,18 @@ def _cells(text: str) -> Iterator[Row]:
         if len(cells) > len(header) and any(cell.strip() for cell in cells[len(header) :]):
             raise FaultError(place, f"has {len(cells)} cells, and the first line {len(header)}")
         yield _row_of(place, dict(zip(header, cells, strict=False)))
+
+
+@contextmanager
+def _cells_of_any_length(text: str) -> Iterator[None]:
+    """Set the limit of a cell, which all threads share, to the length of a text."""
+    with _LIMIT:
+        before = csv.field_size_limit()
+        csv.field_size_limit(max(before, len(text)))
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 def _delimited(text: str) -> tuple[str, int, str]:
@@ -207,10 +218,10 @@ def _row_of(place: str, cells: dict[str, str]) -> Row:
     }
     if "annotation_id" in plain:  # exported by Label Studio
         plain.setdefault(REVIEWER, plain.get("annotator", ""))
-    told = [plain.get(name, "") for name in (ID, DECISION)]
+    answer = [plain.get(name, "") for name in (ID, DECISION)]
     person = [plain.get(name, "").strip() for name in (REVIEWER, COMMENT)]
     shown = {name: cell for name, cell in plain.items() if not CHANGED.fullmatch(name)}
-    return Row(place, told[0], told[1], edited, person[0], person[1], shown, texts=True)
+    return Row(place, answer[0], answer[1], edited, person[0], person[1], shown, texts=True)
 
 
 def _without_apostrophe(cell: str) -> str:
@@ -228,12 +239,12 @@ def _tasks(content: bytes) -> Iterator[Row]:
         if isinstance(task, dict) and "data" in task:
             yield from _annotations(task, place)
         elif isinstance(task, dict) and ID in task:
-            yield _small(task, place)
+            yield _json_min(task, place)
         else:
             raise FaultError(place, f"must be an object with 'data'; got {task!r:.80}")
 
 
-def _small(task: dict[str, Any], place: str) -> Row:
+def _json_min(task: dict[str, Any], place: str) -> Row:
     edited = _numbered_edits(task)
     row = _flat({DECISION: None, **task, "edited": edited or task.get("edited")}, place)
     return row._replace(texts=True)
@@ -269,7 +280,7 @@ def _annotations(task: dict[str, Any], place: str) -> Iterator[Row]:
 
 
 def _values(results: Any, where: str) -> dict[str, Any]:
-    """Return what an annotation says, by the name of the form's field."""
+    """Return the values of an annotation, by the name of the form's field."""
     values: dict[str, Any] = {}
     for result in results if isinstance(results, list) else [results]:
         value = result.get("value") if isinstance(result, dict) else None

@@ -1,4 +1,4 @@
-"""`Decision`: what a person decided; and what the decisions about a question come to."""
+"""`Decision`: the decision of a person; `settled`: the decision that counts for each question."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from dagster_dataops.library.sorting.canonical_form import canonical
 
 
 class Decision(NamedTuple):
-    """What one person decided about one question.
+    """The decision of one person about one question.
 
     Attributes:
         id: The id of the question.

@@ -76,7 +76,7 @@ def _jsonl(form: Form, questions: Iterable[Question]) -> bytes:
         line |= {"fields": question.shown}
         line |= {CHOICES: form.choices, DECISION: None}
         line |= {"edited": {}} if form.edit else {}
-        lines.append(encode({**line, REVIEWER: None, COMMENT: None}).rstrip(b"\n") + b"\n")
+        lines.append(encode({**line, REVIEWER: None, COMMENT: None}))
     return b"".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""`Form`: what a person is asked about a record; `Question`: about one record."""
+"""`Form`: the fields and choices of all questions; `Question`: the question about one record."""
 
 import hashlib
 import re
@@ -22,7 +22,7 @@ RESERVED: Final = (ID, DECISION, REVIEWER, COMMENT, CHOICES, INSTRUCTIONS)
 
 
 class Question(NamedTuple):
-    """A question about records that show the same.
+    """A question about all records whose fields have the same values.
 
     Attributes:
         id: A digest of everything that the person sees.
@@ -34,7 +34,7 @@ class Question(NamedTuple):
 
 
 class Form(NamedTuple):
-    """What a person is asked about each record.
+    """The fields, choices and instructions that a person sees with each record.
 
     Attributes:
         fields: The columns and selectors shown.

@@ -1,4 +1,4 @@
-"""`ReviewFolder`: the questions of a node and the decisions about them, crash-safe.
+"""`ReviewFolder`: the files with the questions of a node and the decisions about them.
 
 The folder has the files of questions, and files with decisions that people put there; a file of
 questions that was filled in is one. ``state/`` in it has:
@@ -51,15 +51,17 @@ _MOST_SHOWN: Final = 10  # faults, and files
 
 
 class Answers(NamedTuple):
-    """What the files in a folder say.
+    """The decisions in the files of a folder.
 
     Attributes:
-        decisions: All decisions, those that were taken before first.
-        faults: What is wrong in the files.
-        ignored: Where a person decided otherwise about a question than the same person before.
+        decisions: All decisions, those of ``decisions.jsonl`` first.
+        new: How many of them are not in ``decisions.jsonl``.
+        faults: Errors in the files, each with its place.
+        ignored: Places of decisions that differ from an earlier one of the same reviewer.
     """
 
     decisions: list[Decision]
+    new: int
     faults: list[str]
     ignored: list[str]
 
@@ -99,9 +101,9 @@ class ReviewFolder:
         name = f"{self.rounds + 1:03d}-{digest}"
         head = {"format": _FORMAT, "written_as": format, "file": f"questions-{name}"}
         head |= form._asdict()
-        lines = [head, *({"id": one.id, "shown": one.shown} for one in questions)]
+        lines = [head, *(question._asdict() for question in questions)]
         file = self._state / f"asked-{name}.jsonl"
-        write_durably(file, b"".join(map(_line, lines)))
+        write_durably(file, b"".join(map(encode, lines)))
         self._load(file)
         self.ask(form, [], format)
 
@@ -130,7 +132,8 @@ class ReviewFolder:
 
     def answers(self) -> Answers:
         """Read all files with decisions; nothing is written."""
-        decisions, faults, ignored = self._taken(), list[str](), list[str]()
+        taken, faults, ignored = self._taken(), list[str](), list[str]()
+        decisions = list(taken)
         by_person: dict[tuple[str, str], bytes] = {}
         for decision in decisions:
             by_person.setdefault((decision.id, decision.reviewer), decision.verdict)
@@ -141,7 +144,7 @@ class ReviewFolder:
                 decisions.append(read)
             elif by_person[person] != read.verdict:
                 ignored.append(read.where)
-        return Answers(decisions, faults, ignored)
+        return Answers(decisions, len(decisions) - len(taken), faults, ignored)
 
     @property
     def state(self) -> list[tuple[str, int, int]]:
@@ -150,10 +153,10 @@ class ReviewFolder:
         return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
     def take(self, answers: Answers) -> None:
-        """Write down the decisions."""
-        if len(answers.decisions) > len(self._taken()):
-            lines = [{"format": _FORMAT}, *(one._asdict() for one in answers.decisions)]
-            write_durably(self._state / _DECISIONS, b"".join(map(_line, lines)))
+        """Write the decisions to ``decisions.jsonl`` if some are new."""
+        if answers.new:
+            lines = [{"format": _FORMAT}, *(each._asdict() for each in answers.decisions)]
+            write_durably(self._state / _DECISIONS, b"".join(map(encode, lines)))
 
     def verdicts(self, answers: Answers) -> dict[str, Decision]:
         """Return the decision that counts for each question that has one, by id."""
@@ -166,9 +169,9 @@ class ReviewFolder:
         return list(records[0].get("ids", ()))
 
     def wait_for(self, ids: Collection[str]) -> None:
-        """Write down the questions that this run waits for."""
+        """Write the questions that this run waits for to ``waiting.json``."""
         if list(ids) != self.waiting:
-            write_durably(self._state / _WAITING, _line({"format": _FORMAT, "ids": list(ids)}))
+            write_durably(self._state / _WAITING, encode({"format": _FORMAT, "ids": list(ids)}))
 
     def files_with(self, ids: Collection[str]) -> list[str]:
         """Return the paths of some of the files with these questions."""
@@ -186,7 +189,7 @@ class ReviewFolder:
             raise StorageError(str(path), "read the decisions", "it is damaged") from None
 
     def _read(self, faults: list[str]) -> Iterator[Decision]:
-        """Yield the decisions in the files; what is wrong is appended."""
+        """Yield the decisions in the files; errors are appended to ``faults``."""
         for path in self._decision_files(faults):
             try:
                 for row in rows_in(path):
@@ -240,10 +243,6 @@ def review_path(to: str | None, folder: Path, root: Path) -> Path:
     return Path(to).expanduser().absolute() / within
 
 
-def _line(record: Any) -> bytes:
-    return encode(record).rstrip(b"\n") + b"\n"
-
-
 def _records(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a file of the state; none if there is no file.
 
@@ -290,4 +289,4 @@ def _damaged(path: Path) -> StorageError:
 
 def undecided(ids: Iterable[str], verdicts: Collection[str]) -> list[str]:
     """Return the questions without a decision that counts."""
-    return [one for one in ids if one not in verdicts]
+    return [question for question in ids if question not in verdicts]

@@ -12,7 +12,7 @@ from dagster_dataops.library.sorting.keyed_parts import (
     Keyed,
     entries_of,
     packed_parts,
-    partition_count,
+    partitions_of_input,
 )
 from dagster_dataops.operators.partitioning import Entry, Parts, Plan
 from dagster_dataops.records import Record, compact_copy, encode
@@ -37,7 +37,7 @@ class SortInPartitions:
     def plan(self, size: int, memory: int, sampled: Callable[[], Iterator[Record]]) -> Plan:
         """Return the cuts between the ranges."""
         keys = sorted(self._keys(sampled()))
-        count = partition_count(size, memory)
+        count = partitions_of_input(size, memory)
         cuts = sorted(
             {keys[len(keys) * number // count] for number in range(1, count)} if keys else ()
         )
@@ -98,7 +98,7 @@ class GroupInPartitions:
 
     def plan(self, size: int, memory: int, sampled: Callable[[], Iterator[Record]]) -> Plan:  # noqa: ARG002
         """Return the number of partitions."""
-        return Plan(partition_count(size, memory))
+        return Plan(partitions_of_input(size, memory))
 
     def split(self, numbered: Iterator[tuple[int, Record]], at: int, plan: Plan) -> Parts:  # noqa: ARG002
         """Return the part of each partition."""

@@ -13,7 +13,12 @@ from operator import not_
 from pathlib import Path
 from typing import Final
 
-from dagster_dataops.library.sorting.spill_lists import BitArray, SpillLists, passes
+from dagster_dataops.library.sorting.spill_lists import (
+    BitArray,
+    SpillLists,
+    partition_count,
+    passes,
+)
 
 _SET_BYTES: Final = 128  # maximum memory of a 16-byte digest in a set
 _PARTITIONS: Final = 256
@@ -82,7 +87,7 @@ def unpacked(digests: bytes) -> Iterator[bytes]:
 
 def partitions_of(digests: int, memory: int) -> int:
     """Return the number of partitions of which each fits in memory, at most 256."""
-    return min(_PARTITIONS, max(_LEAST_PARTITIONS, passes(digests, _SET_BYTES, memory // 2)))
+    return partition_count(digests, _SET_BYTES, memory // 2, _LEAST_PARTITIONS)
 
 
 def split_digests(digests: Iterable[tuple[int, bytes]], partitions: int) -> list[bytes]:

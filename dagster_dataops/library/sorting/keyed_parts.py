@@ -4,19 +4,17 @@ import marshal
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from dagster_dataops.library.sorting.spill_lists import passes
+from dagster_dataops.library.sorting.spill_lists import partition_count
 from dagster_dataops.operators.partitioning import Parts
 
-_MOST: Final = 256
-_LEAST: Final = 16
 _GROWTH: Final = 4  # bytes of memory for each byte of the input while it is sorted
 
 Keyed = tuple[bytes, bytes]
 
 
-def partition_count(size: int, memory: int) -> int:
+def partitions_of_input(size: int, memory: int) -> int:
     """Return the number of partitions of ``size`` bytes of input, of which each fits in memory."""
-    return min(_MOST, max(_LEAST, passes(size, _GROWTH, memory)))
+    return partition_count(size, _GROWTH, memory)
 
 
 def packed_parts(entries: Iterable[tuple[int, Keyed]], partitions: int) -> Parts:

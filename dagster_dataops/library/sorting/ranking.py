@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from dagster_dataops.library.sorting.external_sort import Entry, ExternalSort
 from dagster_dataops.library.sorting.ordered_keys import ordered_key, value_of
-from dagster_dataops.library.sorting.spill_lists import BitArray, passes
+from dagster_dataops.library.sorting.spill_lists import BitArray, partition_count
 
 Ranked: TypeAlias = tuple[bytes, bytes]
 """The group of a record, of a fixed length, and its key; the lowest keys come first.
@@ -22,8 +22,6 @@ Value: TypeAlias = str | float | None
 _NUMBERS: Final = frozenset({int, float})
 _TEXTS: Final = frozenset({str})
 _BLOCK_VALUES: Final = 4096
-_PARTITIONS: Final = 256
-_LEAST_PARTITIONS: Final = 16
 _SKETCH_GROWTH: Final = 3  # bytes of a decoded sketch for each byte of it as JSON
 _POSITION_BYTES: Final = 8
 _OBJECT_BYTES: Final = 64  # of an entry in memory, besides its content
@@ -205,8 +203,7 @@ class GroupsInPartitions:
 
     def partitions(self, sketch_bytes: int, memory: int) -> int:
         """Return the number of partitions."""
-        needed = passes(sketch_bytes, _SKETCH_GROWTH, memory // 2)
-        return min(_PARTITIONS, max(_LEAST_PARTITIONS, needed))
+        return partition_count(sketch_bytes, _SKETCH_GROWTH, memory // 2)
 
     def split(self, sketches: Iterator[Any], partitions: int) -> tuple[list[bytes], bytes]:
         """Return the part of each partition, and the number of sketches."""

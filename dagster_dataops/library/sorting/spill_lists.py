@@ -10,6 +10,7 @@ from typing import Any, Final
 from dagster_dataops.datasets.durable_files import storage
 
 _READ_ENTRIES: Final = 16 << 10
+_MOST_PARTITIONS: Final = 256  # the values of the first byte of a digest
 _BITS: Final = [tuple(bool(byte >> bit & 1) for bit in range(8)) for byte in range(256)]
 
 
@@ -69,6 +70,18 @@ class SpillLists:
 def passes(entries: int, bytes_each: int, max_bytes: int) -> int:
     """Return the number of passes over ``entries`` such that each fits in memory."""
     return max(1, math.ceil(entries * bytes_each / max(1, max_bytes)))
+
+
+def partition_count(entries: int, bytes_each: int, max_bytes: int, least: int = 16) -> int:
+    """Return the number of partitions of ``entries`` of which each fits in memory.
+
+    Args:
+        entries: The number of entries, or of bytes.
+        bytes_each: Bytes of memory for each.
+        max_bytes: Bytes of memory for one partition.
+        least: The smallest number; the largest is 256.
+    """
+    return min(_MOST_PARTITIONS, max(least, passes(entries, bytes_each, max_bytes)))
 
 
 class BitArray:

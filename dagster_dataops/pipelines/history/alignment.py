@@ -20,7 +20,7 @@ _AT_ONCE: Final = 1_000_000  # records that are counted in memory
 
 
 class Change(Enum):
-    """What became of a record of two versions."""
+    """How a record, or a line, differs between two versions."""
 
     EQUAL = "equal in both"
     CHANGED = "changed"
@@ -36,7 +36,7 @@ class InputStep(NamedTuple):
     """A step through the records of two versions.
 
     Attributes:
-        change: What became of the records; one of the first version, one of the second, or both.
+        change: How they differ; a step is of the first version, of the second, or of both.
         number: The number of such records, which follow one another.
         key: Of one that has moved, the key that it has in both versions.
     """
@@ -204,7 +204,7 @@ class _Cursor:
         return self._first + self._at - self._start
 
     def _fill(self, count: int) -> None:
-        """Have at least ``count`` records from here on in the block, as far as there are some."""
+        """Read on until the block has ``count`` records from here on, or the input ends."""
         if self._known >= min(count, self.left):
             return
         self._first += self._at
@@ -213,7 +213,7 @@ class _Cursor:
 
 
 def _common(before: Digests, after: Digests, start: int) -> tuple[bytearray, bytearray]:
-    """Return for each input 1 for each record that the other one has, too, and 0 for the others.
+    """Return a flag for each record of each input: 1 if the other input has it, too, else 0.
 
     Of a record that one input has more often, the last ones are not in the other.
     """
@@ -227,7 +227,7 @@ def _common(before: Digests, after: Digests, start: int) -> tuple[bytearray, byt
 
 
 def _counts(digests: Digests, start: int, number: int, passes: int) -> Counter[int]:
-    """Return how often each digest occurs, of those that one of several passes is about."""
+    """Return how often each digest of one of several passes occurs."""
     found: Counter[int] = Counter()
     for block in _blocks(digests, start):
         found.update(block if passes == 1 else [one for one in block if one % passes == number])
@@ -237,7 +237,7 @@ def _counts(digests: Digests, start: int, number: int, passes: int) -> Counter[i
 def _mark(
     flags: bytearray, digests: Digests, start: int, others: Counter[int], of: tuple[int, int]
 ) -> None:
-    """Set the flags of the records of a pass that the other input has; takes them from it."""
+    """Set the flags of the records of a pass that the other input has, too; count them down."""
     number, passes = of
     for at, digest in enumerate(chain.from_iterable(_blocks(digests, start))):
         if digest % passes == number and (left := others[digest]):

@@ -45,7 +45,7 @@ def causes_between(before: Manifest, after: Manifest) -> list[Cause]:
 
 
 def cause_otherwise(after: Manifest) -> Cause:
-    """Return why a line differs although nothing differs that is known, its input neither."""
+    """Return the cause of a difference between results of equal operator, code and input."""
     if after.made_from.get("server"):
         return Cause("reply", "", "the reply of the model")
     text = (

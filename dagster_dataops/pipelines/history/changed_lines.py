@@ -1,4 +1,4 @@
-"""`ChangedLines`: how many lines of a result differ between two versions, with samples."""
+"""`ChangedLines`: the numbers of equal and differing lines of two versions, with samples."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class ChangedLine:
 
 @dataclass
 class ChangedLines:
-    """How many lines of a result differ between two versions.
+    """The numbers of equal and differing lines of two versions of a result.
 
     Attributes:
         same: The number of equal lines.
@@ -87,5 +87,5 @@ def text_of_line(line: bytes | None) -> str:
 
 
 def cut(text: str) -> str:
-    """Return a text that is not too long to be shown in a line."""
+    """Return a text, cut if it is too long for one line."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -14,7 +14,7 @@ from dagster_dataops.pipelines.history.spilled_groups import SpilledGroups
 def counted_by_content(
     before: ResultVersion, after: ResultVersion, output: str, why: tuple[str, str], samples: int
 ) -> ChangedLines:
-    """Return the numbers of lines that only one version has, or has more often.
+    """Count the lines that only one version has, or has more often.
 
     Args:
         before: The first version.

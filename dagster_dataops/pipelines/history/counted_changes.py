@@ -48,7 +48,7 @@ class ChangeCounter:
         self._found = ChangedLines()
 
     def count(self, changes: Iterator[MatchedLine]) -> ChangedLines:
-        """Return the numbers."""
+        """Count the changes, and return the numbers."""
         found = self._found
         with SpilledGroups() as moved:
             for one in changes:
@@ -79,7 +79,7 @@ class ChangeCounter:
             self._found.samples.append(self._sample(one))
 
     def _cause_of(self, one: MatchedLine) -> str:
-        """Return the cause in words, for the count: without what is of this record alone."""
+        """Return the cause in words, for the count: without details of this record."""
         if (text := _OF_INPUT.get(one.of_input)) is not None:
             return text
         return f"{self._cause}{_became(one)}"
@@ -96,7 +96,7 @@ class ChangeCounter:
         )
 
     def _became_here(self, one: MatchedLine) -> str:
-        """Return what became of the record in the other version, with reason or exception."""
+        """Return the outcome of the record in the other version, with reason or exception."""
         for version, made, when in zip(
             self._versions, (one.made_before, one.made_after), ("before", "now"), strict=True
         ):
@@ -132,7 +132,7 @@ class ChangeCounter:
 
 
 def _became(one: MatchedLine) -> str:
-    """Return what the version without the line made of its record."""
+    """Return the outcome of the record in the version without the line, in words."""
     made = one.made_after if one.change is Change.GONE else one.made_before
     if one.change is Change.CHANGED or made is None:
         return ""

@@ -30,7 +30,7 @@ _NO_DIGESTS: Final = (
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two versions of a result.
+    """The difference between two versions of a result.
 
     Attributes:
         node: The name of the node.
@@ -39,8 +39,8 @@ class Difference:
         same_input: Whether both were made of one content.
         causes: What differs between the versions: operator, options, code, input; or else the reply
             of a model, or chance. Empty if the results are equal.
-        results: What became of the lines, by the name of the output; without a name if there is
-            one result.
+        results: The differences of the lines, by the name of the output; without a name if there
+            is one result.
     """
 
     node: str
@@ -181,7 +181,7 @@ def compared(
 
 
 def _check_in_place(version: ResultVersion) -> None:
-    """Check that the files of a version are those that its manifest tells of.
+    """Check that the files of a version are unchanged since they were published.
 
     Raises:
         TraceOutdatedError: One was edited or deleted, or a run has published another result.
@@ -196,7 +196,7 @@ def _check_in_place(version: ResultVersion) -> None:
 
 
 def changed_since(folder: Path, version: int) -> ChangedLines:
-    """Return what became of the lines of one result since a version of its node.
+    """Compare the lines of one result with those of a version of its node.
 
     Args:
         folder: The folder of the result.
@@ -227,7 +227,8 @@ def _compared_lines(
         reasons = [why for one in (before, after) if (why := why_not_by_record(one))]
         why = reasons[0] if reasons else _NO_DIGESTS
         same_input = is_same_input(before.manifest, after.manifest)
-        cause = of_equal_input if same_input else "which one, or the input, is not known by record"
+        unknown = "the input or another cause; which of them is not known for each record"
+        cause = of_equal_input if same_input else unknown
         return counted_by_content(before, after, output, (why, cause), samples)
     return ChangeCounter(before, after, of_equal_input, samples).count(changes)
 

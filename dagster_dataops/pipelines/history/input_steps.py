@@ -87,14 +87,14 @@ def _node_of(result: Path, near: NodeFolder) -> tuple[NodeFolder, str] | None:
 
 
 def _version_with(folder: NodeFolder, output: str, facts: dict[str, Any]) -> ResultVersion | None:
-    """Return the version of a node in which an output has the content that facts tell of."""
+    """Return the version of a node with an output of the content in ``facts``, of an input."""
     names = [CURRENT, *map(str, reversed(versions_at(folder).numbers()))]
     for name in names:
         try:
             version = version_named(folder, name)
         except ResultMissingError:  # removed meanwhile, or damaged
             continue
-        dataset = version.results.get(output)
-        if dataset is not None and facts.get("fingerprint") == dataset.fingerprint:
+        parts = version.manifest.parts(version.place)
+        if output in parts and facts.get("fingerprint") == parts[output][1].fingerprint:
             return version
     return None

@@ -25,15 +25,15 @@ _EPSILON: Final = 0.01  # likeness of records that have nothing in common
 
 
 class MatchedLine(NamedTuple):
-    """What became of a line of a result, or of equal lines that follow one another.
+    """The change of a line of a result, or of equal lines that follow one another.
 
     Attributes:
-        change: What became of it.
-        of_input: What became of the record that it was made of.
+        change: How it differs between the versions.
+        of_input: How the record differs that it was made of.
         before: The line of the first version, if there is one.
         after: That of the second one.
-        made_before: What the first version made of the input record, if it has that.
-        made_after: What the second one made of it.
+        made_before: The outcome of the input record in the first version, if it has that.
+        made_after: The outcome in the second one.
         number: The number of equal lines.
         key: Of a line whose input record has moved, the key that it has in both versions.
     """
@@ -51,7 +51,7 @@ class MatchedLine(NamedTuple):
 def matched_lines(
     before: ResultVersion, after: ResultVersion, output: str
 ) -> Iterator[MatchedLine] | None:
-    """Return what became of each line of an output, in the order of the input.
+    """Return the change of each line of an output, in the order of the input.
 
     Returns:
         The changes; ``None`` if the lines cannot be matched by their input.
@@ -84,7 +84,7 @@ class _Matcher:
         self._gap: tuple[list[Made], list[Made]] = [], []
 
     def changes(self, steps: Steps) -> Iterator[MatchedLine]:
-        """Yield what became of each line."""
+        """Yield the change of each line."""
         for step in steps:
             match step.change:
                 case Change.EQUAL | Change.CHANGED:
@@ -143,7 +143,7 @@ class _Matcher:
                 del waiting[:_LONGEST_GAP]
 
     def _closed_gap(self) -> Iterator[MatchedLine]:
-        """Yield what became of the records between two that are equal."""
+        """Yield the changes of the lines of a gap, which ends here."""
         old, new = self._gap
         if not (old or new):
             return
@@ -165,7 +165,7 @@ def _each(side: ResultSide, count: int) -> Iterator[Made]:
 
 
 def _paired(before: Made, after: Made, of_input: Change) -> Iterator[MatchedLine]:
-    """Yield what became of the lines of a record that both versions have."""
+    """Yield the changes of the lines of a record that both versions have."""
     for old, new in zip_longest(before.lines, after.lines):
         if old is None:
             change = Change.NEW
@@ -177,7 +177,7 @@ def _paired(before: Made, after: Made, of_input: Change) -> Iterator[MatchedLine
 
 
 def _unpaired(made: Made, change: Change) -> Iterator[MatchedLine]:
-    """Yield what became of the lines of a record that one version has."""
+    """Yield the lines of a record that only one version has, each as new or as gone."""
     for line in made.lines:
         if change is Change.GONE:
             yield MatchedLine(change, change, line, None, made, None)

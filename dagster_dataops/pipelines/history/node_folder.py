@@ -14,6 +14,8 @@ from dagster_dataops.foundation.places.root import Root
 def node_at(path: str | os.PathLike[str]) -> NodeFolder:
     """Return the folder of a node, also from the folder of one of its named results.
 
+    A large result in a bucket is not fetched.
+
     Args:
         path: The folder of a node or partition, or of a named result of it, or a result.
 
@@ -22,7 +24,7 @@ def node_at(path: str | os.PathLike[str]) -> NodeFolder:
         ConfigurationError: The path is a URL.
     """
     root = folder_at(path)
-    refresh_below(root)
+    refresh_below(root, whole=False)
     place = root.path.absolute()
     if is_result(place.name):
         names = [node_of(place.name)]

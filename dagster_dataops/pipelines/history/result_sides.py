@@ -15,7 +15,7 @@ from dagster_dataops.pipelines.tracing.record_map import KeptMap, LineMap, lines
 
 
 class Made(NamedTuple):
-    """What became of a record of the input.
+    """The outcome of an input record.
 
     Attributes:
         record: Its index.
@@ -29,7 +29,7 @@ class Made(NamedTuple):
 
 
 class MadeRun(NamedTuple):
-    """What became of consecutive records of the input.
+    """The outcomes of consecutive input records.
 
     Attributes:
         first: The index of the first one.
@@ -44,7 +44,7 @@ class MadeRun(NamedTuple):
     counts: list[int]
 
     def each(self) -> Iterator[Made]:
-        """Yield what became of each record."""
+        """Yield the outcome of each record."""
         start = 0
         for number, (outcome, count) in enumerate(zip(self.outcomes, self.counts, strict=True)):
             yield Made(self.first + number, outcome, self.lines[start : start + count])
@@ -73,7 +73,7 @@ class ResultSide:
         self._count = cache(self._count_of)
 
     def take(self, most: int) -> MadeRun:
-        """Return what became of the next records, in the order of the input.
+        """Return the outcomes of the next records, in the order of the input.
 
         Raises:
             TraceError: The result has fewer lines than its map tells.

@@ -167,6 +167,6 @@ def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[R
 
 
 def _inputs(manifest: Manifest | None) -> list[tuple[Path, object]]:
-    """Return where the manifest of each input would be, whose form may vary, and its digest."""
+    """Return path and digest of each input; the path is that of its manifest, in any form."""
     inputs = [] if manifest is None else manifest.inputs
     return [(manifest_of(Path(str(one.get("path")))), one.get("fingerprint")) for one in inputs]

@@ -38,10 +38,10 @@ def changed_records(node: PublishedNode, manifest: Manifest) -> dict[str, Any]:
 
     Returns:
         ``looked`` and ``changed``, numbers of records; ``columns``, the facts about the columns of
-        these records before and after the node, and ``equal``, the columns that it left as they
-        were in all of them; ``rows`` with ``line``, ``outcome``,
-        ``reasons``, of a record that became one the ``changes``, else ``before`` and ``after``,
-        lists of columns with their excerpts; ``note``, why there are none.
+        these records before and after the node, ``columns_left``, the number of further ones, and
+        ``equal``, the columns that it left as they were in all of them; ``rows`` with ``line``,
+        ``outcome``, ``reasons``, of a record that became one the ``changes``, else ``before`` and
+        ``after``, lists of columns with their excerpts; ``note``, why there are none.
     """
     try:
         return _compared(TracedNode(node.folder, manifest), manifest)
@@ -50,7 +50,8 @@ def changed_records(node: PublishedNode, manifest: Manifest) -> dict[str, Any]:
 
 
 def _nothing(note: str) -> dict[str, Any]:
-    nothing = {"looked": 0, "changed": 0, "rows": [], "columns": [], "equal": []}
+    nothing = {"looked": 0, "changed": 0, "rows": []}
+    nothing |= {"columns": [], "columns_left": 0, "equal": []}
     return nothing | {"note": note}
 
 
@@ -121,9 +122,10 @@ def _columns(pairs: Sequence[_Records]) -> dict[str, Any]:
     after = columns_of(record for _, made in pairs for record in made)
     single = all(len(given) == len(made) for given, made in pairs)
     equal = [name for name in after if single and all(_is_equal(name, *one) for one in pairs)]
-    names = [name for name in {**after, **before} if name not in equal][:_MOST_COLUMNS]
-    rows = [(text_of(name), before.get(name), after.get(name)) for name in names]
-    return {"columns": rows, "equal": list(map(text_of, equal))}
+    names = [name for name in {**after, **before} if name not in equal]
+    rows = [(text_of(name), before.get(name), after.get(name)) for name in names[:_MOST_COLUMNS]]
+    left = len(names) - len(rows)
+    return {"columns": rows, "columns_left": left, "equal": list(map(text_of, equal))}
 
 
 def _is_equal(name: str, given: _Side, made: _Side) -> bool:

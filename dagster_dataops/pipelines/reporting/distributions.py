@@ -11,13 +11,13 @@ from dagster_dataops.pipelines.reporting.excerpts import excerpt
 from dagster_dataops.records import text_of
 
 _BINS: Final = 24
-_MOST_COLUMNS: Final = 40
+MOST_COLUMNS: Final = 40
 _MOST_VALUES: Final = 1000  # different values that are counted
 _SHOWN_VALUES: Final = 12
 
 
 class Bar(NamedTuple):
-    """A bar of a histogram: its limits and how many numbers are within them."""
+    """A bar of a histogram: its limits, and the number of values between them."""
 
     low: float
     high: float
@@ -55,7 +55,11 @@ class Distribution:
         return self.total / self.count
 
     def quantile(self, part: float) -> float:
-        """Return the number below which a part of them is, with three digits."""
+        """Return a quantile, with three digits.
+
+        Args:
+            part: The share of the numbers that are at most the quantile, from 0 to 1.
+        """
         left = part * self.count
         for value in sorted(self.tally):
             left -= self.tally[value]
@@ -63,8 +67,8 @@ class Distribution:
                 return min(max(value, self.least), self.most)
         return self.most
 
-    def with_those_of(self, other: "Distribution") -> "Distribution":
-        """Return the distribution of all numbers of both."""
+    def combined(self, other: "Distribution") -> "Distribution":
+        """Return the distribution of the numbers of both."""
         return Distribution(
             self.count + other.count,
             self.total + other.total,
@@ -114,12 +118,12 @@ def _edges(low: float, high: float, middle: float, *, whole: bool) -> list[float
 
 @dataclass
 class ColumnFacts:
-    """What the values of a column are.
+    """Statistics of the values of a column.
 
     Attributes:
         name: The column.
-        there: In how many records it is there.
-        empty: How many values are null.
+        there: The number of records that have it.
+        empty: The number of values that are null.
         numbers: The numbers.
         lengths: The lengths of texts, lists and objects, by ``characters`` or ``items``.
         values: How often short texts and booleans occur; empty if there are too many.
@@ -171,7 +175,7 @@ class ColumnFacts:
 def add_record(columns: dict[str, ColumnFacts], record: Mapping[str, Any]) -> None:
     """Count the values of a record in the facts about its columns."""
     for name, value in record.items():
-        if name in columns or len(columns) < _MOST_COLUMNS:
+        if name in columns or len(columns) < MOST_COLUMNS:
             columns.setdefault(name, ColumnFacts(text_of(name))).add(value)
 
 

@@ -45,6 +45,8 @@ def shown_line(text: bytes) -> dict[str, Any]:
 
 
 def excerpts(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return an excerpt of each of the first columns of a record."""
+    """Return an excerpt of each of the first columns of a record, and how many more it has."""
     columns = islice(record.items(), _COLUMNS)
-    return {text_of(name): excerpt(value) for name, value in columns}
+    texts = {text_of(name): excerpt(value) for name, value in columns}
+    left = len(record) - _COLUMNS
+    return texts | {_CUT: f"{left:,} more columns"} if left > 0 else texts

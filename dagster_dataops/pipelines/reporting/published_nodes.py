@@ -91,10 +91,11 @@ def _walked(place: Root) -> Iterator[PublishedNode]:
         if unfinished and not names:
             shown = _name(place.path, path, path.name)
             yield PublishedNode(shown, NodeFolder.of(folder), None, unfinished)
-        folders[:] = sorted(folder for folder in folders if not _has_no_nodes(folder))
+        folders[:] = sorted(folder for folder in folders if not has_no_nodes(folder))
 
 
-def _has_no_nodes(folder: str) -> bool:
+def has_no_nodes(folder: str) -> bool:
+    """Return whether a folder with this name holds no nodes, nor folders with nodes."""
     return folder == "checkpoints" or folder.startswith(".") or folder.endswith(SUFFIX)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dagster_dataops.pipelines.reporting.excerpts import text_of_value
+from dagster_dataops.pipelines.reporting.excerpts import excerpt, text_of_value
 from dagster_dataops.pipelines.reporting.word_changes import TextPiece, changed_words
 from dagster_dataops.records import text_of
 
@@ -39,7 +39,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ValueCh
             found.append(ValueChange(text_of(name), *changed_words(*_texts(before, after, name))))
             continue
         record, mark = (before, "cut") if name in before else (after, "add")
-        piece = [TextPiece(text_of_value(record[name])[:_LONG], mark)]
+        piece = [TextPiece(excerpt(record[name], _LONG), mark)]
         sides = (piece, None) if name in before else (None, piece)
         found.append(ValueChange(text_of(name), *sides))
     return found
@@ -54,7 +54,7 @@ def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Va
     found = []
     for name in list(dict.fromkeys([*first, *second]))[:_MOST]:
         texts = [
-            text_of_value(one[name])[:_LONG] if name in one else None for one in (first, second)
+            excerpt(record[name], _LONG) if name in record else None for record in (first, second)
         ]
         if texts[0] is None or texts[1] is None:
             sides = [None if text is None else [TextPiece(text)] for text in texts]

@@ -46,8 +46,15 @@ def changed_words(before: str, after: str, *, around: bool = True) -> Sides:
     first, second = before[:_LONGEST], after[:_LONGEST]
     sides = _compared(_TOKENS.findall(first), _TOKENS.findall(second))
     if around:
-        return _shortened(sides[0]), _shortened(sides[1])
-    return sides
+        sides = _shortened(sides[0]), _shortened(sides[1])
+    return _with_rest(sides[0], before), _with_rest(sides[1], after)
+
+
+def _with_rest(pieces: list[TextPiece], text: str) -> list[TextPiece]:
+    """Return the pieces of a text, and how much of it was not compared."""
+    left = len(text) - _LONGEST
+    note = TextPiece(f" … {left:,} more characters, which were not compared")
+    return [*pieces, note] if left > 0 else pieces
 
 
 def _compared(first: Sequence[str], second: Sequence[str], *, by_line: bool = False) -> Sides:

@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from dagster_dataops.pipelines.reporting.failed_rows import RowBudget
 from dagster_dataops.pipelines.reporting.node_facts import counts_of, details_of
 from dagster_dataops.pipelines.reporting.published_nodes import key_of_result
 from dagster_dataops.pipelines.view.server.overview_page import funnel_nodes
-from dagster_dataops.pipelines.view.server.page_templates import rendered
+from dagster_dataops.pipelines.view.server.page_templates import rendered, style
 from dagster_dataops.pipelines.view.shown.funnel_picture import MOST, funnel
 from dagster_dataops.pipelines.view.shown.histograms import paired_histograms
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode, ViewedRoot
@@ -128,7 +127,6 @@ def _page(
     }
     picture = funnel(funnel_nodes(shown, nodes, lambda node: links[node.key]))
     rows = [{**one, **_of_page(one, f"node-{number}")} for number, one in enumerate(facts)]
-    style = files("dagster_dataops.pipelines.view").joinpath("templates", "style.css").read_text()
     return rendered(
         "report",
         title=shown.title,
@@ -140,7 +138,7 @@ def _page(
         nodes=rows,
         left=sum("rows_in" in one and "results" not in one for one in facts),
         detailed=_MOST_DETAILED,
-        style=Markup(style),  # noqa: S704 - of this package
+        style=Markup(style()),  # noqa: S704 - of this package
     )
 
 

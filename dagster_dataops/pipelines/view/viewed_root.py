@@ -22,17 +22,19 @@ from dagster_dataops.datasets.published_files import HISTORY, MANIFEST, manifest
 from dagster_dataops.errors import ConfigurationError, ResultMissingError, VersionMissingError
 from dagster_dataops.foundation.places.bucket import Location, StoreBucket
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.operators.kinds.kind_table import kind_named
 from dagster_dataops.pipelines.loaded_pipeline import pipeline_in
 from dagster_dataops.pipelines.pipeline import Pipeline
-from dagster_dataops.pipelines.reporting.published_nodes import PublishedNode, published_nodes
+from dagster_dataops.pipelines.reporting.published_nodes import (
+    PublishedNode,
+    has_no_nodes,
+    published_nodes,
+)
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
 
 _FRESH_SECONDS: Final = 1.0  # nodes are listed again after this time
 _FRESH_IN_BUCKET: Final = 10.0
 _OF_VERSION: Final = f"/{HISTORY}/"  # in a key
 _KEPT: Final = "an earlier result, which was kept"
-_LEFT_OUT: Final = ("/.versions/", "/checkpoints/")
 
 
 @dataclass(frozen=True)
@@ -75,22 +77,22 @@ class ViewedNode:
         return f"{above} / {self.name}" if above else self.name
 
     @cached_property
+    def parts(self) -> dict[str, tuple[NodeFolder, Manifest]]:
+        """Folder and manifest of each result, by the name of its output; empty without a result."""
+        return {} if self.manifest is None else self.manifest.parts(self.folder)
+
+    @cached_property
     def outputs(self) -> dict[str, Location]:
-        """Where each result is, by the name of the output; one without a name if there is one."""
-        if self.manifest is None:
-            return {}
-        parts = self.manifest.parts(self.folder).items()
-        return {name: own.dataset(place).location for name, (place, own) in parts}
+        """The location of each result, by the name of its output; ``""`` for a single result."""
+        return {
+            output: manifest.dataset(folder).location
+            for output, (folder, manifest) in self.parts.items()
+        }
 
     @property
     def is_kept(self) -> bool:
         """Whether it is a kept version."""
         return _OF_VERSION in self.key
-
-    @property
-    def holds_files(self) -> bool:
-        """Whether its records are the list of the files that it made."""
-        return self.manifest is not None and kind_named(self.manifest.kind).holds_files
 
     def result(self, output: str) -> Location:
         """Return where a result is.
@@ -106,19 +108,15 @@ class ViewedNode:
         raise ResultMissingError(self.name, f"it has no output {output!r}; its outputs: {known}")
 
     def rows(self, output: str) -> int:
-        """Return the number of records of a result, as its manifest tells."""
-        if self.manifest is None:
-            return 0
-        parts = self.manifest.parts(self.folder)
-        return parts[output][1].rows_out if output in parts else 0
+        """Return the number of records of a result in its manifest; 0 without such a result."""
+        return self.parts[output][1].rows_out if output in self.parts else 0
 
     def is_published(self, output: str) -> bool:
         """Return whether the file of a result is the published one, neither edited nor replaced."""
-        parts = self.manifest.parts(self.folder) if self.manifest else {}
-        if output not in parts:
+        if output not in self.parts:
             return False
-        place, own = parts[output]
-        return place.bucket is not None or own.tells_of(place.result)
+        folder, manifest = self.parts[output]
+        return folder.bucket is not None or manifest.tells_of(folder.result)
 
     def traced(self) -> TracedNode:
         """Return the node with its inputs, and the map between their records.
@@ -145,6 +143,7 @@ class ViewedRoot:
         self._places = list(places)
         self._lock = threading.Lock()
         self._nodes: dict[str, ViewedNode] = {}
+        self._makers: dict[str, tuple[ViewedNode, str]] = {}
         self._listed = -float("inf")
 
     @classmethod
@@ -181,7 +180,10 @@ class ViewedRoot:
                 for place in self._places:
                     _refresh(place)
                 nodes = published_nodes(self._places)
-                listed = [ViewedNode(self._key(one), one) for one in nodes if not self._is_top(one)]
+                listed = [
+                    ViewedNode(self._key(node), node) for node in nodes if not self._is_top(node)
+                ]
+                self._makers = _makers(listed)
                 self._nodes = {node.key: node for node in listed}
                 self._listed = time.monotonic()
             return self._nodes
@@ -197,9 +199,8 @@ class ViewedRoot:
             return self._version(*key.split(_OF_VERSION, 1))
         if node is None or node.manifest is None or node.folder.bucket is not None:
             return node
-        now = Manifest.of(node.folder)
-        found = PublishedNode(node.name, node.folder, now or node.manifest, node.state)
-        return ViewedNode(key, found)
+        manifest = Manifest.of(node.folder) or node.manifest
+        return ViewedNode(key, PublishedNode(node.name, node.folder, manifest, node.state))
 
     def _version(self, key: str, number: str) -> ViewedNode | None:
         node = self.nodes().get(key)
@@ -217,10 +218,8 @@ class ViewedRoot:
         """Return the node and the output whose folder has a path below the root."""
         path = self.top.path / key
         for node in self.nodes().values():
-            for output, (place, _) in (
-                node.manifest.parts(node.folder).items() if node.manifest else ()
-            ):
-                if place.path == path:
+            for output, (folder, _) in node.parts.items():
+                if folder.path == path:
                     return node, output
         return None
 
@@ -229,14 +228,8 @@ class ViewedRoot:
 
         The path may be that of the result in another form.
         """
-        manifest = manifest_of(Path(path))
-        for node in self.nodes().values():
-            for output, (place, _) in (
-                node.manifest.parts(node.folder).items() if node.manifest else ()
-            ):
-                if manifest == place.manifest or path == str(node.outputs[output]):
-                    return node, output
-        return None
+        self.nodes()  # lists them again after some time
+        return self._makers.get(path) or self._makers.get(str(manifest_of(Path(path))))
 
     def after(self, key: str) -> list[ViewedNode]:
         """Return the last nodes after a node: those that no other node reads."""
@@ -245,14 +238,15 @@ class ViewedRoot:
         read: set[str] = set()
         for node in nodes.values():
             makers = [
-                found[0].key
+                maker[0].key
                 for path in node.published.inputs
-                if (found := self.node_of_result(str(path)))
+                if (maker := self.node_of_result(str(path)))
             ]
             if behind.intersection(makers):
                 behind.add(node.key)
                 read.update(makers)
-        return [nodes[one] for one in nodes if one in behind and one not in read and one != key]
+        last = behind - read - {key}
+        return [nodes[name] for name in nodes if name in last]
 
     def _is_top(self, node: PublishedNode) -> bool:
         """Return whether a node stands for a folder that is empty."""
@@ -264,6 +258,16 @@ class ViewedRoot:
         if key == "." or key.startswith(".."):
             return node.folder.name
         return key if path.name == node.folder.name else f"{key}/{node.folder.name}"
+
+
+def _makers(nodes: Sequence[ViewedNode]) -> dict[str, tuple[ViewedNode, str]]:
+    """Return node and output by the location of the result, and by the path of its manifest."""
+    return {
+        str(location): (node, output)
+        for node in reversed(nodes)  # of two nodes with one result, the first is shown
+        for output, (folder, _) in node.parts.items()
+        for location in (folder.manifest, node.outputs[output])
+    }
 
 
 def _refresh(place: Root) -> None:
@@ -280,12 +284,14 @@ def _refresh(place: Root) -> None:
 
 
 def _heads(bucket: StoreBucket, prefix: str) -> list[tuple[Path, str]]:
+    """Return folder and name of each node below a key, read from the keys of the manifests."""
     from dagster_dataops.foundation.places.open_stores import reading
 
     keys = [
         key
         for key in reading(bucket).listed(prefix)
-        if key.endswith(MANIFEST) and not any(part in key for part in _LEFT_OUT)
+        if key.endswith(MANIFEST)
+        and not any(map(has_no_nodes, key.removeprefix(prefix).split("/")[:-1]))
     ]
     paths = [bucket.folder / key for key in sorted(keys)]
     return [(path.parent, path.name.removesuffix(MANIFEST)) for path in paths]

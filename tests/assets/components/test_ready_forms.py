@@ -85,3 +85,24 @@ def test_values_are_written_as_lists_and_objects(value):
     (node,) = declared_nodes(made.graph)
     plain = sorted(value) if isinstance(value, set) else value
     assert node["options"]["values"] == {"x": list(plain) if isinstance(plain, tuple) else plain}
+
+
+def test_keys_of_objects_keep_their_types():
+    with pipeline("made") as made:
+        made.step = data.shape.Add({"x": {1: "one", "1": "text"}})
+    (node,) = declared_nodes(made.graph)
+    assert node["options"]["values"] == {"x": {1: "one", "1": "text"}}
+
+
+class Text(str):
+    """A text of a type of its own, which the file could not write as such."""
+
+    __slots__ = ()
+
+
+@each("value", [{("a",): 1}, {Text("a"): 1}, Text("a"), [Text("a")]])
+def test_values_of_other_types_are_refused(value):
+    with pipeline("made") as made:
+        made.step = data.shape.Add({"x": value})
+    with pytest.raises(PipelineDefinitionError, match="'step' has the option .* cannot hold"):
+        declared_nodes(made.graph)

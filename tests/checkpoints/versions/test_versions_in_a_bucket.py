@@ -216,3 +216,35 @@ def test_versions_of_other_forms_are_restored_and_traced(folder, source, parts, 
     assert main(["versions", str(folder.path), "--keep", "0"]) == 0
     assert _texts(folder) == {"b"}
     assert len([key for key in parts.objects if "/node_results." in key]) == 2  # and the head
+
+
+@pytest.mark.parametrize("run", [_run, _run_in_parts])
+def test_a_run_after_the_head_was_deleted_leaves_the_files_of_versions(folder, source, parts, run):
+    for text in "ab":
+        run(sign(text=text, _keep_versions=2), source, folder)
+    parts.remove(["root/docs/node/node_results.jsonl.json"])
+    run(sign(text="c", _keep_versions=2), source, folder)
+    assert _texts(folder) == {"c"}
+
+    restore(folder.path, 1)
+
+    assert _texts(folder) == {"a"}
+
+
+def test_a_list_of_versions_fetches_none_of_them(folder, source, store, tmp_path):
+    for text in "ab":
+        _run(sign(text=text, _keep_versions=2), source, folder)
+    (tmp_path / "scratch").rename(tmp_path / "lost")  # old files are being deleted in it
+    with config.temporary(data_process_scratch=tmp_path / "other"):
+        other = NodeFolder.of(machine(tmp_path / "other", store) / "docs" / "node")
+
+        (old, present) = versions(other.path)
+
+        assert [(one.name, one.manifest.rows_out) for one in (old, present)] == [
+            ("1", 9),
+            ("current", 9),
+        ]
+        assert not (other.path / ".history").exists()
+        assert {str(row["text"]) for row in old.results[""].read()} == {"a"}
+        assert (other.path / ".history" / "1" / "node_results.jsonl").exists()
+        assert {str(row["text"]) for row in present.results[""].read()} == {"b"}

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dagster_dataops import JsonlDataset, LocalCluster
+from dagster_dataops import JsonlDataset, LocalCluster, data_register
 from dagster_dataops.errors import ClusterError
 from dagster_dataops.execution.agent_pool import AgentHandle, AgentOrder, Lost, Message, Room
 from dagster_dataops.execution.cluster.local_cluster import SubprocessAgents
@@ -15,6 +15,12 @@ from dagster_dataops.execution.leases import fair_share, node_wait
 from tests.execution.cluster.fixtures import Meanwhile, Watched, both, input_of, same, works
 from tests.execution.helpers import Listener, node, run
 from tests.nodes import ResumePolicy
+
+
+@data_register("data.waiting_agents", _concurrency_mode="process")
+def same_records(record: dict) -> dict:
+    """Return the record; the operator sets no number of workers."""
+    return record
 
 
 @pytest.fixture(autouse=True)
@@ -229,14 +235,18 @@ def test_all_agents_may_die_at_once_and_many_in_a_row_end_the_run(
         run(works(), dataset, node(tmp_path), cluster=cluster)
 
 
+@pytest.mark.parametrize("name", ["_max_workers", "cpus_per_agent"])
 def test_more_workers_than_a_node_holds_become_those_of_a_node_with_a_note(
-    tmp_path: Path, dataset: JsonlDataset
+    tmp_path: Path, dataset: JsonlDataset, name: str
 ) -> None:
     class Small(LocalCluster):
         def workers(self, most: int | None) -> int:
-            return min(most or 1, 1)
+            assert most == (32 if name == "_max_workers" else None)
+            return 1
 
     listener = Listener()
-    both(tmp_path, dataset, works(_max_workers=32), Small(agents=1), progress=listener)
-    (text,) = [note for note in listener.notes if "_max_workers" in note]
-    assert "_max_workers=32 is more than a node holds: each agent has 1 worker processes" in text
+    operator = works(_max_workers=32) if name == "_max_workers" else same_records()
+    cluster = Small(agents=1, cpus_per_agent=32 if name == "cpus_per_agent" else None)
+    both(tmp_path, dataset, operator, cluster, progress=listener)
+    (text,) = [note for note in listener.notes if name in note]
+    assert f"{name}=32 is more than a node holds: each agent has 1 worker processes" in text

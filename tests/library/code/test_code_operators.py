@@ -1,5 +1,7 @@
 """Operators of the group code."""
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,6 +24,8 @@ LANGUAGES = {
     "model.R": "splus",
     "c:\\work\\prog.cs": "csharp",
     "data.json": "json",
+    "lib/Makefile.am": "make",
+    "Kconfig.debug": "kconfig",
     "no_ending": None,
     "photo.jpg": None,
     "": None,
@@ -196,3 +200,16 @@ def test_tree_sitter_checks_further_languages() -> None:
     for wrong in ("klingon", "a b", "../x"):
         with pytest.raises(DefinitionError, match="install its grammar"):
             data.code.Syntax(languages=[wrong])
+
+
+@each("function", ["language", "language_klingon"])
+def test_a_grammar_is_found_by_either_name_of_its_function(
+    function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    javascript = pytest.importorskip("tree_sitter_javascript", reason="it is not installed")
+    grammar = ModuleType("tree_sitter_klingon")
+    setattr(grammar, function, javascript.language)
+    monkeypatch.setitem(sys.modules, "tree_sitter_klingon", grammar)
+    operator = data.code.Syntax(languages=["klingon"])
+    assert operator.forward({"text": "let a;", "language": "klingon"})["valid"] is True
+    assert operator.forward({"text": "let (", "language": "klingon"})["valid"] is False

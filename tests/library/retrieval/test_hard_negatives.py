@@ -1,12 +1,14 @@
 """retrieval.Index, HardNegatives and TrainingForm."""
 
+import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dagster_dataops import data, pipeline
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.errors import DefinitionError, NewerVersionError
 
 pytest.importorskip("bm25s", reason="the extra retrieval is not installed")
 
@@ -149,3 +151,21 @@ def test_the_index_is_a_node_of_a_pipeline() -> None:
         mined.triplets = data.retrieval.TrainingForm()
     rows = [{"text": text, "question": f"{text}?"} for text in PASSAGES[:3]]
     assert len(mined(rows)) == 6
+
+
+@pytest.mark.parametrize(
+    ("facts", "error", "words"),
+    [
+        ({"format": 2, "kind": "graph"}, NewerVersionError, r"index.json has format 2, .* reads 1"),
+        ({"kind": "bm25"}, DefinitionError, "no folder of retrieval.Index"),
+        ({"format": "1", "kind": "bm25"}, DefinitionError, "no folder of retrieval.Index"),
+        ({"format": 1, "kind": ["bm25"]}, DefinitionError, "no folder of retrieval.Index"),
+        ([1], DefinitionError, "no folder of retrieval.Index"),
+    ],
+)
+def test_an_index_of_another_format_is_refused(facts: Any, error: type, words: str) -> None:
+    index = Path(indexed())
+    assert json.loads((index / "index.json").read_text("utf-8"))["format"] == 1
+    (index / "index.json").write_text(json.dumps(facts), "utf-8")
+    with pytest.raises(error, match=words):
+        data.retrieval.HardNegatives(index)

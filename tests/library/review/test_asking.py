@@ -1,5 +1,6 @@
 """Tests of dagster_dataops.library.review: people decide about records."""
 
+import csv
 import subprocess
 import sys
 from collections.abc import Callable
@@ -172,6 +173,17 @@ def test_a_spreadsheet_can_be_filled_in_where_it_is(folder: Path) -> None:
         file.write_bytes(encoded)
         result = [row["text"] for row in operator(records)]
         assert result == ["=1+1", "new\nlines", "\u00fcber", "- a", ""]
+
+
+def test_a_cell_may_be_longer_than_the_limit_of_csv_which_stays_as_it_is(folder: Path) -> None:
+    before = csv.field_size_limit()
+    records = [{"text": "a" * (before + 1)}]
+    operator = data.review.Ask("text", format="csv")
+    asks(operator, records)
+    (file,) = questions(folder)
+    file.write_text(file.read_text("utf-8").replace("keep | drop,", "keep | drop,keep"), "utf-8")
+    assert operator(records)[0]["review"] == "keep"
+    assert csv.field_size_limit() == before
 
 
 def test_a_form_of_label_studio_and_its_exports_are_understood(folder: Path) -> None:

@@ -437,7 +437,9 @@ def test_long_texts_are_cut():
 def test_lines_that_are_no_objects_are_shown_as_text():
     assert shown_line(b"[1]") == {"line": "[1]"}
     assert shown_line(b'{"cut": "te') == {"line": '{"cut": "te'}
-    assert list(excerpts(dict.fromkeys(map(str, range(99)))))[-1] == "19"
+    texts = excerpts(dict.fromkeys(map(str, range(99))))
+    assert list(texts)[-2:] == ["19", "…"]
+    assert texts["…"] == "79 more columns"
 
 
 def test_a_manifest_of_a_newer_version_in_a_bucket_is_named_by_its_url(tmp_path):

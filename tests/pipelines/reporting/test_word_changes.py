@@ -51,6 +51,12 @@ def test_words_between_two_changes_are_not_marked():
     assert sum(len(piece.text) for piece in after) < 1500
 
 
+def test_what_is_too_long_to_compare_is_counted():
+    before, after = changed_words("a" * 100_000 + "first", "a" * 100_000 + "another")
+    assert before[-1].text == " … 5 more characters, which were not compared"
+    assert after[-1].text == " … 7 more characters, which were not compared"
+
+
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_the_parts_are_the_whole_texts(before: str, after: str):
     sides = changed_words(before, after, around=False)

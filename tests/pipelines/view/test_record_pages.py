@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import orjson
+import pytest
 
 from dagster_dataops import config, data, data_register, pipeline
 from tests.each import each
@@ -121,6 +122,34 @@ def test_texts_of_records_and_addresses_are_never_markup(viewer: Viewer):
         assert "script" not in {tag for tag, _ in page.tags}, path
         assert "b" not in {tag for tag, given in page.tags if "aria-current" not in given}, path
     assert HOSTILE in viewer.page(f"/records/{KEPT}").text
+
+
+def test_what_a_page_leaves_out_is_counted(root: Path, tmp_path: Path):
+    path = tmp_path / "wide.jsonl"
+    record = {f"column{n}": n for n in range(70)} | {"text": "some words"}
+    path.write_text(json.dumps(record) + "\n" + json.dumps({"text": "x"}) + "\n")
+    with pipeline("wide") as ppl:
+        ppl.same = data.text.Normalize()
+        ppl.long = data.filters.WordCount(max_words=1)
+    ppl.materialize(path)
+    with viewing(root) as viewer:
+        for page in ("records/wide/same", "record/wide/same?line=1", "dropped/wide/long"):
+            assert "and 11 more columns" in viewer.page(f"/{page}").text, page
+        assert "At most 40 columns are shown." in viewer.page("/numbers/wide/same").text
+        result = root / "wide" / "same" / "same_results.jsonl"
+        result.write_bytes(result.read_bytes() + b"[1]\nno JSON\n")
+        numbers = viewer.page("/numbers/wide/same?all=1").text
+        assert "Of all 2 records." in numbers
+        assert "2 lines are left out" in numbers
+
+
+def test_the_form_of_a_search_has_no_more_conditions_than_are_tested(viewer: Viewer):
+    for number, fields in ((0, 1), (5, 6), (6, 6), (7, 6)):
+        query = urlencode([("column", "n"), ("is", "is there"), ("value", "")] * number)
+        page = viewer.page(f"/records/{KEPT}?{query}")
+        names = [given.get("name") for tag, given in page.tags if tag == "input"]
+        form = page.source.partition("</form>")[0].count('name="column"')
+        assert (form, names.count("q")) == (fields, 1)
 
 
 def test_dropped_records_are_shown_with_their_reason(viewer: Viewer):
@@ -313,6 +342,32 @@ def test_lines_that_are_no_records_or_very_long_are_bounded(root: Path, source: 
         assert "its beginning is shown" in whole.text
         assert viewer.page(f"/records/{KEPT}?q=true").text.count("1 found") == 1
         assert numbers_of(viewer.page(f"/records/{KEPT}?from=6")) == ["8"]
+
+
+@each(
+    "path",
+    [
+        f"/records/{KEPT}?from=201",
+        f"/records/{KEPT}?q=fox",
+        f"/record/{KEPT}?line=1",
+        f"/input/{KEPT}?input=0&line=4",
+        f"/dropped/{KEPT}",
+        f"/failed/{KEPT}",
+        f"/numbers/{KEPT}?all=1",
+    ],
+)
+def test_every_page_names_the_error_of_a_file_that_cannot_be_indexed(
+    viewer: Viewer, monkeypatch: pytest.MonkeyPatch, path: str
+):
+    def failing(*_: object, **__: object) -> None:
+        raise OSError("the disk is broken")
+
+    monkeypatch.setattr(
+        "dagster_dataops.pipelines.view.records.line_starts.LineStarts.made", failing
+    )
+    page = viewer.page(path)
+    assert "the disk is broken" in page.text
+    assert "No record" not in page.text
 
 
 def test_a_result_in_parts_is_read_like_one_file(root: Path, source: Path):

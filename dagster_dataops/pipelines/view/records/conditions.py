@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import orjson
-
 from dagster_dataops.pipelines.reporting.excerpts import text_of_value
 from dagster_dataops.pipelines.view.records.viewed_file import LineBlock
 from dagster_dataops.records import decode_own
@@ -149,11 +147,3 @@ def _may(text: bytes, needles: Sequence[bytes]) -> bool:
         return True
     low = text.lower()
     return all(needle in low for needle in needles)
-
-
-def dumped(value: object) -> str:
-    """Return a value as JSON that can be read, with indents."""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
-    except TypeError:
-        return text_of_value(value)

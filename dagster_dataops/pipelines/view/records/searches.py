@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.pipelines.tracing.traced_node import TracedNode
 from dagster_dataops.pipelines.tracing.trail import reasons_of
@@ -128,7 +129,7 @@ def input_records(
     Records of an input whose index is not ready are left out.
 
     Raises:
-        InputError: An input is gone.
+        InputError: An input is gone, or its index cannot be made.
         TraceOutdatedError: An input was changed since the node has read it.
     """
     paths = [one.path for one in node.inputs]
@@ -140,6 +141,8 @@ def input_records(
     for number, inner in wanted.items():
         node.check_input(paths[number])
         with indexed(paths[number], works, ours=node.inputs[number].is_ours) as file:
+            if file.work.error:
+                raise InputError(str(paths[number]), file.work.error)
             for at, line in file.records(inner).items() if file.index else ():
                 found[inner[at]] = InputRecord(paths[number], number, line.number, line.shown())
     return found

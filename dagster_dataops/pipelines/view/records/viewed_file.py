@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import orjson
 import xxhash
 
 from dagster_dataops.datasets.lines import Interval, opened_content
@@ -16,6 +15,7 @@ from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.private_folders import private_folder
 from dagster_dataops.foundation.places.range_source import Readable, read_range, state_of
+from dagster_dataops.pipelines.reporting.excerpts import shown_line
 from dagster_dataops.pipelines.view.records.background_work import BackgroundWork, BackgroundWorks
 from dagster_dataops.pipelines.view.records.line_starts import LineStarts
 from dagster_dataops.records import text_of
@@ -49,10 +49,7 @@ class ReadLine(NamedTuple):
     def shown(self) -> dict[str, Any]:
         """Return the record; of a line that is none, its text under the key ``line``."""
         if self.whole:
-            with suppress(orjson.JSONDecodeError):
-                record = orjson.loads(self.text)
-                if isinstance(record, dict):
-                    return record
+            return shown_line(self.text)
         return {"line": text_of(self.text.decode(errors="replace"))}
 
 

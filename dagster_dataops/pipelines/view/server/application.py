@@ -1,7 +1,6 @@
 """The application of the view: which address shows which page."""
 
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
@@ -14,7 +13,7 @@ from dagster_dataops.pipelines.view.server.media import file_part, thumbnail
 from dagster_dataops.pipelines.view.server.overview_page import overview_page
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, View, link
 from dagster_dataops.pipelines.view.server.page_table import NODE_PAGES, NodePage
-from dagster_dataops.pipelines.view.server.page_templates import rendered
+from dagster_dataops.pipelines.view.server.page_templates import rendered, style
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ def application(view: View) -> Guard:
 
 
 def _style(_: "Request") -> Response:
-    text = files("dagster_dataops.pipelines.view").joinpath("templates", "style.css").read_bytes()
-    return Response(text, media_type="text/css; charset=utf-8")
+    return Response(style(), media_type="text/css; charset=utf-8")
 
 
 class _Site:
@@ -171,25 +169,14 @@ def _about(asked: PageRequest, page: NodePage) -> dict[str, Any]:
     }
 
 
-def _inputs(node: ViewedNode, view: View) -> list[tuple[str, str]]:
+def _inputs(shown: ViewedNode, view: View) -> list[tuple[str, str]]:
     """Return name and address of each input; no address if it is not the result of a node."""
     found = []
-    for location in node.published.inputs:
+    for location in shown.published.inputs:
         maker = view.root.node_of_result(str(location))
         if maker is None:
             found.append((str(location), ""))
         else:
-            found.append(
-                (
-                    maker[0].name,
-                    PageRequest(view, maker[0], asked_nothing()).link("records", output=maker[1]),
-                )
-            )
+            node, output = maker
+            found.append((node.name, link("records", node.key, output=output)))
     return found
-
-
-def asked_nothing() -> Any:
-    """Return an empty query."""
-    from starlette.datastructures import QueryParams
-
-    return QueryParams()

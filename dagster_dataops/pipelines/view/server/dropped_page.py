@@ -22,7 +22,7 @@ from dagster_dataops.pipelines.view.records.searches import (
     input_records,
 )
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
-from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged
+from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged, waiting
 from dagster_dataops.pipelines.view.shown.shown_cells import Row, cell, columns_of_rows
 
 _AT_ONCE: Final = 50_000  # records of an input whose pairs are found without being asked for
@@ -51,7 +51,7 @@ def dropped_page(request: PageRequest) -> dict[str, Any]:
         return context | {"note": f"It is not known which records these are: {kind.as_a_whole}."}
     work = dropped_records(traced, manifest, request.view.works)
     if work.error or not work.ready:
-        return context | {"note": work.error, "refresh": 0 if work.error else SOON, "work": work}
+        return context | waiting(work)
     found: DroppedRecords = work.result
     chosen = found.of_reason(reason)
     first = min(request.number("from", 1, 1), max(1, len(chosen))) - 1
@@ -76,7 +76,7 @@ def _rows(
     pairs = _pairs(request, traced, manifest, found, explainer)
     kept = {at: pairs["of"][at] for at in records if at in pairs["of"]} if pairs else {}
     lines = input_records(traced, [*records, *kept.values()], request.view.works)
-    names = columns_of_rows([lines[at].record for at in records if at in lines])
+    names, left = columns_of_rows([lines[at].record for at in records if at in lines])
     patterns = list(_patterns(manifest.options))
     rows = []
     for at in records:
@@ -93,7 +93,13 @@ def _rows(
             rows.append(_row(lines[at], names, extra, marks, patterns))
     refresh = SOON if len(rows) < len(records) or (pairs and pairs["waits"]) else 0
     several = len({line.path for line in lines.values()}) > 1
-    shown = {"rows": rows, "columns": names, "several": several, "pairs": pairs}
+    shown = {
+        "rows": rows,
+        "columns": names,
+        "columns_left": left,
+        "several": several,
+        "pairs": pairs,
+    }
     limits = explainer.limits if explainer is not None and explainer.explains else {}
     return shown | {"refresh": refresh, "limits": limits}
 

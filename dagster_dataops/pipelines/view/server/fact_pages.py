@@ -5,10 +5,16 @@ from typing import Any, Final
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.record_samples import spread_sample
 from dagster_dataops.pipelines.reporting.changed_records import changed_records
-from dagster_dataops.pipelines.reporting.distributions import ColumnFacts, add_record, columns_of
+from dagster_dataops.pipelines.reporting.distributions import (
+    MOST_COLUMNS,
+    ColumnFacts,
+    add_record,
+    columns_of,
+)
 from dagster_dataops.pipelines.view.records.background_work import BackgroundWork
 from dagster_dataops.pipelines.view.records.viewed_file import indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
+from dagster_dataops.pipelines.view.server.paging import waiting
 from dagster_dataops.pipelines.view.shown.histograms import shown_columns
 from dagster_dataops.records import decode
 
@@ -27,8 +33,7 @@ def changes_page(request: PageRequest) -> dict[str, Any]:
 
     work = request.view.works.begun(key, find)
     if not work.ready or work.error:
-        waits = {"note": work.error, "refresh": 0 if work.error else 1, "work": work}
-        return {"looked": 0, "changed": 0, "rows": []} | waits
+        return {"looked": 0, "changed": 0, "rows": []} | waiting(work)
     return {"refresh": 0, **work.result}
 
 
@@ -40,33 +45,43 @@ def numbers_page(request: PageRequest) -> dict[str, Any]:
         return _numbers(columns_of(sample.records), len(sample.records), whole=sample.whole)
     with indexed(request.location, request.view.works, ours=ours) as file:
         if file.index is None:
-            return _numbers({}, 0, whole=True) | {"refresh": 1, "work": file.work}
+            return _numbers({}, 0, whole=True) | waiting(file.work)
         total = file.index.record_count
         location, state = file.location, file.state
 
-        def count(work: BackgroundWork) -> dict[str, ColumnFacts]:
+        def count(work: BackgroundWork) -> tuple[dict[str, ColumnFacts], int]:
             columns: dict[str, ColumnFacts] = {}
+            counted = 0
             with indexed(location, request.view.works, ours=ours) as again:
                 for block in again.blocks():
                     for line in block.lines():
-                        _add(columns, line)
+                        counted += _add(columns, line)
                     work.advance(block.end, total)
-            return columns
+            return columns, counted
 
         work = request.view.works.begun(("numbers", str(location), state), count)
     if not work.ready or work.error:
-        waits = {"note": work.error, "refresh": 0 if work.error else 1, "work": work}
-        return _numbers({}, 0, whole=True) | waits
-    return _numbers(work.result, total, whole=True)
+        return _numbers({}, 0, whole=True) | waiting(work)
+    columns, counted = work.result
+    return _numbers(columns, counted, whole=True) | {"left": total - counted}
 
 
-def _add(columns: dict[str, ColumnFacts], line: bytes) -> None:
+def _add(columns: dict[str, ColumnFacts], line: bytes) -> bool:
+    """Count the values of a line; return whether it is a record."""
     try:
         record = decode(line)
     except ValueError:
-        return
+        return False
     add_record(columns, record)
+    return True
 
 
 def _numbers(columns: dict[str, ColumnFacts], records: int, *, whole: bool) -> dict[str, Any]:
-    return {"columns": shown_columns(columns), "records": records, "whole": whole, "refresh": 0}
+    return {
+        "columns": shown_columns(columns),
+        "most_columns": MOST_COLUMNS,
+        "records": records,
+        "left": 0,
+        "whole": whole,
+        "refresh": 0,
+    }

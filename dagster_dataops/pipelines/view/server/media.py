@@ -56,6 +56,9 @@ def named_file(request: PageRequest) -> FileReference:
     use_roots_above(request.location)
     with indexed(request.location, request.view.works) as file:
         file.work.wait(10)
+        if file.index is None:
+            reason = file.work.error or "is being indexed; load the page again"
+            raise InputError(str(request.location), reason)
         line = file.record_of_line(number)
     value: Any = line.shown().get(column) if line is not None else None
     if "at" in request.query and isinstance(value, list):

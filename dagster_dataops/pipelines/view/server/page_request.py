@@ -12,8 +12,6 @@ from dagster_dataops.pipelines.view.viewed_root import ViewedNode, ViewedRoot
 if TYPE_CHECKING:
     from starlette.datastructures import QueryParams
 
-_MOST_NUMBER = 1 << 62
-
 
 @dataclass(frozen=True)
 class View:

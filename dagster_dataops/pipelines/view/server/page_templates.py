@@ -1,6 +1,7 @@
 """The templates of the pages. What comes from records is text in them, and never markup."""
 
 from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -36,6 +37,11 @@ def templates() -> Environment:
         "CHART": (histograms.WIDTH, histograms.HEIGHT),
     }
     return made
+
+
+def style() -> str:
+    """Return the style sheet of the pages."""
+    return files(_PACKAGE).joinpath("templates", "style.css").read_text(encoding="utf-8")
 
 
 def rendered(name: str, **context: Any) -> bytes:

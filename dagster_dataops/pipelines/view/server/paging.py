@@ -2,10 +2,21 @@
 
 from typing import Any, Final
 
+from dagster_dataops.pipelines.view.records.background_work import BackgroundWork
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
 
 ROWS: Final = (25, 50, 100)  # of a page
 SOON: Final = 1  # seconds until a page that waits is loaded again
+
+
+def waiting(work: BackgroundWork) -> dict[str, Any]:
+    """Return the values of a page whose work goes on, or has failed.
+
+    Returns:
+        ``refresh`` and ``work``, to show its progress; after a failure the error as ``note``, and
+        no ``refresh``.
+    """
+    return {"note": work.error, "refresh": 0} if work.error else {"work": work, "refresh": SOON}
 
 
 def page_size(request: PageRequest) -> int:

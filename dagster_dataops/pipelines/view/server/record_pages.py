@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dagster_dataops.pipelines.view.records.conditions import TESTS, Conditions
+from dagster_dataops.pipelines.view.records.conditions import MOST, TESTS, Conditions
 from dagster_dataops.pipelines.view.records.failed_records import failed_records
 from dagster_dataops.pipelines.view.records.searches import search
 from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, ViewedFile, indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
-from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged
+from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged, waiting
 from dagster_dataops.pipelines.view.shown.shown_cells import Row, cell, columns_of_rows
 
 
@@ -22,8 +22,10 @@ def records_page(request: PageRequest) -> dict[str, Any]:
         context = {
             "conditions": conditions,
             "tests": list(TESTS),
+            "most_conditions": MOST,
             "sizes": ROWS,
             "index": _index_state(file),
+            "note": file.work.error,
         }
         if conditions:
             return context | _found(request, file, conditions)
@@ -32,21 +34,22 @@ def records_page(request: PageRequest) -> dict[str, Any]:
         waits = file.index is None and first > 0  # the first records need no index
         lines = [] if waits else file.lines(first, page_size(request))
     context |= paged(request, first, total, len(lines))
-    return context | _table(lines, conditions) | {"refresh": SOON if waits else 0}
+    refresh = SOON if waits and not file.work.error else 0
+    return context | _table(lines, conditions) | {"refresh": refresh}
 
 
 def _index_state(file: ViewedFile) -> dict[str, Any]:
-    return {"percent": file.work.percent, "ready": file.index is not None, "error": file.work.error}
+    return {"percent": file.work.percent, "ready": file.index is not None}
 
 
 def _found(request: PageRequest, file: ViewedFile, conditions: Conditions) -> dict[str, Any]:
     """Return the records of a page that a search has found until now."""
     if file.index is None:
-        return _table([], conditions) | {"refresh": SOON, "searched": None}
+        return _table([], conditions) | waiting(file.work)
     work = search(file, conditions, request.view.works)
     found, size = work.result, page_size(request)
     if found is None:
-        return _table([], conditions) | {"refresh": SOON, "searched": None}
+        return _table([], conditions) | waiting(work)
     first = request.number("from", 1, 1) - 1
     records = found.records[first : first + size]
     lines = file.records(records)
@@ -54,19 +57,19 @@ def _found(request: PageRequest, file: ViewedFile, conditions: Conditions) -> di
         "records": found.searched,
         "found": len(found.records),
         "ready": work.ready,
-        "error": work.error,
         "limited": found.limited,
         "all": file.index.record_count,
     }
     context = paged(request, first, len(found.records), len(records))
     waits = not work.ready and len(records) < size
     context |= {"refresh": SOON if waits else 0, "searched": searched}
+    context["note"] = f"The search failed: {work.error}" if work.error else ""
     return context | _table([lines[one] for one in records], conditions)
 
 
 def _table(lines: Sequence[ReadLine], conditions: Conditions) -> dict[str, Any]:
     records = [line.shown() for line in lines]
-    names = columns_of_rows(records)
+    names, left = columns_of_rows(records)
     texts = [one.value for one in conditions.columns if one.test in {"contains", "is"}]
     marks = [text for text in (conditions.text, *texts) if text]
     rows = [
@@ -78,7 +81,7 @@ def _table(lines: Sequence[ReadLine], conditions: Conditions) -> dict[str, Any]:
         )
         for line, record in zip(lines, records, strict=True)
     ]
-    return {"columns": names, "rows": rows}
+    return {"columns": names, "columns_left": left, "rows": rows}
 
 
 def failed_page(request: PageRequest) -> dict[str, Any]:
@@ -91,8 +94,7 @@ def failed_page(request: PageRequest) -> dict[str, Any]:
     with indexed(path, request.view.works) as file:
         work = failed_records(file, request.view.works) if file.index else file.work
         if work.error or not work.ready or file.index is None:
-            waits = 0 if work.error else SOON
-            return context | {"note": work.error, "refresh": waits, "work": work, "total": 0}
+            return context | waiting(work) | {"total": 0}
         groups = work.result
         wanted = request.number("group", -1, -1)
         chosen = groups.records(wanted if "group" in request.query else None)

@@ -12,8 +12,9 @@ from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.pipelines.tracing.trail import Place, Step, Trace
 from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, link
-from dagster_dataops.pipelines.view.server.paging import SOON
+from dagster_dataops.pipelines.view.server.paging import SOON, waiting
 from dagster_dataops.pipelines.view.shown.shown_cells import LONG, MOST_COLUMNS, cell
+from dagster_dataops.pipelines.view.viewed_root import ViewedNode
 
 _SHOWN: Final = 5  # records of a step
 _MOST_LEAVES: Final = 4
@@ -49,17 +50,23 @@ def record_page(request: PageRequest) -> dict[str, Any]:
     number = request.number("line", 1, 1)
     with indexed(request.location, request.view.works) as file:
         if file.index is None:
-            return {"refresh": SOON, "work": file.work}
+            return waiting(file.work)
         line, total = file.record_of_line(number), file.index.line_count
     if line is None:
         raise InputError(str(request.location), f"has no record in line {number:,}")
+    leaves = request.view.root.after(request.node.key)
     return {
         "number": number,
         "total": total,
         "previous": request.link("record", line=number - 1) if number > 1 else "",
         "next": request.link("record", line=number + 1) if number < total else "",
         **_values(line),
-        **_way(request, ("record", request.output, number), lambda: _traces(request, number)),
+        "branches_left": max(0, len(leaves) - _MOST_LEAVES),
+        **_way(
+            request,
+            ("record", request.output, number),
+            lambda: _traces(request, number, leaves[:_MOST_LEAVES]),
+        ),
     }
 
 
@@ -72,7 +79,7 @@ def input_page(request: PageRequest) -> dict[str, Any]:
     one = traced.inputs[at]
     with indexed(one.path, request.view.works, ours=one.is_ours) as file:
         if file.index is None:
-            return {"refresh": SOON, "work": file.work}
+            return waiting(file.work)
         line = file.record_of_line(number)
     if line is None:
         raise InputError(str(one.path), f"has no record in line {number:,}")
@@ -87,10 +94,9 @@ def input_page(request: PageRequest) -> dict[str, Any]:
     return {"number": number, "path": one.path, **_values(line), **way}
 
 
-def _traces(request: PageRequest, number: int) -> list[Trace]:
-    """Return the way of a record of a result from its sources, and to each last node after it."""
+def _traces(request: PageRequest, number: int, leaves: Sequence[ViewedNode]) -> list[Trace]:
+    """Return the way of a record of a result from its sources, and to each of some last nodes."""
     path = _path(request.location)
-    leaves = request.view.root.after(request.node.key)[:_MOST_LEAVES]
     later = [trace(one.folder.path, source_line=number, source=path) for one in leaves]
     return [trace(path, number), *later]
 

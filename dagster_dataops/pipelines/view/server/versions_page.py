@@ -14,7 +14,7 @@ from dagster_dataops.pipelines.reporting.excerpts import shown_line
 from dagster_dataops.pipelines.reporting.record_changes import ValueChange, changes
 from dagster_dataops.pipelines.view.records.background_work import BackgroundWork
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, link
-from dagster_dataops.pipelines.view.server.paging import SOON
+from dagster_dataops.pipelines.view.server.paging import waiting
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode
 
 _SAMPLES = 20  # lines of each kind
@@ -94,7 +94,7 @@ def _difference(request: PageRequest, sides: Mapping[str, Manifest]) -> dict[str
 
     work = request.view.works.begun(("versions", request.node.key, output, *states), compare)
     if not work.ready or work.error:
-        return {"note": work.error, "refresh": 0 if work.error else SOON, "work": work}
+        return waiting(work)
     difference: Difference = work.result
     lines = difference.results.get(output)
     return {

@@ -82,7 +82,7 @@ def histogram(numbers: Distribution) -> Histogram:
 
 def paired_histogram(before: Distribution, after: Distribution) -> Histogram:
     """Return the picture of two distributions with the same limits; one of them may be empty."""
-    edges = before.with_those_of(after).edges()
+    edges = before.combined(after).edges()
     most = max(bar.number for one in (before, after) for bar in one.bars(edges))
     bars = [
         bar._replace(

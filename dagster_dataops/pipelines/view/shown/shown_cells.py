@@ -1,16 +1,18 @@
 """Cells: values of records as pages show them: texts, texts with marks, files."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
+
+import orjson
 
 from dagster_dataops.datasets.file_values.file_contents import is_reference
 from dagster_dataops.datasets.file_values.media_types import type_of_name
 from dagster_dataops.foundation.places.url_forms import is_url
 from dagster_dataops.pipelines.reporting.excerpts import text_of_value
 from dagster_dataops.pipelines.reporting.word_changes import TextPiece, marked
-from dagster_dataops.pipelines.view.records.conditions import dumped
 from dagster_dataops.records import text_of
 
 SHORT: Final = 280  # characters of a value in a table
@@ -43,6 +45,7 @@ class Cell:
         pieces: Its text in parts.
         left: The number of characters that are not shown.
         files: The files that it names.
+        values_left: The number of values of a list that were not searched for files.
         number: Whether it is a number.
         missing: Whether the record lacks the column.
     """
@@ -50,6 +53,7 @@ class Cell:
     pieces: Sequence[TextPiece] = ()
     left: int = 0
     files: Sequence[ShownFile] = ()
+    values_left: int = 0
     number: bool = False
     missing: bool = False
 
@@ -71,9 +75,10 @@ class Row:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def columns_of_rows(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the columns of records, in the order in which they come first."""
-    return list(dict.fromkeys(name for record in records for name in record))[:MOST_COLUMNS]
+def columns_of_rows(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
+    """Return the first columns of records, and the number of the others."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    return names[:MOST_COLUMNS], max(0, len(names) - MOST_COLUMNS)
 
 
 def cell(
@@ -97,7 +102,7 @@ def cell(
     if column not in record:
         return Cell(missing=True)
     value = record[column]
-    text = dumped(value) if length > SHORT and not isinstance(value, str) else text_of_value(value)
+    text = _indented(value) if length > SHORT else text_of_value(value)
     start = _start(text, marks, length)
     shown = text[start : start + length]
     pieces = marked(shown, marks, patterns)
@@ -105,7 +110,16 @@ def cell(
         pieces = [TextPiece("…"), *pieces]
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     files = list(files_in(value, column, line))
-    return Cell(pieces, len(text) - start - len(shown), files, number)
+    values_left = max(0, len(value) - _MOST_FILES) if isinstance(value, list) else 0
+    return Cell(pieces, len(text) - start - len(shown), files, values_left, number)
+
+
+def _indented(value: object) -> str:
+    """Return a value as text: a string unchanged, any other value as JSON with indents."""
+    with suppress(TypeError):  # an integer beyond 64 bits, for example
+        if not isinstance(value, str):
+            return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    return text_of_value(value)
 
 
 def _start(text: str, marks: Sequence[str], length: int) -> int:
