@@ -7,7 +7,8 @@ from typing import Final
 from typing_extensions import override
 
 from dagster_dataops.configuration import config
-from dagster_dataops.streams.files.remote import is_url
+from dagster_dataops.errors import StreamSourceError
+from dagster_dataops.streams.files.remote import file_details, identity_of, is_url
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool
 from dagster_dataops.training.filestores.lazy_files import store_at
 from dagster_dataops.training.filestores.source_info import SourceInfo
@@ -74,10 +75,19 @@ def _pool(folder: str, gigabytes: float) -> FileStoreCachePool:
     return FileStoreCachePool(parent_cache_dir=folder, max_cache_size_gbytes=size)
 
 
+def _has_version(address: str) -> bool:
+    """Return whether a store is a file of a server, which reports a version of it."""
+    try:
+        return is_url(address) and identity_of(file_details(address, {})) is not None
+    except StreamSourceError:
+        return False
+
+
 def file_of_store(address: str, name: str) -> FileWindow | str | bytes:
     """Return a file in a store: where it can be read by ranges, else its content.
 
-    The content of a file of a server is kept in the folder ``config.file_cache``.
+    The content of a file of a server is kept in the folder ``config.file_cache``, if the server
+    reports a version of the store.
 
     Args:
         address: The path or URL of the store; see `file_store`.
@@ -96,6 +106,6 @@ def file_of_store(address: str, name: str) -> FileWindow | str | bytes:
     if place is not None:
         return place
     folder = config.file_cache
-    if folder is None or not is_url(store.path):
+    if folder is None or not _has_version(address):
         return store.get(name)
     return _pool(str(folder), config.file_cache_gb).read(store, store.full_name(name), None)[0]

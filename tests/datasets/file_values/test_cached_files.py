@@ -93,7 +93,8 @@ def test_a_damaged_copy_counts_as_missing_and_a_full_folder_is_no_error(folder, 
 def test_files_of_this_machine_and_files_without_a_version_are_not_kept(folder, kept):
     assert FileReference(str(folder / "a.bin")).read() == CONTENT
     with served(folder, ranges=True, dated=False) as server:
-        assert FileReference(f"{server.url}/a.bin").read() == CONTENT
+        for name in ("a.bin", "s.tar#1.bin", "s.tar.gz#1.bin"):
+            assert FileReference(f"{server.url}/{name}").read() == CONTENT
     assert not kept.exists()
 
 
