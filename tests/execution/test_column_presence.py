@@ -330,7 +330,7 @@ def test_a_key_error_in_every_record_names_the_nearest_column(tmp_path: Path, mo
 
 
 def test_a_subclass_of_an_operator_of_the_library_needs_its_columns(tmp_path: Path) -> None:
-    class Tidy(data.text.Normalize, data_register.new_group("presence")):
+    class Tidy(data_register.new_group("presence"), data.text.Normalize):
         """An operator of a user."""
 
     with pytest.raises(AbsentColumnError, match="'text' .the default of input_key."):
