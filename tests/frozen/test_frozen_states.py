@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops import config, data, diff, load_artefact, load_result, restore, versions
+from dagster_dataops.configuration import folder_at
 from tests.each import each
 from tests.frozen.conftest import HERE
 from tests.nodes import Manifest, NodeFolder
@@ -28,7 +29,7 @@ def state_cases() -> Any:
 
 
 def manifest_at(folder: Path) -> Manifest:
-    manifest = Manifest.load(NodeFolder.of(folder).manifest)
+    manifest = Manifest.load(NodeFolder.of(folder_at(folder)).manifest)
     assert manifest is not None
     return manifest
 
@@ -39,7 +40,7 @@ def rows_at(folder: Path) -> list[Any]:
 
 def test_kept_versions_are_listed_compared_and_restored(thaw: Thaw) -> None:
     node = thaw("versions") / "versions" / "node"
-    assert [each.name for each in versions(node)] == ["1", "current"]
+    assert [version.name for version in versions(node)] == ["1", "current"]
     difference = diff(node)
     assert difference.summary == "0 new, 0 gone, 37 changed, 0 the same"
     assert [cause.name for cause in difference.causes] == ["tag"]
@@ -53,7 +54,7 @@ def test_kept_versions_are_listed_compared_and_restored(thaw: Thaw) -> None:
 def test_versions_are_kept_beside_those_that_are_there(thaw: Thaw, tmp_path: Path) -> None:
     node = thaw("versions") / "versions" / "node"
     state_cases().kept("c")(str(tmp_path / "input.jsonl"))
-    assert [each.name for each in versions(node)] == ["1", "2", "current"]
+    assert [version.name for version in versions(node)] == ["1", "2", "current"]
     assert diff(node, 1).summary == "0 new, 0 gone, 37 changed, 0 the same"
 
 
@@ -77,7 +78,7 @@ def test_outcomes_are_found_by_the_columns_that_were_read(thaw: Thaw, tmp_path: 
 def test_a_killed_run_goes_on(thaw: Thaw, tmp_path: Path, name: str) -> None:
     root, source = thaw(name), str(tmp_path / "input.jsonl")
     node = root / name / "node"
-    before = Manifest.load(NodeFolder.of(node).manifest)
+    before = Manifest.load(NodeFolder.of(folder_at(node)).manifest)
 
     state_cases().run(name, source)
 

@@ -1,6 +1,7 @@
 """retrieval.Index, HardNegatives and TrainingForm."""
 
 import json
+import shutil
 import pickle
 from pathlib import Path
 from typing import Any
@@ -172,8 +173,9 @@ def test_an_index_of_another_format_is_refused(facts: Any, error: type, words: s
         data.retrieval.HardNegatives(index)
 
 
-def test_an_index_without_a_number_has_the_first_format() -> None:
-    index = Path(indexed())
+def test_an_index_without_a_number_has_the_first_format(tmp_path: Path) -> None:
+    index = tmp_path / "copied"
+    shutil.copytree(indexed(), index)
     facts = json.loads((index / "index.json").read_text("utf-8"))
     question = {"question": "Which river?", "text": PASSAGES[0]}
     expected = negatives_of(question, index, keep_empty=True)
