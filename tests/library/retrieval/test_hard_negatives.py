@@ -1,8 +1,8 @@
 """retrieval.Index, HardNegatives and TrainingForm."""
 
 import json
-import shutil
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
