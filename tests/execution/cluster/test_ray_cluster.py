@@ -16,7 +16,15 @@ from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtr
 from dagster_dataops.execution.agent_pool import Room
 from dagster_dataops.execution.cluster import ray_cluster
 from dagster_dataops.execution.leases import fair_share, node_wait
-from tests.execution.cluster.fixtures import Meanwhile, both, family, input_of, silent_after, works
+from tests.execution.cluster.fixtures import (
+    NO_NODE_NOTE,
+    Meanwhile,
+    both,
+    family,
+    input_of,
+    silent_after,
+    works,
+)
 from tests.execution.helpers import Listener, error_rows, node, run
 from tests.faults.crashing import wait_until
 
@@ -91,6 +99,7 @@ def ray_nodes() -> Iterator[_Nodes]:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.filterwarnings("ignore")
 class TestOnRay:
     def test_result_and_error_file_are_those_of_a_run_at_home(
@@ -190,17 +199,15 @@ class TestOnRay:
         monkeypatch.setattr(node_wait, "_FIRST_NOTE_SECONDS", 1.0)
         dataset = input_of(tmp_path, _MIXED * 100)
         listener = Meanwhile(50, ray_nodes.lose_all)
-        threads: list[threading.Thread] = []
 
         def come(text: str) -> None:
-            if "none can hold an agent" in text and not threads:
-                threads.append(threading.Thread(target=ray_nodes.add_two))
-                threads[0].start()
+            if NO_NODE_NOTE in text and not ray_nodes.nodes:
+                ray_nodes.add_two()  # in this thread: Ray sets a signal handler for each node
 
         listener.on_note = come
         cluster = RayCluster(ray_nodes.address, start_seconds=300)
         both(tmp_path, dataset, works(seconds=0.02), cluster, progress=listener)
-        threads[0].join()
+        assert ray_nodes.nodes
 
     def test_more_workers_than_cores_are_those_of_a_node(
         self, tmp_path: Path, ray_nodes: _Nodes
