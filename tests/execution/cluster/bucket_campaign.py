@@ -25,6 +25,7 @@ from dagster_dataops.checkpoints.places import sent_segments
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ClusterError
 from tests.execution.cluster.fixtures import Apart, input_of, of_another_user, works
+from tests.execution.cluster.ray_nodes import variables
 from tests.execution.helpers import node, run
 from tests.nodes import NodeFolder, ResumePolicy
 from tests.object_stores import SECRETS, reading, s3_server, unreliable
@@ -240,8 +241,11 @@ def head(url: str, source: str, whole: float, cluster: Any) -> None:
 def store() -> Iterator[_Store]:
     """Run a store with faults; machines that are started in the block reach it."""
     faults = _Store()
-    with s3_server() as server, unreliable(server, faults.fault) as address:
-        os.environ.update({**SECRETS, "AWS_ENDPOINT_URL": address})
+    with (
+        s3_server() as server,
+        unreliable(server, faults.fault) as address,
+        variables({**SECRETS, "AWS_ENDPOINT_URL": address}),
+    ):
         yield faults
 
 

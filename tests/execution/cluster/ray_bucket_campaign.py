@@ -50,6 +50,17 @@ class _OnRay(Machines):
         return True
 
 
+def on_ray(folder: Path, kills: int, seed: int, *, shown: bool = False) -> dict[str, int]:
+    """Run the campaign on a Ray cluster of its own; return the number of faults, and of results."""
+    with (
+        store() as faults,
+        ray_cluster(folder / "nodes") as nodes,
+        variables({"RAY_CLUSTER": nodes.address}),
+    ):
+        rounds = Campaign(folder, seed, faults, _OnRay(nodes))
+        return campaign(rounds, kills, shown=shown)
+
+
 def main() -> None:
     """Run the campaign and print what was killed, or run as a head."""
     options = options_of(__doc__)
@@ -57,11 +68,9 @@ def main() -> None:
         url, source, whole = options.head
         head(url, source, float(whole), ApartOnRay(os.environ["RAY_CLUSTER"]))
         return
-    with tempfile.TemporaryDirectory() as name, store() as faults:
-        folder = Path(name)
-        with ray_cluster(folder / "nodes") as nodes, variables({"RAY_CLUSTER": nodes.address}):
-            rounds = Campaign(folder, options.seed, faults, _OnRay(nodes))
-            sys.stdout.write(f"{campaign(rounds, options.kills, shown=True)}\n")
+    with tempfile.TemporaryDirectory() as folder:
+        told = on_ray(Path(folder), options.kills, options.seed, shown=True)
+        sys.stdout.write(f"{told}\n")
 
 
 if __name__ == "__main__":
