@@ -118,7 +118,9 @@ class Collector:
         """Read the next lines, unless another thread just has; return whether there are any."""
         with self._read_lock:
             size = 0
-            while not self._stop.is_set() and len(self._ready) < _READY_CALLS and size < _READY_BYTES:
+            while (
+                not self._stop.is_set() and len(self._ready) < _READY_CALLS and size < _READY_BYTES
+            ):
                 lines = next(self._calls, [])
                 if not lines:
                     break
