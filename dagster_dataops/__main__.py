@@ -147,6 +147,7 @@ def _run(options: argparse.Namespace) -> str:
         options.asset,
         partition=options.partition,
         checks=options.checks,
+        redo_records=options.redo_records,
     )
 
 
@@ -346,6 +347,12 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         action="store_true",
         help="also report the checks of the assets, which the launching asset must declare; "
         "`dataops.run_by_pipes` asks for them itself",
+    )
+    command.add_argument(
+        "--redo-records",
+        metavar="CONDITION",
+        help="process only those records of one ASSET again that fulfil it, such as "
+        "\"drop_reason == 'timeout'\"; all others keep their outcome",
     )
 
 
