@@ -145,3 +145,43 @@ def test_a_screen_reader_finds_tables_and_landmarks(page: Any, address: str):
     assert page.get_by_role("row").count() == 26
     assert page.get_by_role("columnheader").count() >= 4
     assert page.get_by_role("link", name="Records", exact=False).first.get_attribute("aria-current")
+
+
+@pytest.mark.parametrize("permitted", [True, False])
+def test_the_text_that_redoes_records_is_copied_by_the_keyboard(
+    page: Any, address: str, permitted: bool
+):
+    if permitted:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
+    else:
+        page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error())")
+    opened(page, address, PAGES["dropped"] + "?reason=three+%26+%3Cb%3Emore%3C%2Fb%3E")
+    page.get_by_text("Redo these 30 records").focus()
+    page.keyboard.press("Enter")
+    button = page.get_by_role("button", name="Copy: On the command line")
+    assert button.is_visible()
+    text = page.get_by_role("textbox", name="On the command line").inner_text()
+    assert "drop_reason == " in text
+    button.focus()
+    page.keyboard.press("Enter")
+    if permitted:
+        page.get_by_role("status").get_by_text("Copied.").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == text
+    else:
+        page.get_by_role("status").get_by_text("press Ctrl+C").wait_for()
+        assert page.evaluate("getSelection().toString()") == text
+    width = page.viewport_size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.screenshot(path=ARTIFACTS / f"view_redo_{width}.png", full_page=width > 400)
+    assert page.errors == []
+
+
+def test_the_text_that_redoes_records_is_there_without_scripts(chromium: Any, address: str):
+    page = chromium.new_page(java_script_enabled=False)
+    page.goto(f"{address}{PAGES['dropped']}?reason=three+%26+%3Cb%3Emore%3C%2Fb%3E")
+    while page.locator("meta[http-equiv=refresh]").count():
+        page.wait_for_timeout(100)
+    page.get_by_text("Redo these 30 records").click()
+    assert page.get_by_role("textbox", name="On the command line").is_visible()
+    assert page.get_by_role("button", name="Copy").count() == 0
+    page.close()

@@ -164,7 +164,7 @@ def _about(asked: PageRequest, page: NodePage) -> dict[str, Any]:
         "page": page,
         "output": asked.output,
         "outputs": list(node.outputs),
-        "is_published": asked.output not in node.outputs or node.is_published(asked.output),
+        "is_published": asked.is_published,
         "inputs": _inputs(node, asked.view),
     }
 

@@ -4,6 +4,8 @@ A page of another site can make a browser send requests to this server: by a hos
 to 127.0.0.1, or by an element of the page. Both are refused.
 """
 
+import base64
+import hashlib
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
@@ -11,10 +13,14 @@ from typing import Any, Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
+from dagster_dataops.pipelines.view.server.page_templates import copy_script
+
 _HOST: Final = re.compile(r"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
+_SCRIPT: Final = base64.b64encode(hashlib.sha256(copy_script().encode()).digest()).decode()
 _HEADERS: Final = {
     "content-security-policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
+        f"default-src 'none'; style-src 'self'; script-src 'sha256-{_SCRIPT}'; "
+        "img-src 'self' data:; media-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",

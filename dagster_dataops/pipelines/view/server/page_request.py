@@ -55,6 +55,11 @@ class PageRequest:
         """
         return self.node.result(self.output)
 
+    @property
+    def is_published(self) -> bool:
+        """Whether the file of the requested result is the published one, or there is none."""
+        return self.output not in self.node.outputs or self.node.is_published(self.output)
+
     def number(self, name: str, default: int, least: int = 0) -> int:
         """Return a number of the query, at least ``least``; without a valid one, the default."""
         text = self.query.get(name, "").replace(",", "").strip()
