@@ -167,7 +167,9 @@ def _try(options: argparse.Namespace) -> str:
         file, name = name, "ppl"
     ppl = pipeline_in(file, name, "--pipeline")
     folder = _folder(options.folder, options.root)
-    return _printed(try_pipeline(folder, ppl, options.records, node=options.node), options)
+    calls = not options.no_calls
+    tried = try_pipeline(folder, ppl, options.records, node=options.node, calls=calls)
+    return _printed(tried, options)
 
 
 def _printed(result: _Json, options: argparse.Namespace) -> str:
@@ -391,6 +393,11 @@ def _add_try(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     command.add_argument(
         "--node", default="", help="name of the node in the pipeline; by default that of the result"
+    )
+    command.add_argument(
+        "--no-calls",
+        action="store_true",
+        help="call no model: count the records that need a call without a stored reply",
     )
     _add_json(command)
 

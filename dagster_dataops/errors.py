@@ -64,6 +64,7 @@
  |   |   |-- UnaddressedRepliesError      it is not known which server made stored replies
  |   |   |-- EndpointFailingError         many calls in a row failed
  |   |   `-- ReplyNotRecordedError        a cassette does not have the reply
+ |   |-- CallWithheldError            a record needs a call, and the run is to make none
  |   |-- BadRequestError              the server refuses the request
  |   |   |-- ContextTooLongError          it is too long for the model
  |   |   `-- ContentFilteredError         a filter stopped the request or the reply
@@ -632,6 +633,10 @@ class EndpointFailingError(FatalModelError):
 
 class ReplyNotRecordedError(FatalModelError):
     """A client that only replays recorded replies has none for a request."""
+
+
+class CallWithheldError(ModelError):
+    """A record needs a call of a model, and the run is to make none."""
 
 
 class BadRequestError(ModelError):
