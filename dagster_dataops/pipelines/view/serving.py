@@ -1,6 +1,7 @@
 """serve: the web server of a view, on this machine only."""
 
 import socket
+import sys
 from contextlib import closing
 from typing import Final
 
@@ -9,6 +10,7 @@ from dagster_dataops.pipelines.view.viewed_root import ViewedRoot
 
 PORT: Final = 8765
 _ADDRESS: Final = "127.0.0.1"
+_SWITCH_SECONDS: Final = 0.0005  # that a page waits for each turn beside work in the background
 
 
 def view_application(shown: str) -> object:
@@ -56,6 +58,7 @@ def serve(shown: str, port: int, *, opens: bool = False) -> str:
 
             webbrowser.open(address)
         settings = uvicorn.Config(app, log_level="warning", server_header=False, lifespan="on")  # type: ignore[arg-type]
+        sys.setswitchinterval(_SWITCH_SECONDS)
         uvicorn.Server(settings).run([listening])
     return "ended"
 

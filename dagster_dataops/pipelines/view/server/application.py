@@ -74,7 +74,8 @@ class _Site:
     def overview(self, _: "Request") -> Response:
         """Answer with the first page."""
         try:
-            return self._answer("overview", **overview_page(self._view))
+            with self._view.works.pages.making():
+                return self._answer("overview", **overview_page(self._view))
         except (DataOpsError, OSError) as error:
             return self._refusal(500, str(error))
 
@@ -82,7 +83,8 @@ class _Site:
         """Return the function that answers with a page about a node."""
 
         def shown(request: "Request") -> Response:
-            return self._of_node(request, page)
+            with self._view.works.pages.making():
+                return self._of_node(request, page)
 
         return shown
 
