@@ -35,6 +35,8 @@ def thaw(
     def put(*cases: str) -> Path:
         for name in ("input.jsonl", "table.csv", *(f"root/{case}" for case in cases)):
             source = frozen / name
+            if not source.exists() and name == "table.csv":
+                continue
             target = tmp_path / name
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
@@ -49,5 +51,5 @@ def thaw(
     yield put
     config.data_process_path = config.data_process_resume = None
     config.clients.clear()
-    for name in ("frozen_cases", "frozen_operators"):
+    for name in ("frozen_cases", "frozen_operators", "state_cases"):
         sys.modules.pop(name, None)

@@ -1,6 +1,7 @@
 """Write a frozen folder with the version of the package that is on the path.
 
     python write.py FOLDER ADDRESS     # of a server of models; see `freeze.py`
+    python write.py --states FOLDER    # of `state_cases`
 
 The environment has the address of an S3 server with the bucket ``results``.
 
@@ -80,9 +81,7 @@ def write(folder: Path, address: str) -> None:
     """Write all that is frozen into a folder."""
     folder.mkdir(parents=True)
     os.chdir(folder)
-    lines = "".join(json.dumps(record) + "\n" for record in cases.RECORDS)
-    Path("input.jsonl").write_text(lines)
-    given = str(Path("input.jsonl").absolute())
+    given = _write_input()
     config.data_process_resume = True
     for root, finished, unfinished in (
         ("root", cases.FINISHED, cases.UNFINISHED),
@@ -99,8 +98,40 @@ def write(folder: Path, address: str) -> None:
     Path("loader.json").write_text(json.dumps(loader_state(), indent=1))
 
 
+def write_states(folder: Path) -> None:
+    """Write the states of `state_cases` into a folder."""
+    import state_cases
+
+    folder.mkdir(parents=True)
+    os.chdir(folder)
+    source = _write_input()
+    config.data_process_path, config.data_process_resume = "root", True
+    state_cases.write(source, Path("root"))
+    for name in state_cases.KILLED:
+        command = [sys.executable, __file__, "--die-state", name, source]
+        subprocess.run(command, check=False, start_new_session=True)
+
+
+def die_state(name: str, source: str) -> None:
+    """Run one of the states that die, in this process."""
+    import state_cases
+
+    config.data_process_path = "root"
+    state_cases.run(name, source, cases.DIES)
+
+
+def _write_input() -> str:
+    lines = "".join(json.dumps(record) + "\n" for record in cases.RECORDS)
+    Path("input.jsonl").write_text(lines)
+    return str(Path("input.jsonl").absolute())
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "--die":
         die(*sys.argv[2:])
+    elif sys.argv[1] == "--die-state":
+        die_state(*sys.argv[2:])
+    elif sys.argv[1] == "--states":
+        write_states(Path(sys.argv[2]).absolute())
     else:
         write(Path(sys.argv[1]).absolute(), sys.argv[2])

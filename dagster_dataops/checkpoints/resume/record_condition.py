@@ -334,7 +334,8 @@ class _Parser:
         sign = self._expected_in() if self._takes("not") else self._takes(*_FULFILS, *_OPPOSITES)
         if not sign:
             if isinstance(left, Name):
-                if self._token.kind == "name":  # such as `text contain 'a'`
+                if self._token.kind == "name":  # such as `text contain 'a'`, or `NOT failed`
+                    self._check_case()
                     self._refuse("an operator is expected", _WORDS)
                 return Truth(left)
             self._refuse("an operator such as == is expected", _WORDS)
@@ -342,6 +343,12 @@ class _Parser:
         right = self._operand()
         self._check(sign, right, at)
         return Comparison(left, sign, right)
+
+    def _check_case(self) -> None:
+        """Check that a name before another name is no word in capitals, such as ``NOT``."""
+        token = self._tokens[self._next - 1]
+        if token.text.lower() in _WORDS:
+            raise self._error(token.at, f"write {token.text.lower()!r} in small letters")
 
     def _expected_in(self) -> str:
         if not self._takes("in"):
@@ -404,8 +411,10 @@ class _Parser:
         """Raise the error that something else is expected at the present place."""
         token = self._token
         there = f"not {token.text!r}" if token.text else "and the condition ends there"
-        near = nearest(token.text, known) if token.text else None
+        near = nearest(token.text.lower(), known) if token.text else None
         hint = f"; did you mean {near!r}?" if near and near != token.text else ""
+        if token.text.lower() in {"is", "equals"}:
+            hint = "; write == to compare"
         raise self._error(token.at, f"{expected}, {there}{hint}")
 
     def _error(self, at: int, reason: str) -> ConditionSyntaxError:

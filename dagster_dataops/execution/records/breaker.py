@@ -76,7 +76,7 @@ class Breaker:
             if self._counts(outcome):
                 self._last_failed.append((start, self._successes))
                 self.failed(outcome)
-        elif outcome is not None:
+        elif outcome is not None and (self._row.failed_since or self._last_failed):
             self.succeeded()
 
     def succeeded(self) -> None:

@@ -80,8 +80,10 @@ class CallSteps:
         tally = self._tally
         tally.start = lines[0].start
         finished = yield from self._called(lines)
-        if any(isinstance(result.outcome, Failure) for result in finished):
-            finished = yield from self._tried_again(finished)
+        for result in finished:
+            if isinstance(result.outcome, Failure):
+                finished = yield from self._tried_again(finished)
+                break
         if tally.has_counts:
             counts = {**tally.take_counts(), **finished[0].counts}
             finished[0] = finished[0]._replace(counts=counts)

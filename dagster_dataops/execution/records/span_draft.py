@@ -123,5 +123,5 @@ def span_of(finished: Sequence[Finished], operator: str, *, check_input: bool) -
         draft.records += 1
     draft.emitted = draft.output.count(b"\n")
     first, last = finished[0].line, finished[-1].line
-    source = b"".join(outcome.line.raw for outcome in finished) if check_input else None
+    source = b"".join([result.line.raw for result in finished]) if check_input else None
     return draft.finished(first.start, last.end - first.start, source)

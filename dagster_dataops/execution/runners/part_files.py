@@ -90,7 +90,7 @@ def remove(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-class _Parts(Sequence[bytes]):
+class _LazyParts(Sequence[bytes]):
     """Parts that are read one by one."""
 
     @abstractmethod
@@ -107,7 +107,7 @@ class _Parts(Sequence[bytes]):
         return self._part(number)
 
 
-class PartsFile(_Parts):
+class PartsFile(_LazyParts):
     """The parts of a file; each access reads one.
 
     Args:
@@ -146,7 +146,7 @@ class PartsFile(_Parts):
         return part
 
 
-class Column(_Parts):
+class Column(_LazyParts):
     """The part of one number in each of several files.
 
     Args:

@@ -77,8 +77,8 @@ class CallTask(asyncio.Task[T]):
         Raises:
             CancelledError: The call has cancelled the task, or the run ends the task.
         """
-        self._call, self._asked = object(), False
-        _caller.set(self._call)
+        self._call, self._asked = call, False
+        _caller.set(call)
         try:
             returned = await call
         except asyncio.CancelledError as error:

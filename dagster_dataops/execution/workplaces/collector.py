@@ -103,7 +103,7 @@ class Collector:
 
     def take(self) -> list[Line]:
         """Return the lines of the next call; none if there is none or the run stops."""
-        while not self.stopped:
+        while not self._stop.is_set():
             try:
                 lines = self._ready.popleft()
             except IndexError:
@@ -118,7 +118,9 @@ class Collector:
         """Read the next lines, unless another thread just has; return whether there are any."""
         with self._read_lock:
             size = 0
-            while not self.stopped and len(self._ready) < _READY_CALLS and size < _READY_BYTES:
+            while (
+                not self._stop.is_set() and len(self._ready) < _READY_CALLS and size < _READY_BYTES
+            ):
                 lines = next(self._calls, [])
                 if not lines:
                     break
@@ -130,15 +132,17 @@ class Collector:
     def put(self, finished: list[Finished]) -> None:
         """Take the outcomes of a call's lines, in the thread that finished it."""
         self._fork_guard.check()
-        for line, outcome, *_ in finished if not self._ignores_errors else ():
+        for result in finished if not self._ignores_errors else ():
+            outcome = result.outcome
             if isinstance(outcome, Failure):
-                self._first_failure = self._first_failure or outcome._replace(offset=line.start)
+                failure = outcome._replace(offset=result.line.start)
+                self._first_failure = self._first_failure or failure
                 self._stop.set()
                 return
         self._finished.extend(finished)  # at once: a batch is never journaled in part
-        for line, outcome, *_ in finished:
-            self.breaker.count(outcome, line.start)
-        if self._may_drain() and not self.stopped:
+        for result in finished:
+            self.breaker.count(result.outcome, result.line.start)
+        if self._may_drain() and not self._stop.is_set():
             try:
                 self.drain()
             except BaseException as error:  # noqa: BLE001 - handed to the main thread

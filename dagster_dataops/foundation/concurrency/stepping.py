@@ -5,6 +5,7 @@ One generator so serves plain calls and coroutines.
 
 import inspect
 from collections.abc import Callable, Generator
+from types import CoroutineType
 from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ async def run_steps_async(
         while True:
             try:
                 returned = do(step)
-                if inspect.isawaitable(returned):
+                if type(returned) is CoroutineType or inspect.isawaitable(returned):
                     returned = await returned
             except BaseException as error:
                 if is_interrupt(error):

@@ -21,6 +21,7 @@ VECTORS: Final = "vectors"
 
 _FACTS: Final = "index.json"
 _FORMAT: Final = 1  # of the files
+_UNNUMBERED: Final = 1  # the format of an index without a number, which had the same files
 _PASSAGES: Final = "passages.jsonl"  # a JSON text in each line
 _STARTS: Final = "starts.npy"  # of the lines, with the end of the file
 _DIGESTS: Final = "digests.npy"  # of the passages
@@ -213,14 +214,21 @@ def _facts_in(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         msg = f"index {str(folder)!r} is no folder of retrieval.Index: {error}"
         raise DefinitionError(msg) from None
-    number = facts.get("format") if isinstance(facts, dict) else None
+    number = facts.get("format", _UNNUMBERED) if isinstance(facts, dict) else None
     if type(number) is int and number > _FORMAT:
         raise NewerVersionError(str(folder / _FACTS), str(number), str(_FORMAT))
-    if number != _FORMAT or facts.get("kind") not in (WORDS, VECTORS):
+    if number != _FORMAT or not _is_whole(facts):
         reason = f"{_FACTS} is damaged, or of another program; build the index again"
         msg = f"index {str(folder)!r} is no folder of retrieval.Index: {reason}"
         raise DefinitionError(msg)
     return dict(facts)
+
+
+def _is_whole(facts: dict[str, Any]) -> bool:
+    """Return whether facts name all that an index of their kind needs."""
+    needed = {WORDS: {"words", "language"}, VECTORS: {"dimensions"}}
+    kind = facts.get("kind")
+    return isinstance(kind, str) and kind in needed and facts.keys() >= needed[kind]
 
 
 def _packages() -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.history.node_folder import node_at
 
 _LOCK_SECONDS: Final = 3.0
+_PARTITIONS: Final = "partitions"  # the folder of the partitions, in that of a node
 
 
 def versions(folder: str | os.PathLike[str]) -> list[ResultVersion]:
@@ -73,12 +74,14 @@ class Restored:
         version: The version, as it was kept.
         kept_as: The number under which the result before it is kept; empty if the restored result
             is equal to it, or if it was edited.
-        readers: The nodes below the root that read the result.
+        readers: The nodes below ``searched`` that read the result.
+        searched: The folder, or URL, below which they were searched.
     """
 
     version: ResultVersion
     kept_as: str
     readers: tuple[ReadingNode, ...]
+    searched: str
 
     @override
     def __str__(self) -> str:
@@ -95,7 +98,7 @@ class Restored:
             "present input"
         )
         if not self.readers:
-            yield "no node below the root reads it"
+            yield f"no node below {self.searched} reads it"
         yield from map(str, self.readers)
 
 
@@ -127,9 +130,10 @@ def restore(
     before = versions_at(node).numbers()
     publish_version(node, chosen.name, f"restore-{os.getpid()}", _LOCK_SECONDS)
     added = [number for number in versions_at(node).numbers() if number not in before]
-    place = node.root.at(node.path.parent if root is None else Path(root).expanduser().absolute())
-    readers = tuple(_readers(node, chosen, place))
-    return Restored(chosen, str(added[-1]) if added else "", readers)
+    searched = _pipeline_of(node) if root is None else Path(root).expanduser().absolute()
+    readers = tuple(_readers(node, chosen, node.root.at(searched)))
+    kept_as = str(added[-1]) if added else ""
+    return Restored(chosen, kept_as, readers, str(node.located(searched)))
 
 
 def keep_only(folder: str | os.PathLike[str], most: int) -> list[int]:
@@ -150,6 +154,12 @@ def keep_only(folder: str | os.PathLike[str], most: int) -> list[int]:
         return removed
     finally:
         claim.release()
+
+
+def _pipeline_of(node: NodeFolder) -> Path:
+    """Return the folder of the pipeline of a node, or of one of its partitions."""
+    above = node.path.parent
+    return above.parent.parent if above.name == _PARTITIONS else above
 
 
 def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[ReadingNode]:

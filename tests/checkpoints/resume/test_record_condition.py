@@ -158,6 +158,10 @@ def test_a_failed_record_has_its_exception() -> None:
     [
         ("", 1, "a condition is expected"),
         ("a = 1", 3, "write == to compare"),
+        ("a is null", 3, "write == to compare"),
+        ("NOT failed", 1, "write 'not' in small letters"),
+        ("failed AND a > 1", 8, "did you mean 'and'?"),
+        ("a CONTAINS 'b'", 3, "did you mean 'contains'?"),
         ("a == 1 && b", 8, "write and"),
         ("a ==", 5, "the condition ends there"),
         ("drop_reason contain 'x'", 13, "did you mean 'contains'?"),

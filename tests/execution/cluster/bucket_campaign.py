@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from dagster_dataops.checkpoints.places import sent_segments
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ClusterError
 from tests.execution.cluster.fixtures import Apart, input_of, of_another_user, works
+from tests.execution.cluster.ray_nodes import variables
 from tests.execution.helpers import node, run
 from tests.nodes import NodeFolder, ResumePolicy
 from tests.object_stores import SECRETS, reading, s3_server, unreliable
@@ -34,7 +36,32 @@ _PATIENCE_SECONDS: Final = 20.0  # until there is a victim
 _LONGEST_OUTAGE: Final = 3.0
 _HANG_SECONDS: Final = 600.0
 _AGENTS_DIED: Final = 3  # exit status of a head
-_KINDS: Final = ["worker", "worker", "agent", "agent", "head", "store"]
+
+
+class Machines:
+    """Agents that are processes of this machine, started by the head, with folders of their own.
+
+    Attributes:
+        kinds: What is killed, or stopped; a kind that stands twice is chosen twice as often.
+        module: The module that runs as the head of a run.
+    """
+
+    kinds: Sequence[str] = ("worker", "worker", "agent", "agent", "head", "store")
+    module = __spec__.name
+
+    def agents(self, head: int) -> list[psutil.Process]:
+        """Return the agents of a head."""
+        children = psutil.Process(head).children()
+        return [child for child in children if "agent_process" in " ".join(child.cmdline())]
+
+    def kill(self, head: int, kind: str, chance: random.Random) -> bool:
+        """Kill a process of a kind; return ``False`` if there is none."""
+        agents = self.agents(head)
+        workers = [child for agent in agents for child in agent.children(recursive=True)]
+        victims = {"head": [psutil.Process(head)], "agent": agents, "worker": workers}[kind]
+        if victims:
+            chance.choice(victims).kill()
+        return bool(victims)
 
 
 class _Store:
@@ -63,18 +90,19 @@ class Campaign:
         folder: For the machines.
         seed: Of what is killed.
         store: The faults of the store.
+        where: The machines of the agents.
     """
 
-    def __init__(self, folder: Path, seed: int, store: _Store) -> None:
-        self._folder, self._store = folder, store
+    def __init__(self, folder: Path, seed: int, store: _Store, where: Machines) -> None:
+        self._folder, self._store, self._where = folder, store, where
         self._chance = random.Random(seed)
         self._machines = 0
-        self.told = dict.fromkeys([*dict.fromkeys(_KINDS), "results", "in parts"], 0)
+        self.told = dict.fromkeys([*where.kinds, "results", "in parts"], 0)
 
     @property
     def kills(self) -> int:
         """The number of kills and outages."""
-        return sum(self.told[kind] for kind in dict.fromkeys(_KINDS))
+        return sum(self.told[kind] for kind in set(self._where.kinds))
 
     def machine(self, name: str) -> Path:
         """Return the folder of another machine."""
@@ -133,7 +161,7 @@ class Campaign:
         agents = self._folder / f"agents{self._machines}"
         log = (self._folder / "log").open("ab")
         head = subprocess.Popen(
-            [sys.executable, "-m", __spec__.name, "--head", url, source, str(whole)],
+            [sys.executable, "-m", self._where.module, "--head", url, source, str(whole)],
             cwd=place,
             env={
                 **os.environ,
@@ -148,7 +176,7 @@ class Campaign:
         until = time.monotonic() + _HANG_SECONDS
         for _ in range(self._chance.randrange(9)):
             time.sleep(self._chance.random() * _LONGEST_WAIT)  # a random moment is what is tested
-            kind = self._chance.choice(_KINDS)
+            kind = self._chance.choice(self._where.kinds)
             patience = time.monotonic() + _PATIENCE_SECONDS
             while head.poll() is None and time.monotonic() < patience:
                 if self._fault(head.pid, kind):
@@ -171,14 +199,7 @@ class Campaign:
             self.told["store"] += 1
             return True
         with suppress(psutil.NoSuchProcess):
-            me = psutil.Process(head)
-            agents = [
-                child for child in me.children() if "agent_process" in " ".join(child.cmdline())
-            ]
-            families = [child for agent in agents for child in agent.children(recursive=True)]
-            victims = {"head": [me], "agent": agents, "worker": families}[kind]
-            if victims:
-                self._chance.choice(victims).kill()
+            if self._where.kill(head, kind, self._chance):
                 self.told[kind] += 1
                 return True
         return False
@@ -191,7 +212,7 @@ def _put(url: str, data: bytes) -> None:
         reading(root.bucket).put(url.removeprefix(f"{root.bucket.url}/"), data)
 
 
-def head(url: str, source: str, whole: float) -> None:
+def head(url: str, source: str, whole: float, cluster: Any) -> None:
     """Run as the head of a run, on a machine of its own."""
     sent_segments.LEAST_PART_BYTES = sent_segments.LEAST_OBJECT_BYTES = 0  # type: ignore[misc]
     root = root_setting("root", url)
@@ -202,7 +223,6 @@ def head(url: str, source: str, whole: float) -> None:
         copy.write_bytes(Path(source).read_bytes())
         os.utime(copy, ns=(0, 0))
         dataset = JsonlDataset.of_file(copy)
-    cluster = Apart(agents=2, cpus_per_agent=1)
     try:
         run(
             works(seconds=0.01),
@@ -217,40 +237,51 @@ def head(url: str, source: str, whole: float) -> None:
         sys.exit(_AGENTS_DIED)
 
 
-def campaign(kills: int, seed: int, *, shown: bool = False) -> dict[str, int]:
+@contextmanager
+def store() -> Iterator[_Store]:
+    """Run a store with faults; machines that are started in the block reach it."""
+    faults = _Store()
+    with (
+        s3_server() as server,
+        unreliable(server, faults.fault) as address,
+        variables({**SECRETS, "AWS_ENDPOINT_URL": address}),
+    ):
+        yield faults
+
+
+def campaign(rounds: Campaign, kills: int, *, shown: bool = False) -> dict[str, int]:
     """Kill until so many processes have died, over as many results as that takes.
 
     Returns:
         The number of faults of each kind, and of results.
     """
-    store = _Store()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        s3_server() as server,
-        unreliable(server, store.fault) as address,
-    ):
-        os.environ.update({**SECRETS, "AWS_ENDPOINT_URL": address})
-        Path(folder).chmod(0o711)
-        rounds = Campaign(Path(folder), seed, store)
-        while rounds.kills < kills:
-            rounds.round()
-            if shown:
-                sys.stderr.write(f"{rounds.told}\n")
+    while rounds.kills < kills:
+        rounds.round()
+        if shown:
+            sys.stderr.write(f"{rounds.told}\n")
     return rounds.told
+
+
+def options_of(text: str | None) -> argparse.Namespace:
+    """Return the options of a campaign, which are described by a text."""
+    parser = argparse.ArgumentParser(description=text)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--head", nargs=3)
+    return parser.parse_args()
 
 
 def main() -> None:
     """Run the campaign and print what was killed, or run as a head."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--head", nargs=3)
-    options = parser.parse_args()
+    options = options_of(__doc__)
     if options.head:
         url, source, whole = options.head
-        head(url, source, float(whole))
+        head(url, source, float(whole), Apart(agents=2, cpus_per_agent=1))
         return
-    sys.stdout.write(f"{campaign(options.kills, options.seed, shown=True)}\n")
+    with tempfile.TemporaryDirectory() as folder, store() as faults:
+        Path(folder).chmod(0o711)
+        rounds = Campaign(Path(folder), options.seed, faults, Machines())
+        sys.stdout.write(f"{campaign(rounds, options.kills, shown=True)}\n")
 
 
 if __name__ == "__main__":

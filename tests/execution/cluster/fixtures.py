@@ -26,6 +26,8 @@ from dagster_dataops.execution.cluster.local_cluster import SubprocessAgent, Sub
 from dagster_dataops.execution.leases import head
 from tests.execution.helpers import Listener, node, run, write_input
 
+NO_NODE_NOTE = "waiting for a node: none can hold an agent"
+
 
 def silent_after(patch: pytest.MonkeyPatch, seconds: float) -> None:
     """Replace agents that have been silent for some seconds."""

@@ -1,6 +1,5 @@
 """Tests of agents on a Ray cluster with several nodes in this machine."""
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -14,87 +13,37 @@ import pytest
 from dagster_dataops import LocalCluster, RayCluster, data
 from dagster_dataops.errors import ClusterError, ConfigurationError, MissingExtraError
 from dagster_dataops.execution.agent_pool import Room
-from dagster_dataops.execution.cluster import ray_cluster
+from dagster_dataops.execution.cluster import ray_cluster as on_ray
 from dagster_dataops.execution.leases import fair_share, node_wait
-from tests.execution.cluster.fixtures import Meanwhile, both, family, input_of, silent_after, works
+from tests.execution.cluster.fixtures import (
+    NO_NODE_NOTE,
+    Meanwhile,
+    both,
+    family,
+    input_of,
+    silent_after,
+    works,
+)
+from tests.execution.cluster.ray_nodes import RayNodes, ray_cluster
 from tests.execution.helpers import Listener, error_rows, node, run
 from tests.faults.crashing import wait_until
 
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
-_STORE_BYTES = 80 << 20
-
-
-class _Nodes:
-    """A Ray cluster: a head without cores, and nodes with two cores each."""
-
-    def __init__(self) -> None:
-        from ray.cluster_utils import Cluster
-
-        self._cluster = Cluster()
-        self._cluster.add_node(
-            num_cpus=0, object_store_memory=_STORE_BYTES, include_dashboard=False
-        )
-        self.nodes = [self.add() for _ in range(2)]
-        self.address: str = self._cluster.address
-
-    def add(self, num_gpus: int = 0) -> Any:
-        return self._cluster.add_node(
-            num_cpus=2, num_gpus=num_gpus, object_store_memory=_STORE_BYTES
-        )
-
-    def raylet(self) -> psutil.Process:
-        """Return the process of the first node."""
-        return psutil.Process(self.nodes[0].all_processes["raylet"][0].process.pid)
-
-    def kill_one(self) -> None:
-        """Kill an agent."""
-        self.agents()[0].kill()
-
-    def lose(self) -> None:
-        """Kill the first node, and add another one."""
-        self._cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
-        self.nodes.append(self.add())
-
-    def lose_all(self) -> None:
-        """Kill all nodes but the head."""
-        while self.nodes:
-            self._cluster.remove_node(self.nodes.pop(), allow_graceful=False)
-
-    def add_two(self) -> None:
-        """Add two nodes."""
-        self.nodes += [self.add(), self.add()]
-
-    def agents(self) -> list[psutil.Process]:
-        """Return the processes of the agents."""
-        found = []
-        for one in self.nodes:
-            raylet = psutil.Process(one.all_processes["raylet"][0].process.pid)
-            found += [p for p in raylet.children(recursive=True) if "_Actor" in p.cmdline()[0]]
-        return found
-
-    def close(self) -> None:
-        self._cluster.shutdown()
 
 
 @pytest.fixture(scope="module")
-def ray_nodes() -> Iterator[_Nodes]:
+def ray_nodes() -> Iterator[RayNodes]:
     pytest.importorskip("ray", reason="needs pip install 'dagster-dataops[ray]'")
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])  # of the nodes, with these operators
-    nodes = _Nodes()
-    yield nodes
-    nodes.close()
-    if before is not None:
-        os.environ["PYTHONPATH"] = before
+    with ray_cluster() as nodes:
+        yield nodes
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.filterwarnings("ignore")
 class TestOnRay:
     def test_result_and_error_file_are_those_of_a_run_at_home(
-        self, tmp_path: Path, ray_nodes: _Nodes
+        self, tmp_path: Path, ray_nodes: RayNodes
     ) -> None:
         kinds = _MIXED * 100
         kinds[77] = "die"
@@ -103,7 +52,7 @@ class TestOnRay:
         rows = error_rows(node(tmp_path / "away"))
         assert [row["index"] for row in rows if row["exception"] == "WorkerDied"] == [77]
 
-    def test_an_agent_that_is_killed_is_replaced(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
+    def test_an_agent_that_is_killed_is_replaced(self, tmp_path: Path, ray_nodes: RayNodes) -> None:
         dataset = input_of(tmp_path, _MIXED * 200)
         listener = Meanwhile(50, ray_nodes.kill_one)
         cluster = RayCluster(ray_nodes.address, start_seconds=60)
@@ -111,7 +60,7 @@ class TestOnRay:
         assert any("died (ActorDiedError" in note for note in listener.notes)
 
     def test_a_frozen_node_is_replaced_and_each_record_counts_once(
-        self, tmp_path: Path, ray_nodes: _Nodes, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, ray_nodes: RayNodes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         silent_after(monkeypatch, 4.0)
         dataset = input_of(tmp_path, _MIXED * 300)
@@ -132,7 +81,7 @@ class TestOnRay:
                     process.send_signal(signal.SIGCONT)
         assert any("has been silent for 4 s" in note for note in listener.notes)
 
-    def test_a_lost_node_costs_no_record(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
+    def test_a_lost_node_costs_no_record(self, tmp_path: Path, ray_nodes: RayNodes) -> None:
         dataset = input_of(tmp_path, _MIXED * 300)
         listener = Meanwhile(50, ray_nodes.lose)
         cluster = RayCluster(ray_nodes.address, start_seconds=60)
@@ -140,7 +89,7 @@ class TestOnRay:
         assert any(" died (" in note for note in listener.notes)
 
     def test_agents_that_no_node_can_hold_are_an_error_with_the_resources(
-        self, tmp_path: Path, ray_nodes: _Nodes
+        self, tmp_path: Path, ray_nodes: RayNodes
     ) -> None:
         dataset = input_of(tmp_path, ["keep"])
         operator = works(_agents={"num_gpus": 1})
@@ -152,7 +101,7 @@ class TestOnRay:
         with pytest.raises(ClusterError, match=r"no agent was ready within 3 s.*num_gpus"):
             run(operator, dataset, node(tmp_path), cluster=waits)
 
-    def test_each_agent_has_a_gpu_of_its_own(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
+    def test_each_agent_has_a_gpu_of_its_own(self, tmp_path: Path, ray_nodes: RayNodes) -> None:
         ray_nodes.add(num_gpus=2)
         dataset = input_of(tmp_path, ["keep"] * 400)
         operator = data.over_agents.Devices(_agents={"num_gpus": 1, "num_cpus": 0})
@@ -164,7 +113,7 @@ class TestOnRay:
         )
 
     def test_two_runs_at_once_share_the_nodes_and_wait_for_no_limit(
-        self, tmp_path: Path, ray_nodes: _Nodes, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, ray_nodes: RayNodes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(fair_share, "_LOOK_SECONDS", 1.0)
         dataset = input_of(tmp_path, _MIXED * 200)
@@ -185,25 +134,23 @@ class TestOnRay:
         assert not any("died" in note for note in [*notes, *listener.notes])
 
     def test_all_nodes_may_go_and_the_run_continues_when_one_comes(
-        self, tmp_path: Path, ray_nodes: _Nodes, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, ray_nodes: RayNodes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(node_wait, "_FIRST_NOTE_SECONDS", 1.0)
         dataset = input_of(tmp_path, _MIXED * 100)
         listener = Meanwhile(50, ray_nodes.lose_all)
-        threads: list[threading.Thread] = []
 
         def come(text: str) -> None:
-            if "none can hold an agent" in text and not threads:
-                threads.append(threading.Thread(target=ray_nodes.add_two))
-                threads[0].start()
+            if NO_NODE_NOTE in text and not ray_nodes.nodes:
+                ray_nodes.add_two()  # in this thread: Ray sets a signal handler for each node
 
         listener.on_note = come
         cluster = RayCluster(ray_nodes.address, start_seconds=300)
         both(tmp_path, dataset, works(seconds=0.02), cluster, progress=listener)
-        threads[0].join()
+        assert ray_nodes.nodes
 
     def test_more_workers_than_cores_are_those_of_a_node(
-        self, tmp_path: Path, ray_nodes: _Nodes
+        self, tmp_path: Path, ray_nodes: RayNodes
     ) -> None:
         listener = Listener()
         dataset = input_of(tmp_path, _MIXED * 20)
@@ -212,7 +159,7 @@ class TestOnRay:
         text = "_max_workers=7 is more than a node holds: each agent has 2 worker processes"
         assert any(text in note for note in listener.notes)
 
-    def test_no_agent_remains_after_a_run(self, tmp_path: Path, ray_nodes: _Nodes) -> None:
+    def test_no_agent_remains_after_a_run(self, tmp_path: Path, ray_nodes: RayNodes) -> None:
         dataset = input_of(tmp_path, ["keep"] * 10)
         run(works(), dataset, node(tmp_path), cluster=RayCluster(ray_nodes.address, agents=1))
         wait_until(lambda: not ray_nodes.agents(), 20, "the agents have ended")
@@ -274,7 +221,7 @@ def test_there_is_an_agent_for_each_share_of_gpus_and_else_for_each_node(
     monkeypatch: pytest.MonkeyPatch, wanted: dict[str, float], count: int
 ) -> None:
     nodes: list[dict[str, float]] = [{"CPU": 8, "GPU": 4}, {"CPU": 8, "GPU": 1}, {"CPU": 4}]
-    monkeypatch.setattr(ray_cluster, "_nodes", lambda: nodes)
+    monkeypatch.setattr(on_ray, "_nodes", lambda: nodes)
     assert RayCluster().count(wanted) == count
     assert RayCluster(agents=2).count(wanted) == 2
 
@@ -295,7 +242,7 @@ def test_there_is_an_agent_for_each_share_of_gpus_and_else_for_each_node(
 def test_an_agent_has_as_many_workers_as_use_the_most_cores(
     monkeypatch: pytest.MonkeyPatch, cores: list[float], most: int | None, workers: int
 ) -> None:
-    monkeypatch.setattr(ray_cluster, "_nodes", lambda: [{"CPU": number} for number in cores])
+    monkeypatch.setattr(on_ray, "_nodes", lambda: [{"CPU": number} for number in cores])
     assert RayCluster().workers(most) == workers
 
 
@@ -328,6 +275,6 @@ def test_a_cluster_is_busy_if_any_is_used_of_what_an_agent_needs(
     monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any], free: dict[str, float], room: Room
 ) -> None:
     nodes: list[dict[str, float]] = [{"CPU": 8}, {"CPU": 4, "GPU": 1}]
-    monkeypatch.setattr(ray_cluster, "_nodes", lambda: nodes)
-    monkeypatch.setattr(ray_cluster, "_ray", lambda: _Resources(free))
+    monkeypatch.setattr(on_ray, "_nodes", lambda: nodes)
+    monkeypatch.setattr(on_ray, "_ray", lambda: _Resources(free))
     assert RayCluster().room(wanted) is room

@@ -12,7 +12,15 @@ from dagster_dataops.errors import ClusterError
 from dagster_dataops.execution.agent_pool import AgentHandle, AgentOrder, Lost, Message, Room
 from dagster_dataops.execution.cluster.local_cluster import SubprocessAgents
 from dagster_dataops.execution.leases import fair_share, node_wait
-from tests.execution.cluster.fixtures import Meanwhile, Watched, both, input_of, same, works
+from tests.execution.cluster.fixtures import (
+    NO_NODE_NOTE,
+    Meanwhile,
+    Watched,
+    both,
+    input_of,
+    same,
+    works,
+)
 from tests.execution.helpers import Listener, node, run
 from tests.nodes import ResumePolicy
 
@@ -155,7 +163,7 @@ def test_a_run_fails_if_no_node_holds_an_agent_for_too_long(
     listener = Listener()
     with pytest.raises(ClusterError, match=r"no agent was ready within 0\.5 s\. Each takes"):
         run(works(), dataset, node(tmp_path), cluster=cluster, progress=listener)
-    text = "none can hold an agent" if state is Room.NONE else "no agent is ready yet"
+    text = NO_NODE_NOTE if state is Room.NONE else "no agent is ready yet"
     assert any(text in note and "this run fails in" in note for note in listener.notes)
 
 
@@ -170,9 +178,9 @@ def test_a_run_continues_when_a_node_comes_after_all_have_gone(
             process.kill()
 
     listener = Meanwhile(50, lose_all)
-    listener.on_note = lambda text: cluster.set(rooms=1) if "none can hold" in text else None
+    listener.on_note = lambda text: cluster.set(rooms=1) if NO_NODE_NOTE in text else None
     both(tmp_path, dataset, works(seconds=0.01), cluster, progress=listener)
-    assert any("waiting for a node: none can hold an agent" in note for note in listener.notes)
+    assert any(NO_NODE_NOTE in note for note in listener.notes)
 
 
 def test_a_run_ends_when_all_nodes_have_gone_for_too_long_and_keeps_what_it_has(

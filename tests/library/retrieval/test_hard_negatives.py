@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,7 @@ def test_the_index_is_a_node_of_a_pipeline() -> None:
     [
         ({"format": 2, "kind": "graph"}, NewerVersionError, r"index.json has format 2, .* reads 1"),
         ({"kind": "bm25"}, DefinitionError, "no folder of retrieval.Index"),
+        ({"format": 1, "kind": "vectors"}, DefinitionError, "no folder of retrieval.Index"),
         ({"format": "1", "kind": "bm25"}, DefinitionError, "no folder of retrieval.Index"),
         ({"format": 1, "kind": ["bm25"]}, DefinitionError, "no folder of retrieval.Index"),
         ([1], DefinitionError, "no folder of retrieval.Index"),
@@ -169,3 +171,14 @@ def test_an_index_of_another_format_is_refused(facts: Any, error: type, words: s
     (index / "index.json").write_text(json.dumps(facts), "utf-8")
     with pytest.raises(error, match=words):
         data.retrieval.HardNegatives(index)
+
+
+def test_an_index_without_a_number_has_the_first_format(tmp_path: Path) -> None:
+    index = tmp_path / "copied"
+    shutil.copytree(indexed(), index)
+    facts = json.loads((index / "index.json").read_text("utf-8"))
+    question = {"question": "Which river?", "text": PASSAGES[0]}
+    expected = negatives_of(question, index, keep_empty=True)
+    del facts["format"]
+    (index / "index.json").write_text(json.dumps(facts), "utf-8")
+    assert negatives_of(question, index, keep_empty=True) == expected

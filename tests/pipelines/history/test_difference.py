@@ -526,3 +526,22 @@ def test_a_partition_has_versions_of_its_own(root, source):
     restore(folders[0].path, 1)
 
     assert [diff(one.path, 1, "current").changed for one in folders] == [0, 20]
+
+
+def test_the_restoration_of_a_partition_names_the_partition_that_reads_it(root, source):
+    days = ("1", "2")
+    for sign in ".?":
+        for day in days:
+            read = [JsonlDataset.of_file(source)]
+            for name in ("marked", "again"):
+                folder = NodeFolder(root / "docs" / name / "partitions" / day, name)
+                operator = mark(sign=sign, _keep_versions=1)
+                read = [OperatorExecutor(RunContext(run=sign)).run(operator, read, folder).dataset]
+
+    restored = restore(root / "docs/marked/partitions/1", 1)
+
+    assert [(each.name, each.current) for each in restored.readers] == [("again, 1", False)]
+    assert restored.searched == str(root / "docs")
+    assert f"no node below {root / 'docs'} reads it" in str(
+        restore(root / "docs/again/partitions/2", 1)
+    )
