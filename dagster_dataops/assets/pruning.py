@@ -8,10 +8,11 @@ from pathlib import Path
 import dagster as dg
 
 from dagster_dataops.assets.loaded_definitions import loaded_definitions
-from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
+from dagster_dataops.assets.runtime.asset_paths import folder_of, safe_part
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.places.result_trees import ResultTree, tree_of
 from dagster_dataops.configuration import config, root_setting
+from dagster_dataops.datasets.published_files import PARTITIONS
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.places.url_forms import is_url

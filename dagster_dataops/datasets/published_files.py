@@ -10,6 +10,7 @@ _ENDINGS: Final = tuple(f"_results.{form}" for form in FORMS)
 MANIFEST: Final = f"{RESULT}.json"
 CHECKPOINTS: Final = "checkpoints"  # the folder of unfinished runs
 OTHER_VERSIONS: Final = ".other_versions"  # what other versions of this package have written
+PARTITIONS: Final = "partitions"  # the folder of the partitions of a node
 HISTORY: Final = ".history"  # the folder of earlier results
 _PARTS: Final = "_parts"
 

@@ -9,14 +9,14 @@ import xxhash
 
 from dagster_dataops.assets.metadata.metadata_keys import URI
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.datasets.published_files import CHECKPOINTS, PARTITIONS
 from dagster_dataops.foundation.places.opening import PLAIN
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.operators.kinds.kind import OperatorKind
 from dagster_dataops.operators.kinds.kind_table import RECORD
 
 _SAFE: Final = " @+=,"
-PARTITIONS: Final = "partitions"
-_OURS: Final = frozenset({"checkpoints", PARTITIONS})  # names of folders beside an asset's files
+_OURS: Final = frozenset({CHECKPOINTS, PARTITIONS})  # names of folders beside an asset's files
 _FILES: Final = (".jsonl", ".jsonl.json", ".jsonl.zst")  # suffixes of an asset's own files
 _LONGEST: Final = 150  # of 255 bytes: file names begin with the name of their folder
 

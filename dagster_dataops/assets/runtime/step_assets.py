@@ -6,9 +6,10 @@ from weakref import WeakKeyDictionary
 
 import dagster as dg
 
-from dagster_dataops.assets.runtime.asset_paths import PARTITIONS, folder_of, safe_part
+from dagster_dataops.assets.runtime.asset_paths import folder_of, safe_part
 from dagster_dataops.assets.runtime.step_context import StepContext
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.datasets.published_files import PARTITIONS
 from dagster_dataops.foundation.places.root import Root
 
 

@@ -8,7 +8,7 @@ run as code. Names are:
 * ``result.COLUMN``, a column of the result lines that the record became;
 * ``COLUMN`` or ``input.COLUMN``, a column of the input record. Inner values have dots, as in
   ``meta.lang``, elements of lists their index, as in ``messages.0.role``. Names with other
-  characters are in backquotes.
+  characters are in backquotes, and those that are a word in other letters, such as ``NOT``.
 
 A record with several values for a name, such as those of two result lines, fulfils a comparison if
 one of them does. ``!=`` and ``not in`` are the opposite of ``==`` and ``in``.
@@ -39,6 +39,8 @@ _CONSTANTS: Final[dict[str, Any]] = {
     "False": False,
     "None": None,
 }
+# By their small letters. A column such as `NULL` needs backquotes.
+_SPELLED: Final = {word: word for word in (*_WORDS, "true", "false", "null")} | {"none": "null"}
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _TOKEN: Final = re.compile(
     r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
@@ -334,8 +336,7 @@ class _Parser:
         sign = self._expected_in() if self._takes("not") else self._takes(*_FULFILS, *_OPPOSITES)
         if not sign:
             if isinstance(left, Name):
-                if self._token.kind == "name":  # such as `text contain 'a'`, or `NOT failed`
-                    self._check_case()
+                if self._token.kind == "name":  # such as `text contain 'a'`
                     self._refuse("an operator is expected", _WORDS)
                 return Truth(left)
             self._refuse("an operator such as == is expected", _WORDS)
@@ -343,12 +344,6 @@ class _Parser:
         right = self._operand()
         self._check(sign, right, at)
         return Comparison(left, sign, right)
-
-    def _check_case(self) -> None:
-        """Check that a name before another name is no word in capitals, such as ``NOT``."""
-        token = self._tokens[self._next - 1]
-        if token.text.lower() in _WORDS:
-            raise self._error(token.at, f"write {token.text.lower()!r} in small letters")
 
     def _expected_in(self) -> str:
         if not self._takes("in"):
@@ -379,6 +374,9 @@ class _Parser:
             self._next += 1
             if token.text in _CONSTANTS:
                 return Literal(_CONSTANTS[token.text])
+            if (word := _SPELLED.get(token.text.lower())) and token.text != word:
+                hint = f"write {word!r} in small letters, or a column as `{token.text}`"
+                raise self._error(token.at, hint)
             if self._token.text == "(":
                 raise self._error(token.at, f"{token.text!r} is called, and there is no function")
             return _name_of(token.text)

@@ -76,7 +76,7 @@ class Breaker:
             if self._counts(outcome):
                 self._last_failed.append((start, self._successes))
                 self.failed(outcome)
-        elif outcome is not None and (self._row.failed_since or self._last_failed):
+        elif outcome is not None:
             self.succeeded()
 
     def succeeded(self) -> None:

@@ -11,6 +11,7 @@ each record has the outputs of its lines. Publishing writes a file for each outp
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from dagster_dataops.datasets.published_files import CHECKPOINTS, PARTITIONS
 from dagster_dataops.errors import OperatorDefinitionError
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.dispositions import sending
@@ -23,7 +24,7 @@ from dagster_dataops.operators.outcomes.return_contract import (
 from dagster_dataops.records import Record
 
 _MOST: Final = 64
-_FOLDERS: Final = frozenset({"checkpoints", "partitions"})  # names of folders in a node's folder
+_FOLDERS: Final = frozenset({CHECKPOINTS, PARTITIONS})  # names of folders in a node's folder
 
 
 class To(NamedTuple):

@@ -6,6 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 from typing import Final
 
+from dagster_dataops.datasets.published_files import CHECKPOINTS
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.pipelines.graph.artefact_check import check_artefacts
 from dagster_dataops.pipelines.graph.column_check import check_columns
@@ -19,7 +20,7 @@ from dagster_dataops.pipelines.graph.operator_node import (
 
 # File systems allow 255 bytes, and the names of a node's files start with its name.
 _MAX_NAME_BYTES: Final = 150
-_RESERVED: Final = frozenset({"", ".", "..", "checkpoints"})
+_RESERVED: Final = frozenset({"", ".", "..", CHECKPOINTS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.versions.keeping import remove_beyond
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
-from dagster_dataops.datasets.published_files import manifest_of
+from dagster_dataops.datasets.published_files import PARTITIONS, manifest_of
 from dagster_dataops.errors import ResultMissingError
 from dagster_dataops.foundation.concurrency.background import deleting
 from dagster_dataops.foundation.places.root import Root
@@ -20,7 +20,6 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.history.node_folder import node_at
 
 _LOCK_SECONDS: Final = 3.0
-_PARTITIONS: Final = "partitions"  # the folder of the partitions, in that of a node
 
 
 def versions(folder: str | os.PathLike[str]) -> list[ResultVersion]:
@@ -159,7 +158,7 @@ def keep_only(folder: str | os.PathLike[str], most: int) -> list[int]:
 def _pipeline_of(node: NodeFolder) -> Path:
     """Return the folder of the pipeline of a node, or of one of its partitions."""
     above = node.path.parent
-    return above.parent.parent if above.name == _PARTITIONS else above
+    return above.parent.parent if above.name == PARTITIONS else above
 
 
 def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[ReadingNode]:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from dagster_dataops.checkpoints.checkpoint import existing
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.datasets.artefact import SUFFIX
-from dagster_dataops.datasets.published_files import MANIFEST, manifest_of
+from dagster_dataops.datasets.published_files import CHECKPOINTS, MANIFEST, PARTITIONS, manifest_of
 from dagster_dataops.datasets.remote_input import input_location
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.foundation.places.bucket import Location
@@ -82,7 +82,7 @@ def _walked(place: Root) -> Iterator[PublishedNode]:
     for where, folders, files in os.walk(place.path):
         path, folder = Path(where), Root(Path(where), place.bucket)
         names = [name.removesuffix(MANIFEST) for name in sorted(files) if name.endswith(MANIFEST)]
-        unfinished = _unfinished(path) if "checkpoints" in folders else ""
+        unfinished = _unfinished(path) if CHECKPOINTS in folders else ""
         for name in names:
             node = NodeFolder.of(folder, name)
             manifest = Manifest.of(node)
@@ -96,22 +96,22 @@ def _walked(place: Root) -> Iterator[PublishedNode]:
 
 def has_no_nodes(folder: str) -> bool:
     """Return whether a folder with this name holds no nodes, nor folders with nodes."""
-    return folder == "checkpoints" or folder.startswith(".") or folder.endswith(SUFFIX)
+    return folder == CHECKPOINTS or folder.startswith(".") or folder.endswith(SUFFIX)
 
 
 def _name(place: Path, path: Path, name: str) -> str:
     """Return the name of a node with its partition."""
     parts = path.relative_to(place).parts
-    if "partitions" not in parts:
+    if PARTITIONS not in parts:
         return unquote(name)
-    at = parts.index("partitions")
+    at = parts.index(PARTITIONS)
     node = parts[at - 1] if at else place.name
     return f"{unquote(node)}, {unquote('/'.join(parts[at + 1 :]))}"
 
 
 def _unfinished(path: Path) -> str:
     try:
-        contents = existing(path / "checkpoints")
+        contents = existing(path / CHECKPOINTS)
     except (DataOpsError, OSError) as error:
         return f"its checkpoints cannot be read: {error}"
     records = max((content.table.records for content in contents), default=0)

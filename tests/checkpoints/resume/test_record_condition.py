@@ -160,6 +160,11 @@ def test_a_failed_record_has_its_exception() -> None:
         ("a = 1", 3, "write == to compare"),
         ("a is null", 3, "write == to compare"),
         ("NOT failed", 1, "write 'not' in small letters"),
+        ("NOT (failed)", 1, "write 'not' in small letters"),
+        ("a > 1 and NOT", 11, "or a column as `NOT`"),
+        ("a == NULL", 6, "write 'null' in small letters"),
+        ("a == TRUE", 6, "write 'true' in small letters"),
+        ("a == none", 6, "write 'null' in small letters"),
         ("failed AND a > 1", 8, "did you mean 'and'?"),
         ("a CONTAINS 'b'", 3, "did you mean 'contains'?"),
         ("a == 1 && b", 8, "write and"),
@@ -186,6 +191,12 @@ def test_an_error_names_position_and_word(text: str, position: int, reason: str)
         RecordCondition.parse(text)
     assert caught.value.position == position
     assert reason in str(caught.value)
+
+
+def test_a_column_with_the_name_of_a_word_is_in_backquotes() -> None:
+    assert RecordCondition.parse("`NOT` == 1 and `null` == 2").holds(
+        RecordFacts({"NOT": 1, "null": 2})
+    )
 
 
 @given(st.dictionaries(_KEYS, _CONSTANTS, min_size=1))

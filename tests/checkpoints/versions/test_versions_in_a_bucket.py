@@ -1,6 +1,7 @@
 """Versions of results in a bucket: kept without a copy, compared, restored, removed."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,14 @@ def _kept(store: FakeStore) -> tuple[int, int]:
     return lists, len({key for key in store.objects if "/.journal/data/" in key})
 
 
+@contextmanager
+def _other_machine(tmp_path: Path, store: Any) -> Iterator[NodeFolder]:
+    """Yield the folder of the node on another machine; the scratch of the first one is gone."""
+    (tmp_path / "scratch").rename(tmp_path / "lost")  # old files are being deleted in it
+    with config.temporary(data_process_scratch=tmp_path / "other"):
+        yield NodeFolder.of(machine(tmp_path / "other", store) / "docs" / "node")
+
+
 def _texts(folder: NodeFolder) -> set[str]:
     return {str(row["text"]) for row in load_result(folder).read()}
 
@@ -102,10 +111,7 @@ def test_a_version_is_a_head_whose_files_stay(folder, source, store):
 def test_versions_are_compared_and_restored_from_another_machine(folder, source, store, tmp_path):
     for text in "ab":
         _run(sign(text=text, _keep_versions=2), source, folder)
-    (tmp_path / "scratch").rename(tmp_path / "lost")  # old files are being deleted in it
-    with config.temporary(data_process_scratch=tmp_path / "other"):
-        other = NodeFolder.of(machine(tmp_path / "other", store) / "docs" / "node")
-
+    with _other_machine(tmp_path, store) as other:
         found = diff(other.path)
         assert found.changed == 9
         assert [str(one) for one in found.causes] == ['option text: "a" became "b"']
@@ -183,9 +189,7 @@ def test_one_object_replaces_parts_and_keeps_those_of_versions(folder, source, p
 def test_a_version_in_parts_is_restored_on_another_machine(folder, source, parts, tmp_path):
     for text in "ab":
         _run_in_parts(sign(text=text, _keep_versions=1), source, folder)
-    (tmp_path / "scratch").rename(tmp_path / "lost")  # old files are being deleted in it
-    with config.temporary(data_process_scratch=tmp_path / "other"):
-        other = NodeFolder.of(machine(tmp_path / "other", parts) / "docs" / "node")
+    with _other_machine(tmp_path, parts) as other:
         restore(other.path, 1)
         (other.path / ".history" / "1" / "node_results.jsonl").unlink()  # by `clean`
         assert {str(row["text"]) for row in versions(other.path)[0].results[""].read()} == {"a"}
@@ -234,10 +238,7 @@ def test_a_run_after_the_head_was_deleted_leaves_the_files_of_versions(folder, s
 def test_a_list_of_versions_fetches_none_of_them(folder, source, store, tmp_path):
     for text in "ab":
         _run(sign(text=text, _keep_versions=2), source, folder)
-    (tmp_path / "scratch").rename(tmp_path / "lost")  # old files are being deleted in it
-    with config.temporary(data_process_scratch=tmp_path / "other"):
-        other = NodeFolder.of(machine(tmp_path / "other", store) / "docs" / "node")
-
+    with _other_machine(tmp_path, store) as other:
         (old, present) = versions(other.path)
 
         assert [(one.name, one.manifest.rows_out) for one in (old, present)] == [

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import psutil
 
@@ -25,7 +26,6 @@ from dagster_dataops.checkpoints.places import sent_segments
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ClusterError
 from tests.execution.cluster.fixtures import Apart, input_of, of_another_user, works
-from tests.execution.cluster.ray_nodes import variables
 from tests.execution.helpers import node, run
 from tests.nodes import NodeFolder, ResumePolicy
 from tests.object_stores import SECRETS, reading, s3_server, unreliable
@@ -244,7 +244,7 @@ def store() -> Iterator[_Store]:
     with (
         s3_server() as server,
         unreliable(server, faults.fault) as address,
-        variables({**SECRETS, "AWS_ENDPOINT_URL": address}),
+        patch.dict(os.environ, {**SECRETS, "AWS_ENDPOINT_URL": address}),
     ):
         yield faults
 

@@ -8,6 +8,7 @@ import random
 import sys
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 import psutil
 from typing_extensions import override
@@ -20,7 +21,7 @@ from tests.execution.cluster.bucket_campaign import (
     options_of,
     store,
 )
-from tests.execution.cluster.ray_nodes import ApartOnRay, RayNodes, ray_cluster, variables
+from tests.execution.cluster.ray_nodes import ApartOnRay, RayNodes, ray_cluster
 
 
 class _OnRay(Machines):
@@ -55,7 +56,7 @@ def on_ray(folder: Path, kills: int, seed: int, *, shown: bool = False) -> dict[
     with (
         store() as faults,
         ray_cluster(folder / "nodes") as nodes,
-        variables({"RAY_CLUSTER": nodes.address}),
+        patch.dict(os.environ, {"RAY_CLUSTER": nodes.address}),
     ):
         rounds = Campaign(folder, seed, faults, _OnRay(nodes))
         return campaign(rounds, kills, shown=shown)

@@ -1,11 +1,12 @@
-"""A Ray cluster with several nodes in this machine, and agents that share a bucket alone."""
+"""A Ray cluster with several nodes in this machine, and agents that share only a bucket."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psutil
 from typing_extensions import override
@@ -22,21 +23,6 @@ _VARIABLES = {
     "RAY_agent_register_timeout_ms": "120000",  # on a busy machine nodes start slowly
     "PYTHONPATH": _ROOT,
 }
-
-
-@contextmanager
-def variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of the environment in a block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 class RayNodes:
@@ -60,15 +46,17 @@ class RayNodes:
         self._cluster.add_node(
             num_cpus=0, object_store_memory=_STORE_BYTES, include_dashboard=False
         )
-        self.nodes = [self.add() for _ in range(2)]
+        self.nodes: list[Any] = []
+        self.add_two()
         self.address: str = self._cluster.address
 
-    def add(self, num_gpus: int = 0) -> Any:
+    def add(self, num_gpus: int = 0) -> None:
         """Start a node; only in the main thread, where Ray can set a handler of signals."""
         machine = {} if self._machines is None else {"env_vars": self._machine(self._machines)}
-        return self._cluster.add_node(
+        node = self._cluster.add_node(
             num_cpus=2, num_gpus=num_gpus, object_store_memory=_STORE_BYTES, **machine
         )
+        self.nodes.append(node)
 
     def _machine(self, machines: Path) -> dict[str, str]:
         """Return the variables of a new machine."""
@@ -86,19 +74,24 @@ class RayNodes:
         """Kill an agent."""
         self.agents()[0].kill()
 
+    def kill(self, number: int) -> None:
+        """Kill a node."""
+        self._cluster.remove_node(self.nodes.pop(number), allow_graceful=False)
+
     def lose(self, number: int = 0) -> None:
         """Kill a node, and add another one."""
-        self._cluster.remove_node(self.nodes.pop(number), allow_graceful=False)
-        self.nodes.append(self.add())
+        self.kill(number)
+        self.add()
 
     def lose_all(self) -> None:
         """Kill all nodes but the head."""
         while self.nodes:
-            self._cluster.remove_node(self.nodes.pop(), allow_graceful=False)
+            self.kill(-1)
 
     def add_two(self) -> None:
         """Add two nodes."""
-        self.nodes += [self.add(), self.add()]
+        self.add()
+        self.add()
 
     def agents(self) -> list[psutil.Process]:
         """Return the processes of the agents."""
@@ -111,14 +104,6 @@ class RayNodes:
                             agents.append(process)
         return agents
 
-    def workers(self) -> list[psutil.Process]:
-        """Return the processes that agents have started."""
-        workers = []
-        for agent in self.agents():
-            with suppress(psutil.NoSuchProcess):
-                workers += agent.children(recursive=True)
-        return workers
-
     def close(self) -> None:
         """End all nodes."""
         self._cluster.shutdown()
@@ -127,7 +112,7 @@ class RayNodes:
 @contextmanager
 def ray_cluster(machines: Path | None = None) -> Iterator[RayNodes]:
     """Run a Ray cluster; see `RayNodes`."""
-    with variables({**_VARIABLES, **({} if machines is None else {"MACHINES": str(machines)})}):
+    with patch.dict(os.environ, _VARIABLES):
         nodes = RayNodes(machines)
         try:
             yield nodes
@@ -136,7 +121,7 @@ def ray_cluster(machines: Path | None = None) -> Iterator[RayNodes]:
 
 
 class ApartOnRay(RayCluster):
-    """A Ray cluster whose agents are told of a folder of the head that they do not have."""
+    """A Ray cluster whose agents get the path of a folder that does not exist."""
 
     @override
     def open(self) -> RayAgents:

@@ -8,6 +8,7 @@ from tests.execution.cluster import ray_bucket_campaign
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.filterwarnings("ignore")
 def test_results_are_those_of_a_run_at_home_whatever_is_killed(tmp_path: Path) -> None:
     for name in ("ray", "obstore", "moto.server"):

@@ -107,6 +107,7 @@ class TestOnRay:
         operator = data.over_agents.Devices(_agents={"num_gpus": 1, "num_cpus": 0})
         cluster = RayCluster(ray_nodes.address, cpus_per_agent=1)
         rows = run(operator, dataset, node(tmp_path), cluster=cluster).dataset.read()
+        ray_nodes.kill(-1)
         assert {(tuple(row["agent"]), row["devices"]) for row in rows} in (
             {((0, 2), "0"), ((1, 2), "1")},
             {((0, 2), "1"), ((1, 2), "0")},
@@ -166,6 +167,7 @@ class TestOnRay:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.filterwarnings("ignore")
 def test_without_a_cluster_there_is_an_error_and_no_run_at_home(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs pip install 'dagster-dataops[ray]'")

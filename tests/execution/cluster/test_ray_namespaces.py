@@ -22,7 +22,11 @@ _HEAD = f"{_NET}.1"
 _PORT = 6399
 _STORE_BYTES = str(80 << 20)
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning"),
+]
 
 
 def _ip(*words: str) -> None:
