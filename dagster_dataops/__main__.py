@@ -155,7 +155,8 @@ def _view(options: argparse.Namespace) -> str:
     from dagster_dataops.pipelines.view.serving import serve  # the web server
 
     shown = options.shown if options.shown is not None else str(config.results_root())
-    return serve(shown, options.port, opens=options.open)
+    reviews = options.review_in if options.review or options.review_in else None
+    return serve(shown, options.port, reviews=reviews, opens=options.open)
 
 
 def _try(options: argparse.Namespace) -> str:
@@ -359,7 +360,10 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 
 def _add_view(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "Show nodes and their records as a local web page, which changes nothing."
+    text = (
+        "Show nodes and their records as a local web page, which changes nothing; with --review "
+        "people decide there what `review.Ask` asks."
+    )
     command = _added(commands, "view", _view, text)
     command.add_argument(
         "shown",
@@ -372,6 +376,16 @@ def _add_view(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--port", type=int, default=8765, help="port on this machine, 0 for any; 8765 by default"
     )
     command.add_argument("--open", action="store_true", help="open a browser")
+    command.add_argument(
+        "--review", action="store_true", help="take decisions about the records of `review.Ask`"
+    )
+    command.add_argument(
+        "--review-in",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="the same, for reviews below a folder, that of the option `to`",
+    )
 
 
 def _add_try(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

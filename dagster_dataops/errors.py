@@ -728,6 +728,14 @@ class RunWaitingError(RunStoppedError):
     sentence = "Operator {operator} waits: {reason}."
 
 
+class ReviewError(DataOpsError):
+    """A decision about a record is not possible; nothing was saved."""
+
+    sentence = "The decision about {question} was not saved: {reason}"
+    question: str
+    reason: str
+
+
 class ExternalRunError(DataOpsError):
     """Assets cannot be made in an external process, or for the asset that launched it."""
 

@@ -116,9 +116,12 @@ class Ask(review):
         wanted: dict[str, None] = {}
         new = list(self._new(context, folder, wanted))
         folder.ask(self._form, new, self._format)
-        answers = folder.answers()
-        if answers.faults:
-            raise StopRun(f"{shown_faults(answers.faults)}. Nothing was taken: correct the files")
+        with folder.locked():
+            answers = folder.answers()
+            if answers.faults:
+                reason = f"{shown_faults(answers.faults)}. Nothing was taken: correct the files"
+                raise StopRun(reason)
+            folder.take(answers)
         if answers.ignored:
             _LOG.warning(
                 "%s: %s differ from an earlier one of the same reviewer, which stands: %s",
@@ -126,7 +129,6 @@ class Ask(review):
                 counted(len(answers.ignored), "decisions"),
                 "; ".join(answers.ignored[:3]),
             )
-        folder.take(answers)
         self._verdicts = folder.verdicts(answers)
         left = undecided(wanted, self._verdicts)
         folder.wait_for(left)

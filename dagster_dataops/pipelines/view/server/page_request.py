@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.pipelines.view.records.background_work import BackgroundWorks
+from dagster_dataops.pipelines.view.viewed_reviews import ViewedReviews
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode, ViewedRoot
 
 if TYPE_CHECKING:
@@ -19,10 +20,12 @@ class View:
 
     Attributes:
         root: The nodes.
+        reviews: The reviews that people decide; ``None`` in a view that changes nothing.
         works: The computations in the background.
     """
 
     root: ViewedRoot
+    reviews: ViewedReviews | None = None
     works: BackgroundWorks = field(default_factory=BackgroundWorks)
 
 
