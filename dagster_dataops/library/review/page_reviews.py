@@ -154,7 +154,7 @@ class PageReview:
             now._save(id_, decision, edited, comment)
 
     def _save(self, id_: str, decision: str, edited: Mapping[str, str], comment: str) -> None:
-        changed = self._changed(id_, edited)
+        changed = self._changed(id_, edited) if decision.strip() else {}
         row = Row(_PLACE, id_, decision, changed, self.reviewer, comment.strip(), texts=True)
         try:
             new = decision_of(row, self.folder.asked, SAVED, named=self.agreement > 1)
@@ -173,10 +173,7 @@ class PageReview:
         write_durably(self.folder.path / SAVED, content)
 
     def _changed(self, id_: str, edited: Mapping[str, str]) -> dict[str, str]:
-        """Return the texts that differ from those that the page has shown.
-
-        A browser sends each end of a line as ``\\\\r\\\\n``.
-        """
+        """Return the texts that differ from those shown; a browser changes the ends of lines."""
         asked = self.folder.asked.get(id_)
         if asked is None:
             return {}
