@@ -127,6 +127,11 @@ def _current(name: str, *kinds: str) -> int:
     return current.number
 
 
+def in_shuffled_windows(samples: CrudeStream, size: int | None) -> CrudeStream:
+    """Return samples with windows of ``size`` of them shuffled; ``None`` and 1 keep the order."""
+    return samples.shuffle(size) if size is not None and size > 1 else samples
+
+
 def _stream_of(step: Callable[[Any], Iterable[Any]], item: Any) -> DataPipelineBuilder:
     return read_sequence(list(step(item)))
 
@@ -286,7 +291,7 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         Args:
             crude: The samples.
             cache_pool: The cache pool for cookers that need one.
-            shuffle_buffer_size: The number of samples of each shuffled window.
+            shuffle_buffer_size: The number of crude samples of each shuffled window.
             packing_buffer_size: The number of samples of each packed window.
             batch_size: The number of items of a batch; ``None`` for no batches.
             batch_drop_last: Whether to drop the last batch if it is not full.
@@ -298,7 +303,7 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         """
         self._check_packing(packing_buffer_size)
         packs = packing_buffer_size is not None
-        stream: DataPipelineBuilder = crude.cook(
+        stream: DataPipelineBuilder = in_shuffled_windows(crude, shuffle_buffer_size).cook(
             list(self.cookers), cache_pool, decoder=self.decoder
         )
         groups = batches and self.makes_groups
@@ -306,8 +311,6 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         if encode is not None:
             several = packs or groups or batch_size is not None
             stream = self._mapped(stream, encode, kind=SAMPLE if several else BATCH)
-        if shuffle_buffer_size is not None and shuffle_buffer_size > 1:
-            stream = stream.shuffle(shuffle_buffer_size)
         if packing_buffer_size is not None:
             stream = stream.pack_windows(
                 packing_buffer_size, self.select_samples_to_pack, self.pack_group

@@ -7,7 +7,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
-from dagster_dataops.library.task_encoder import DefaultTaskEncoder
+from dagster_dataops.library.task_encoder import DefaultTaskEncoder, in_shuffled_windows
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
@@ -73,10 +73,10 @@ class TrainingDataset:
         return items if self._limit is None else items.take(self._limit)
 
     def _items(self, pool: CachePool, **other: Any) -> DataPipelineBuilder:
-        samples = self._samples
-        if (self.worker_config or _ALONE).world_size > 1:
-            samples = samples.sharding_filter()  # each rank cooks its own samples alone
         options = {**self._options, **other}
+        samples = in_shuffled_windows(self._samples, options.pop("shuffle_buffer_size", None))
+        # The order before the mark is that of all ranks; each cooks its own samples, in workers.
+        samples = samples.sharding_filter()
         return self._encoder.stream(samples, cache_pool=pool, **options)
 
     def __iter__(self) -> Iterator[Any]:
@@ -201,6 +201,7 @@ def get_train_dataset(
         batch_drop_last: Whether to drop the last batch if it is not full.
         packing_buffer_size: The number of samples of each packed window; ``None`` for no packs.
         shuffle_buffer_size: The number of samples of each shuffled window; ``None`` for none.
+            Crude samples are shuffled, in the order that all ranks share.
         max_samples_per_sequence: The samples are read in runs of at most this number, whose order
             is another in each epoch; ``None`` for runs of whole shards. 0 reads in order.
         parallel_shard_iters: The number of runs that are read at once; ``None`` for 16.

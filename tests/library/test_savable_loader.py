@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 from functools import partial
 from itertools import islice
 
@@ -74,19 +75,86 @@ def test_ranks_share_the_batches_of_one_rank(folder, num_workers):
     assert [sorted(a + b) for a, b in zip(*shared, strict=True)] == [sorted(one) for one in alone]
 
 
-def test_a_state_of_one_rank_can_be_loaded_by_two(folder):
-    first = get_savable_loader(train(folder))
-    list(islice(first, 2))
-    state = json.loads(json.dumps(first.save_state_rank()))
-    rest = keys(islice(first, 6))
-    found = []
-    for rank in range(2):
-        loader = get_savable_loader(train(folder, rank, 2, num_workers=rank))
-        loader.restore_state_rank(state)
-        found.append(keys(islice(loader, 3)))
+ORDERS = [
+    {},
+    {"max_samples_per_sequence": 3},
+    {"shuffle_buffer_size": 7},
+    {"shuffle_buffer_size": 7, "max_samples_per_sequence": 3},
+]
 
-    shared = [key for batches in found for batch in batches for key in batch]
-    assert sorted(shared) == sorted(key for batch in rest for key in batch)
+
+def global_batches(folder, world_size, batch_size, num_workers=0, **options):
+    """Return the samples of each training step: 8, of all ranks together."""
+    per_rank = []
+    for rank in range(world_size):
+        data = train(folder, rank, world_size, num_workers, batch_size=batch_size, **options)
+        with get_savable_loader(data) as loader:
+            taken = [
+                key
+                for batch in keys(islice(loader, 80 // world_size // batch_size))
+                for key in batch
+            ]
+        per_rank.append(taken)
+    each = 8 // world_size
+    return [
+        sorted(key for taken in per_rank for key in taken[at : at + each])
+        for at in range(0, 80 // world_size, each)
+    ]
+
+
+@each("options", ORDERS)
+def test_the_samples_of_a_step_depend_neither_on_ranks_nor_on_workers(folder, options):
+    expected = global_batches(folder, 1, 8, **options)
+
+    assert global_batches(folder, 1, 2, 2, **options) == expected
+    assert global_batches(folder, 2, 2, **options) == expected
+    assert global_batches(folder, 4, 1, **options) == expected
+    assert len({key for step in expected[:5] for key in step}) == 20
+
+
+class Listing(Texts):
+    def batch(self, samples):
+        return {"__key__": [sample["__key__"] for sample in samples]}
+
+
+@each("task_encoder", [Texts(raw_batch_type=TextBatch), Listing()])
+@each("options", ORDERS)
+def test_a_state_can_be_loaded_by_another_number_of_ranks(folder, options, task_encoder):
+    options = {**options, "task_encoder": task_encoder, "batch_size": 2}
+
+    def loaders(number):
+        return [
+            get_savable_loader(train(folder, rank, number, **options)) for rank in range(number)
+        ]
+
+    def samples(loaders, count):
+        each_rank = [keys(islice(loader, count // len(loaders))) for loader in loaders]
+        return sorted(key for batches in each_rank for batch in batches for key in batch)
+
+    for before, after in ((1, 2), (2, 1), (2, 4), (4, 2), (2, 3)):
+        first, alone = loaders(before), loaders(1)
+        samples(first, 4 * before)
+        samples(alone, 4 * before)
+        states = [json.loads(json.dumps(loader.save_state_rank())) for loader in first]
+        second = loaders(after)
+        for loader in second:
+            loader.restore_state_global({"states": states})
+        assert samples(second, 12) == samples(alone, 12), (before, after)
+
+
+def test_the_workers_of_one_rank_cook_and_encode(folder):
+    class Here(Listing):
+        def encode_sample(self, sample):
+            return {**sample, "process": os.getpid()}
+
+        def batch(self, samples):
+            return {**super().batch(samples), "processes": {one["process"] for one in samples}}
+
+    with get_savable_loader(train(folder, task_encoder=Here(), num_workers=2)) as loader:
+        processes = set().union(*(batch["processes"] for batch in islice(loader, 30)))
+
+    assert processes
+    assert os.getpid() not in processes
 
 
 def test_loops_go_on_where_the_last_one_was_left(folder):
