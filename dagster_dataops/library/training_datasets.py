@@ -16,6 +16,7 @@ from dagster_dataops.training.cooking.crude_streams import CrudeStream, crude
 from dagster_dataops.training.cooking.metadataset.metadataset_plan import YAML_SUFFIXES
 from dagster_dataops.training.cooking.metadataset.metadataset_streams import metadataset
 from dagster_dataops.training.filestores.cache_pool import CachePool, NoCachePool
+from dagster_dataops.training.loading.stage_config import stage_config
 from dagster_dataops.training.loading.worker_config import WorkerConfig, log_without_effect
 
 _TRAIN: Final = "train"
@@ -78,6 +79,18 @@ class TrainingDataset:
         # The order before the mark is that of all ranks; each cooks its own samples, in workers.
         samples = samples.sharding_filter()
         return self._encoder.stream(samples, cache_pool=pool, **options)
+
+    def config(self) -> dict[str, Any]:
+        """Return what defines the dataset, as JSON: its stages, with their options, and its ranks.
+
+        Functions are named, secrets are hidden. No data is read.
+        """
+        config = {
+            "type": type(self).__name__,
+            "worker_config": (self.worker_config or _ALONE).config(),
+            "virtual_epoch_length": self.virtual_epoch_length,
+        }
+        return {**config, "stream": stage_config(self.stage)}
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the training items from the start."""

@@ -657,3 +657,76 @@ def test_runs_need_shards_that_are_read_by_number(folder):
     data = get_train_dataset(folder / "z", task_encoder=Texts(), max_samples_per_sequence=4)
     with pytest.raises(StreamDefinitionError, match="use shuffle_buffer_size"):
         next(iter(data))
+
+
+# ---------------------------------------------------------------- the configuration
+
+
+def double(sample):
+    return [sample, sample]
+
+
+def test_a_loader_describes_its_configuration_as_json(folder):
+    text = "  train:\n    blend:\n      - {path: a, weight: 3}\n      - {path: b, weight: 1}\n"
+    dataset(folder / "b", 2)
+    data = get_train_dataset(
+        written(folder, text), task_encoder=Listing(), batch_size=4, shuffle_buffer_size=7
+    )
+    config = get_savable_loader(data, num_workers=2, seed=5).config()
+
+    assert json.loads(json.dumps(config)) == config
+    assert config == {
+        "type": "SavableLoader",
+        "num_workers": 2,
+        "seed": 5,
+        "dataset": data.config(),
+    }
+    batch = config["dataset"]["stream"]
+    assert batch["functions"][0] == "tests.library.test_savable_loader.Listing.batch"
+    shuffle = batch["source"]["source"]["source"]
+    assert (shuffle["type"], shuffle["shuffle_window"]) == ("shuffle", 7)
+    blend = shuffle["source"]
+    assert blend["weights"] == [0.75, 0.25]
+    datasets = [leaf["source"]["dataset"] for leaf in blend["sources"]]
+    assert datasets == [str(folder / "a"), str(folder / "b")]
+
+
+def test_the_configuration_of_other_options_and_functions_is_another_one(folder):
+    configs = [
+        train(folder).config(),
+        train(folder, rank=1, world_size=2).config(),
+        train(folder, batch_size=5).config(),
+        train(folder, shuffle_buffer_size=2).config(),
+        train(folder, max_samples_per_sequence=2).config(),
+        train(folder, virtual_epoch_length=2).config(),
+        train(folder, task_encoder=Listing()).config(),
+        MapDataset(train(folder), double).config(),
+        MapDataset(train(folder), partial(double)).config(),
+    ]
+
+    assert len({json.dumps(config) for config in configs}) == len(configs)
+    assert configs[0] == train(folder).config()
+
+
+def test_the_configuration_names_functions_without_addresses(folder):
+    class Here(Texts):
+        cookers = (partial(cook_text),)
+
+    text = json.dumps(train(folder, task_encoder=Here()).config())
+    assert "partial of tests.training.cooking.mixtures.cook_text" in text
+    assert " at 0x" not in text
+
+
+def test_the_configuration_hides_secrets(folder):
+    labels = "{source: 'https://me:sesame@host.example/a', api_key: opensesame}"
+    text = f"  train:\n    path: a\n    subflavors: {labels}\n"
+    config = get_train_dataset(written(folder, text), task_encoder=Texts()).config()
+
+    assert "host.example/a" in json.dumps(config)
+    assert "sesame" not in json.dumps(config)
+
+
+def test_a_loader_without_a_dataset_has_no_configuration(folder):
+    loader = type(get_savable_loader(train(folder)))(train(folder).stream())
+    with pytest.raises(StreamArgumentError, match="get_savable_loader"):
+        loader.config()
