@@ -549,15 +549,141 @@ def test_steps_know_the_number_of_their_sample_and_batch(folder, num_workers):
     assert next(iter(other)) == {"samples": [28, 29, 30, 31], "batch": 7}
 
 
-def test_the_number_of_a_batch_is_not_known_elsewhere(folder):
-    class Early(Counting):
-        def encode_sample(self, sample):
-            return {"n": self.current_batch_index}
+class Early(DefaultTaskEncoder):
+    """Every step before `batch` notes the number of the batch."""
 
-    with pytest.raises(DataPipelineError, match="current_batch_index is known while batch"):
-        next(iter(train(folder, task_encoder=Early())))
-    with pytest.raises(DataPipelineError, match="current_sample_index is known"):
-        Counting().current_sample_index  # noqa: B018
+    cookers = (cook_text,)
+
+    def encode_sample(self, sample):
+        number = int(sample.text.split()[1])
+        if number % 5 == 3:
+            raise SkipSample
+        return {**sample, "batch": self.position(), "sample": self.current_sample_index}
+
+    def position(self):
+        return self.current_batch_index
+
+    def batch(self, samples):
+        return {
+            "batches": {self.current_batch_index, *(one["batch"] for one in samples)},
+            "samples": [one["sample"] for one in samples],
+        }
+
+
+class Packed(Early):
+    def select_samples_to_pack(self, samples):
+        return [[sample] for sample in samples[::2]]
+
+    def pack_selected_samples(self, samples):
+        return {**samples[0], "batch": self.current_batch_index}
+
+    encode_sample = None
+
+    def preencode_sample(self, sample):
+        return {**sample, "sample": self.current_sample_index}
+
+
+class InGroups(Early):
+    def batch_group_criterion(self, sample):
+        return self.current_batch_index % 2, 3
+
+    def encode_sample(self, sample):
+        return {**sample, "sample": self.current_sample_index}
+
+    def batch(self, samples):
+        return {"batches": {self.current_batch_index}, "n": len(samples)}
+
+
+EARLY = [
+    (Early, {}),
+    (Early, {"shuffle_buffer_size": 7}),
+    (Packed, {"packing_buffer_size": 5}),
+    (InGroups, {"batch_size": None}),
+]
+
+
+@each("case", EARLY)
+@each("world_size", [1, 2])
+def test_steps_before_the_batch_know_its_number(folder, case, world_size):
+    kind, options = case
+    options = {"task_encoder": kind(), "batch_size": 4, **options}
+
+    def loader(rank, num_workers):
+        return get_savable_loader(train(folder, rank, world_size, num_workers, **options))
+
+    for rank in range(world_size):
+        with loader(rank, 0) as first:
+            head = list(islice(first, 6))
+            state = json.loads(json.dumps(first.save_state_rank()))
+            everything = head + list(islice(first, 6))
+        assert [batch["batches"] for batch in everything] == [{n} for n in range(12)]
+        with loader(rank, 2) as again:
+            assert list(islice(again, 3)) == everything[:3]
+            again.restore_state_rank(state)
+            assert list(islice(again, 6)) == everything[6:]
+
+
+class Parted(DefaultTaskEncoder):
+    cookers = (cook_text,)
+
+    def encode_sample(self, sample):
+        for _ in range(int(sample.text.split()[1]) % 3):
+            yield {"sample": self.current_sample_index, "batch": self.current_batch_index}
+
+
+@each("num_workers", [0, 2])
+def test_generators_know_the_numbers_at_their_start(folder, num_workers):
+    data = train(folder, task_encoder=Parted(), num_workers=num_workers)
+    with get_savable_loader(data) as loader:
+        batches = [[tuple(item.values()) for item in batch] for batch in islice(loader, 3)]
+
+    assert batches == [
+        [(1, 0), (2, 0), (2, 0), (4, 0)],
+        [(5, 1), (5, 1), (7, 1), (8, 1)],
+        [(8, 1), (10, 2), (11, 2), (11, 2)],
+    ]
+
+
+def test_samples_are_numbered_among_all_ranks(folder):
+    numbers = []
+    for rank in range(2):
+        with get_savable_loader(train(folder, rank, 2, task_encoder=Early())) as loader:
+            numbers += [n for batch in islice(loader, 3) for n in batch["samples"]]
+
+    assert len(numbers) == len(set(numbers))
+    assert {n % 2 for n in numbers[: len(numbers) // 2]} == {0}
+
+
+class Mixin:
+    def position(self):
+        return self.current_sample_index
+
+
+class Mixed(Mixin, DefaultTaskEncoder):
+    cookers = (cook_text,)
+
+    @property
+    def place(self):
+        return self.current_batch_index
+
+    def encode_sample(self, sample):
+        return {"sample": self.position(), "batch": self.place}
+
+
+def test_methods_of_mixins_and_properties_know_the_numbers(folder):
+    batches = islice(get_savable_loader(train(folder, task_encoder=Mixed())), 3)
+
+    assert [[tuple(one.values()) for one in batch] for batch in batches] == [
+        [(0, 0), (1, 0), (2, 0), (3, 0)],
+        [(4, 1), (5, 1), (6, 1), (7, 1)],
+        [(8, 2), (9, 2), (10, 2), (11, 2)],
+    ]
+
+
+def test_the_numbers_of_samples_and_batches_are_not_known_elsewhere(folder):
+    for name in ("current_batch_index", "current_sample_index"):
+        with pytest.raises(DataPipelineError, match=f"{name} is known while steps"):
+            getattr(Counting(), name)
 
 
 class Several(DefaultTaskEncoder):
