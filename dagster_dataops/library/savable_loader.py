@@ -229,7 +229,7 @@ def get_savable_loader(
     config = check_worker_config(_NAME, worker_config, dataset)
     count = config.num_workers if num_workers is None else num_workers
     loader = SavableLoader(
-        dataset.stream(cache_pool).and_return(
+        dataset.stream(cache_pool, marked=True).and_return(
             on_error=on_error or config.on_error,
             quarantine=quarantine,
             seed=config.seed_offset if seed is None else seed,

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from types import CodeType
 from typing import Any, Final, Generic, TypeVar
@@ -17,7 +18,7 @@ from dagster_dataops.library.sample_batches import batched_as, converted
 from dagster_dataops.operators.outcomes.packed_window import forward_window
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import Pipeline, pipeline
-from dagster_dataops.records import Record
+from dagster_dataops.records import RESTORE_KEY, Record
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.factories import read_sequence
 from dagster_dataops.streams.stages.item_counts import (
@@ -136,7 +137,17 @@ def in_shuffled_windows(samples: CrudeStream, size: int | None) -> CrudeStream:
 
 
 def _list_of(step: Callable[[Any], Iterable[Any]], item: Any) -> list[Any]:
-    return list(step(item))
+    """Return the items of a generator; their restore keys end with their number."""
+    return [_numbered(part, number) for number, part in enumerate(step(item))]
+
+
+def _numbered(part: Any, number: int) -> Any:
+    key = part.get(RESTORE_KEY) if isinstance(part, dict) else None
+    if not isinstance(key, (list, tuple)):
+        return part
+    part = copy(part)  # the generator may yield one object several times
+    part[RESTORE_KEY] = [*key, number]
+    return part
 
 
 def _stream_of(step: Callable[[Any], Iterable[Any]], item: Any) -> DataPipelineBuilder:

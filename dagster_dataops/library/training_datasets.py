@@ -65,19 +65,26 @@ class TrainingDataset:
         """Whether items are batches."""
         return self._options.get("batch_size") is not None or self._encoder.makes_groups
 
-    def stream(self, cache_pool: CachePool | None = None) -> DataPipelineBuilder:
+    def stream(
+        self, cache_pool: CachePool | None = None, *, marked: bool = False
+    ) -> DataPipelineBuilder:
         """Return the stream of the training items.
 
         Without a cache pool for the cookers that need one, files are read when they are needed.
+
+        Args:
+            cache_pool: The cache pool.
+            marked: Whether the stream has a ``sharding_filter()`` before the cooker, so that
+                workers cook. With several ranks, it always has.
         """
-        items = self._items(NoCachePool() if cache_pool is None else cache_pool)
+        items = self._items(NoCachePool() if cache_pool is None else cache_pool, marked=marked)
         return items if self._limit is None else items.take(self._limit)
 
-    def _items(self, pool: CachePool, **other: Any) -> DataPipelineBuilder:
+    def _items(self, pool: CachePool, *, marked: bool = False, **other: Any) -> DataPipelineBuilder:
         options = {**self._options, **other}
         samples = in_shuffled_windows(self._samples, options.pop("shuffle_buffer_size", None))
-        # The order before the mark is that of all ranks; each cooks its own samples, in workers.
-        samples = samples.sharding_filter()
+        if marked or (self.worker_config or _ALONE).world_size > 1:
+            samples = samples.sharding_filter()  # the order before it is that of all ranks
         return self._encoder.stream(samples, cache_pool=pool, **options)
 
     def config(self) -> dict[str, Any]:
@@ -176,8 +183,10 @@ class MapDataset(TrainingDataset):
         return self._dataset.makes_batches
 
     @override
-    def stream(self, cache_pool: CachePool | None = None) -> DataPipelineBuilder:
-        return self._dataset.stream(cache_pool).map(self._function)
+    def stream(
+        self, cache_pool: CachePool | None = None, *, marked: bool = False
+    ) -> DataPipelineBuilder:
+        return self._dataset.stream(cache_pool, marked=marked).map(self._function)
 
     @override
     def __len__(self) -> int:

@@ -26,6 +26,7 @@ from dagster_dataops.errors import (
     StreamArgumentError,
     StreamDefinitionError,
     StreamStateError,
+    UnknownSampleError,
 )
 from tests.each import each
 from tests.training.cooking.mixtures import cook_text, dataset, written
@@ -707,6 +708,68 @@ def test_steps_can_be_generators(folder):
         list(get_savable_loader(train(folder, task_encoder=Several(), repeat=False, num_workers=2)))
         == items
     )
+
+
+class Chapters(DefaultTaskEncoder):
+    """Each step makes several items of one."""
+
+    cookers = (cook_text,)
+
+    def __init__(self):
+        super().__init__(raw_batch_type=TextBatch)
+
+    def encode_sample(self, sample):
+        for part in range(int(sample.text.split()[1]) % 3):
+            yield type(sample).derive_from(sample, text=f"{sample.text}.{part}")
+
+    def postencode_sample(self, sample):
+        yield sample
+        yield sample
+
+    def encode_batch(self, batch):
+        yield batch
+        yield TextBatch.derive_from(batch, text=batch.text[::-1])
+
+
+class IndexedChapters(Chapters):
+    @property
+    def number(self):
+        """A method that names an index: steps are called with it."""
+        return self.current_sample_index
+
+
+@each("task_encoder", [Chapters(), IndexedChapters()])
+def test_items_of_generators_are_restored_by_their_keys(folder, task_encoder):
+    loader = get_savable_loader(train(folder, task_encoder=task_encoder, repeat=False))
+    items = list(loader)
+    keys = [json.dumps(item.__restore_key__) for item in items]
+
+    assert len(set(keys)) == len(keys) == 20
+    assert [loader.restore_sample(json.loads(key)) for key in keys] == items
+    first = items[0].__restore_key__[0]
+    assert first[2:] == ["0001", 0, 0]
+    assert loader.restore_sample(first).text == "a 1.0"
+    for wrong in ([*first[:3], 7, 0], first[:3], [*items[0].__restore_key__[:-1], 2]):
+        with pytest.raises(UnknownSampleError):
+            loader.restore_sample(wrong)
+
+
+def test_items_of_generators_are_restored_from_mixtures(folder):
+    dataset(folder / "b", 8)
+    text = "".join(
+        f"      - {{path: {name}, subflavors: {{n: {n}}}}}\n" for n, name in enumerate("aba")
+    )
+    loader = get_savable_loader(
+        get_train_dataset(
+            written(folder, f"  train:\n    blend:\n{text}"),
+            task_encoder=Chapters(),
+            batch_size=3,
+            shuffle_buffer_size=7,
+        )
+    )
+    items = list(islice(loader, 30))
+
+    assert [loader.restore_sample(item.__restore_key__) for item in items] == items
 
 
 class Stepwise(DefaultTaskEncoder):
