@@ -18,6 +18,7 @@ from dagster_dataops import (
     get_train_dataset,
     get_val_dataset,
     log_exception,
+    merged_states,
     reraise_exception,
     restore_record,
 )
@@ -141,6 +142,20 @@ def test_a_state_can_be_loaded_by_another_number_of_ranks(folder, options, task_
         for loader in second:
             loader.restore_state_global({"states": states})
         assert samples(second, 12) == samples(alone, 12), (before, after)
+
+
+def test_the_state_of_one_rank_of_several_is_for_this_rank(folder):
+    states = []
+    for rank in range(2):
+        loader = get_savable_loader(train(folder, rank, 2))
+        next(iter(loader))
+        states.append(loader.save_state_rank())
+    for rank, number in ((1, 2), (0, 3), (0, 1)):
+        other = get_savable_loader(train(folder, rank, number))
+        reason = rf"rank 0 of 2, this is rank {rank} of {number}, .* positions( \(on_error|: load)"
+        with pytest.raises(StreamStateError, match=reason):
+            other.restore_state_rank(states[0])
+        other.restore_state_rank(merged_states(states))
 
 
 def test_the_workers_of_one_rank_cook_and_encode(folder):

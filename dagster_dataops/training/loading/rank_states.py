@@ -89,10 +89,12 @@ class StateRanks:
             raise StreamStateError(msg)
         rank, number = self.place
         if "rank" in saved and (saved["rank"], saved["of"]) != self.place:
+            stages = _listed(self.out_of_step)
+            because = f" ({stages} after the sharding mark)" if stages else ""
             reason = (
                 f"it is that of rank {saved['rank']} of {saved['of']}, this is rank {rank} of "
-                f"{number}, and ranks can be at different positions ({_listed(self.out_of_step)} "
-                "after the sharding mark): load the state of this rank, or that of merged_states()"
+                f"{number}, and ranks can be at different positions{because}: load the state of "
+                "this rank, or that of merged_states()"
             )
             raise StreamStateError(reason)
         fixed = self.fixed or (self.several if splits_element else ())
