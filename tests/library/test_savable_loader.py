@@ -19,6 +19,7 @@ from dagster_dataops import (
     get_val_dataset,
     log_exception,
     merged_states,
+    prepare_energon,
     reraise_exception,
     restore_record,
 )
@@ -910,6 +911,17 @@ def test_the_configuration_of_other_options_and_functions_is_another_one(folder)
 
     assert len({json.dumps(config) for config in configs}) == len(configs)
     assert configs[0] == train(folder).config()
+
+
+def test_the_configuration_of_another_split_is_another_one(folder):
+    prepare_energon(folder / "a", split={"train": 1, "val": 1})
+    stages = [
+        get_val_dataset(folder / "a", split_part=part, task_encoder=Texts()).config()["stream"]
+        for part in ("train", "val")
+    ]
+    sources = [stage["source"] for stage in stages]
+
+    assert [source["shards"] for source in sources] == [["s-0.tar"], ["s-1.tar"]]
 
 
 def test_the_configuration_names_functions_without_addresses(folder):

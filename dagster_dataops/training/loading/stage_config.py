@@ -28,11 +28,18 @@ def stage_config(stage: Stage) -> Config:
         return sources[0]
     config: Config = {"type": stage.name}
     if isinstance(stage, CrudeSource):
-        config["dataset"] = redacted("dataset", stage.place)
+        config |= _dataset(stage)
     config |= {name: _shown(redacted(name, value)) for name, value in stage.options().items()}
     if sources:
         config |= {"source": sources[0]} if len(sources) == 1 else {"sources": sources}
     return config
+
+
+def _dataset(source: CrudeSource) -> Config:
+    if len(source.parts) > 1:  # they are joined
+        return {"datasets": [stage_config(part) for part in source.parts]}
+    dataset = {"dataset": redacted("dataset", source.place)}
+    return {**dataset, "shards": list(source.shard_names)} if source.shard_names else dataset
 
 
 def _shown(value: object) -> Any:
