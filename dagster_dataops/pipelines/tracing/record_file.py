@@ -67,7 +67,7 @@ class _LineBlock(NamedTuple):
         return None if lines[at].isspace() else self.records_before + at - blank
 
 
-class FileStart(NamedTuple):
+class LineStart(NamedTuple):
     """The beginning of a line.
 
     Attributes:
@@ -81,7 +81,7 @@ class FileStart(NamedTuple):
     records: int = 0
 
 
-class LineIndex(Protocol):
+class RecordStarts(Protocol):
     """An index of one content of a file."""
 
     @property
@@ -90,21 +90,21 @@ class LineIndex(Protocol):
         ...
 
     def before_line(self, line: int) -> tuple[int, int, int]:
-        """Return the values of a `FileStart` at or before a line, counted from 0."""
+        """Return the values of a `LineStart` at or before a line, counted from 0."""
         ...
 
     def before_record(self, record: int) -> tuple[int, int, int]:
-        """Return the values of a `FileStart` at or before a record, counted from 0."""
+        """Return the values of a `LineStart` at or before a record, counted from 0."""
         ...
 
 
-_INDICES: ContextVar[Callable[[Location], LineIndex | None]] = ContextVar(
+_INDICES: ContextVar[Callable[[Location], RecordStarts | None]] = ContextVar(
     "indices", default=lambda _: None
 )
 
 
 @contextmanager
-def using_indices(index_of: Callable[[Location], LineIndex | None]) -> Iterator[None]:
+def using_indices(index_of: Callable[[Location], RecordStarts | None]) -> Iterator[None]:
     """Find records in the block by indices of files; others are read from their beginning.
 
     Args:
@@ -142,7 +142,7 @@ class RecordFile:
             blocks, block = self._blocks(source, content), None
             for index in sorted(set(indices)):
                 if known is not None and (block is None or index >= block.records_after):
-                    start = FileStart(*known.before_record(index))
+                    start = LineStart(*known.before_record(index))
                     if block is None or start.records > block.records_after:
                         blocks = self._blocks(source, content, start)
                 while block is None or index >= block.records_after:
@@ -157,7 +157,7 @@ class RecordFile:
         """Return the index of the record in a line, counted from 1; ``None`` if it has none."""
         with opened_content(self._path) as (source, content):
             known = self._index(source)
-            start = None if known is None else FileStart(*known.before_line(line - 1))
+            start = None if known is None else LineStart(*known.before_line(line - 1))
             for block in self._blocks(source, content, start):
                 if line <= block.lines_before + block.lines:
                     return block.index_of(line)
@@ -169,16 +169,16 @@ class RecordFile:
             blocks = self._blocks(source, content)
             return sum(block.lines - block.blank for block in blocks)
 
-    def _index(self, source: Readable) -> LineIndex | None:
+    def _index(self, source: Readable) -> RecordStarts | None:
         """Return the index of this content of the file; ``None`` if there is none."""
         index = _INDICES.get()(self._path)
         return index if index is not None and index.state == state_of(source) else None
 
     def _blocks(
-        self, source: Readable, content: Interval, begin: FileStart | None = None
+        self, source: Readable, content: Interval, begin: LineStart | None = None
     ) -> Iterator[_LineBlock]:
         """Yield the blocks from the beginning of a line on; from the first without one."""
-        start, lines, records = begin or FileStart(content.start)
+        start, lines, records = begin or LineStart(content.start)
         start = max(start, content.start)
         while start < content.end:
             size = _FIRST_BYTES if begin is not None and start == begin.start else BLOCK_BYTES

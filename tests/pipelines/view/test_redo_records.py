@@ -114,6 +114,7 @@ def test_the_records_that_a_search_shows_are_those_that_are_processed_again(show
         with viewing(config.data_process_path) as viewer:
             page = viewer.page(searched(*search))
         assert page.rows, search
+        assert "Redo the records of this search" in page.text
         wanted = lines_of(page, "n")
         CALLED.clear()
         run(shown, data_process_resume=chosen_by(copied(page)["On the command line"]))
