@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import random
 import re
 import shlex
 from collections.abc import Sequence
@@ -114,6 +115,7 @@ def test_the_records_that_a_search_shows_are_those_that_are_processed_again(show
         with viewing(config.data_process_path) as viewer:
             page = viewer.page(searched(*search))
         assert page.rows, search
+        assert "Redo the records of this search" in page.text
         wanted = lines_of(page, "n")
         CALLED.clear()
         run(shown, data_process_resume=chosen_by(copied(page)["On the command line"]))
@@ -210,3 +212,36 @@ def test_only_the_script_that_copies_may_run(viewer: Viewer):
     assert "clipboard" in script
     digest = base64.b64encode(hashlib.sha256(unescape(script).encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in page.headers["content-security-policy"]
+
+
+@data_register("data.redone_page", _concurrency_mode="single", _stop_after_failures=0)
+def refuse(record: dict[str, Any]) -> Any:
+    """Fail with a message of the record."""
+    CALLED.append(record["n"])
+    raise ValueError(record["message"])
+
+
+def test_a_cause_with_any_message_has_a_condition_for_it_alone(root: Path, tmp_path: Path):
+    chance = random.Random(3)
+    pieces = ["row ", "12", "3.5", "'x'", '"q"', "`t`", "{a", "0xff", "\n", "(", "*", "[", "\\"]
+    pieces += ["|", "^", "$", "é", "…", "don't ", "a longer text of a message " * 4]
+    messages = ["".join(chance.choices(pieces, k=chance.randrange(1, 7))) for _ in range(30)]
+    source = tmp_path / "in.jsonl"
+    source.write_text(
+        "".join(f"{json.dumps({'n': n, 'message': one})}\n" for n, one in enumerate(messages))
+    )
+    with pipeline("messages") as ppl:
+        ppl.refuse = refuse()
+    ppl.materialize(source)
+    with viewing(root) as viewer:
+        for group in range(30):
+            page = viewer.page(f"/failed/messages/refuse?group={group}&rows=100")
+            lines = [int(line) - 1 for line in re.findall(r'record of line (\d+)"', page.source)]
+            if not lines:
+                break
+            CALLED.clear()
+            chosen = chosen_by(copied(page)["On the command line"])
+            with config.temporary(data_process_resume=chosen):
+                ppl.materialize(source)
+            assert lines == CALLED or "begins in the same way" in page.text, chosen
+    assert group > 5

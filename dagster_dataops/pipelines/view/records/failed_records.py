@@ -41,9 +41,10 @@ class FailedGroup:
     def pattern(self) -> str:
         """A regular expression for messages of this form."""
         start = self.message[:_FORM]
-        literals = map(_escaped, _VARIABLE.split(start))
+        value = f"…|{_VARIABLE.pattern}"  # the sign for a value may be in the message itself
+        literals = map(_escaped, re.split(value, start))
         end = r"\Z" if len(self.message) <= _FORM else ""
-        return f"^{f'(?:{_VARIABLE.pattern})'.join(literals)}{end}"
+        return f"^{f'(?:{value})'.join(literals)}{end}"
 
 
 @dataclass
