@@ -96,6 +96,7 @@
  |-- ClusterError                 agents on a cluster cannot run an operator
  |   `-- EnvironmentDiffersError      because a node has another Python, package or operator
  |-- ExternalRunError             an external process and the asset that started it do not fit
+ |-- ReviewError                  a decision about a record is not possible
  |-- RunStoppedError              a stop was requested; finished records are kept
  |   `-- RunWaitingError              the operator waits for something that takes long
  `-- MissingExtraError            an optional package is not installed

@@ -64,8 +64,9 @@ class ReviewPages:
     def _question(self, request: "Request") -> Response:
         query = request.query_params
         try:
-            review = self._reviews.at(request.path_params["key"], query.get("reviewer", ""))
-            return self._shown(request, review, query.get("id", ""))
+            with self._view.works.pages.making():
+                review = self._reviews.at(request.path_params["key"], query.get("reviewer", ""))
+                return self._shown(request, review, query.get("id", ""))
         except (DataOpsError, OSError) as error:
             return self._refusal(409, str(error))
 
