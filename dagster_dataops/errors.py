@@ -107,13 +107,21 @@ Errors cross process boundaries. So each stores its facts as constructor argumen
 message in ``__str__``; a pickled copy equals the original.
 """
 
-from typing import Any, ClassVar
+import re
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
+_LOGIN: Final = re.compile(r"(?<=://)[^\s/?#'\"@]*:[^\s/?#'\"]+@")  # a user and a password
+
+
+def _without_logins(text: str) -> str:
+    """Return a text whose URLs have no login."""
+    return _LOGIN.sub("(hidden)@", text) if "@" in text else text
+
 
 class DataOpsError(Exception):
-    """The base class: named facts, and a sentence made from them.
+    """The base class: named facts, and a sentence made from them; it shows no login of a URL.
 
     The annotations of a subclass name its facts, in order.
     """
@@ -135,7 +143,8 @@ class DataOpsError(Exception):
 
     @override
     def __str__(self) -> str:
-        return self.sentence.format(**{name: self._shown(name) for name in self.facts})
+        text = self.sentence.format(**{name: self._shown(name) for name in self.facts})
+        return _without_logins(text)
 
     def _shown(self, name: str) -> Any:
         """Return a fact; without its full stop if the sentence has one behind it."""
@@ -907,7 +916,7 @@ class MetadatasetError(DefinitionError, ValueError):
     @override
     def __str__(self) -> str:
         place = f" ({self.key})" if self.key else ""
-        return f"{self.file}, line {self.line}{place}: {self.reason}"
+        return _without_logins(f"{self.file}, line {self.line}{place}: {self.reason}")
 
 
 class DuplicateKeyError(StreamSourceError):
