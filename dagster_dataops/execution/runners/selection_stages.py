@@ -43,7 +43,9 @@ LEAST_RECORDS: Final = 200_000  # of fewer, starting workers takes longer than d
 RANGE_BYTES: Final = 16 << 20  # of the input
 _DECIDED: Final = "decided"  # the kind of the files of partitions
 _LINES: Final = "lines"  # the kind of the files with the lines of ranges
+_PARTS_FORM: Final = 2  # increase it if parts change: those of an unfinished run are made again
 _SKETCH_SHARE: Final = 2  # the bytes of the sketches of a range, of those of its input, at most
+_BEFORE, _AFTER = f'{{"{SKETCH}":"', '"}\n'  # the line of a sketch that is a text, around it
 _SKETCH_BYTES: Final = 256 << 10  # bytes decoded at a time; objects take about ten times that
 
 
@@ -88,10 +90,10 @@ class SelectionStages:
         sketch_bytes = sum(self._sink.checkpoint.table.column("output_bytes"))
         self._count = self._partitioning.partitions(sketch_bytes, self._memory)
         split = _SplitSketches(self._sent, self._folder, self._sink.checkpoint.folder, self._count)
-        self._stages.run("split", split, self._ranges, RANGE, self._count)
+        self._stages.run("split", split, self._ranges, RANGE, (_PARTS_FORM, self._count))
         decide = _Decide(self._sent, self._folder, len(self._ranges), self._memory)
         numbers: list[Record] = [{"number": number} for number in range(self._count)]
-        self._stages.run("decide", decide, numbers, _DECIDED, len(self._ranges))
+        self._stages.run("decide", decide, numbers, _DECIDED, (_PARTS_FORM, len(self._ranges)))
 
     def verdicts(self) -> Iterator[Any]:
         """Yield the verdicts in input order."""
@@ -191,9 +193,19 @@ def decoded_sketches(output: bytes) -> Iterator[Iterator[Any]]:
     at = 0
     while at < len(output):
         end = output.find(b"\n", at + _SKETCH_BYTES) + 1 or len(output)
-        rows = orjson.loads(b"[" + output[at : end - 1].replace(b"\n", b",") + b"]")
-        yield map(itemgetter(SKETCH), rows)
+        yield _decoded(output[at:end])
         at = end
+
+
+def _decoded(lines: bytes) -> Iterator[Any]:
+    if b"\\" not in lines:
+        text = lines.decode()
+        if text.startswith(_BEFORE) and text.endswith(_AFTER):
+            sketches = text[len(_BEFORE) : -len(_AFTER)].split(_AFTER + _BEFORE)
+            if len(sketches) == lines.count(b"\n"):  # all are texts without an escape
+                return iter(sketches)
+    rows = orjson.loads(b"[" + lines[:-1].replace(b"\n", b",") + b"]")
+    return map(itemgetter(SKETCH), rows)
 
 
 @dataclass(frozen=True)
