@@ -319,13 +319,12 @@ def check_integers(text: bytes) -> None:
     """Refuse an integer beyond 64 bits in JSON texts, one on each line.
 
     orjson makes a float of it. So this is needed only for texts whose value is, or contains, a
-    float. Any 19 digits in a row are at three places in a row of every sixth byte: in most texts
-    there are none.
+    float.
 
     Raises:
         ValueError: There is one.
     """
-    if text[::_SAMPLED].translate(_DIGIT_MARKS).find(b"000") < 0:
+    if not holds_long_digits(text):
         return
     digits, place = text.translate(_DIGIT_MARKS), 0
     while (place := digits.find(_LONG, place)) >= 0:
@@ -333,6 +332,16 @@ def check_integers(text: bytes) -> None:
         place = text.find(b"\n", place)
         place = len(text) if place < 0 else place
         _check_line(text[start:place])
+
+
+def holds_long_digits(text: bytes) -> bool:
+    """Return whether JSON texts may hold an integer beyond 64 bits: 19 digits in a row.
+
+    These would be at three places in a row of every sixth byte: in most texts there are none.
+    """
+    if text[::_SAMPLED].translate(_DIGIT_MARKS).find(b"000") < 0:
+        return False
+    return text.translate(_DIGIT_MARKS).find(_LONG) >= 0
 
 
 def _check_line(line: bytes) -> None:

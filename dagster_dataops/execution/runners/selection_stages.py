@@ -8,7 +8,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -45,7 +44,7 @@ _DECIDED: Final = "decided"  # the kind of the files of partitions
 _LINES: Final = "lines"  # the kind of the files with the lines of ranges
 _PARTS_FORM: Final = 2  # increase it if parts change: those of an unfinished run are made again
 _SKETCH_SHARE: Final = 2  # the bytes of the sketches of a range, of those of its input, at most
-_BEFORE, _AFTER = f'{{"{SKETCH}":"', '"}\n'  # the line of a sketch that is a text, around it
+_BEFORE, _AFTER = f'{{"{SKETCH}":'.encode(), b"}\n"  # the line of a sketch, around it
 _SKETCH_BYTES: Final = 256 << 10  # bytes decoded at a time; objects take about ten times that
 
 
@@ -183,29 +182,23 @@ class _SplitSketches(_SelectionTask):
         return {}
 
 
-def _sketches(reader: SegmentReader, places: list[list[int]]) -> Iterator[Iterator[Any]]:
+def _sketches(reader: SegmentReader, places: list[list[int]]) -> Iterator[list[Any]]:
     for segment, offset, length in places:
         yield from decoded_sketches(reader.read(segment, offset, length))
 
 
-def decoded_sketches(output: bytes) -> Iterator[Iterator[Any]]:
-    """Yield the sketches in an output, some hundred at a time."""
+def decoded_sketches(output: bytes) -> Iterator[list[Any]]:
+    """Yield the sketches in an output, some hundred at a time.
+
+    A line end cannot be in a JSON value. So all that is around the values is cut out, and they are
+    decoded as one list, without an object for each line.
+    """
     at = 0
     while at < len(output):
         end = output.find(b"\n", at + _SKETCH_BYTES) + 1 or len(output)
-        yield _decoded(output[at:end])
+        values = output[at + len(_BEFORE) : end - len(_AFTER)].replace(_AFTER + _BEFORE, b",")
+        yield orjson.loads(b"[%b]" % values)
         at = end
-
-
-def _decoded(lines: bytes) -> Iterator[Any]:
-    if b"\\" not in lines:
-        text = lines.decode()
-        if text.startswith(_BEFORE) and text.endswith(_AFTER):
-            sketches = text[len(_BEFORE) : -len(_AFTER)].split(_AFTER + _BEFORE)
-            if len(sketches) == lines.count(b"\n"):  # all are texts without an escape
-                return iter(sketches)
-    rows = orjson.loads(b"[" + lines[:-1].replace(b"\n", b",") + b"]")
-    return map(itemgetter(SKETCH), rows)
 
 
 @dataclass(frozen=True)

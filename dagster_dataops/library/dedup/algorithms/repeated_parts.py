@@ -96,8 +96,10 @@ class RepeatedParts:
             digests = base64.b64decode(packed)
             counts.append(len(digests) // _DIGEST_BYTES)
             joined += digests
-        blank = (number for number, digest in enumerate(unpacked(joined)) if not any(digest))
-        parts, order = split_digests(bytes(joined), partitions)
+        every = bytes(joined)
+        numbered = enumerate(unpacked(every))
+        blank = (number for number, digest in numbered if digest == _NEVER_REPEATED)
+        parts, order = split_digests(every, partitions)
         return parts, marshal.dumps((counts, order, array("I", blank)))
 
     def decide(self, parts: Sequence[bytes], scratch: Path, memory: int) -> Iterable[bytes]:  # noqa: ARG002
