@@ -319,12 +319,13 @@ def check_integers(text: bytes) -> None:
     """Refuse an integer beyond 64 bits in JSON texts, one on each line.
 
     orjson makes a float of it. So this is needed only for texts whose value is, or contains, a
-    float.
+    float. Any 19 digits in a row are at three places in a row of every sixth byte: in most texts
+    there are none.
 
     Raises:
         ValueError: There is one.
     """
-    if not holds_long_digits(text):
+    if text[::_SAMPLED].translate(_DIGIT_MARKS).find(b"000") < 0:
         return
     digits, place = text.translate(_DIGIT_MARKS), 0
     while (place := digits.find(_LONG, place)) >= 0:
@@ -335,12 +336,7 @@ def check_integers(text: bytes) -> None:
 
 
 def holds_long_digits(text: bytes) -> bool:
-    """Return whether JSON texts may hold an integer beyond 64 bits: 19 digits in a row.
-
-    These would be at three places in a row of every sixth byte: in most texts there are none.
-    """
-    if text[::_SAMPLED].translate(_DIGIT_MARKS).find(b"000") < 0:
-        return False
+    """Return whether 19 digits are in a row, so that `check_integers` may find an integer."""
     return text.translate(_DIGIT_MARKS).find(_LONG) >= 0
 
 

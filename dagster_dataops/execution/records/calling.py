@@ -46,8 +46,6 @@ from dagster_dataops.records import (
     NEVER_NAN,
     ValueKeeper,
     check_finite,
-    check_integers,
-    decode,
     encode,
 )
 
@@ -238,7 +236,7 @@ def _each(  # noqa: C901, PLR0915 - see call_each()
                     for value in record.values():
                         kind = type(value)
                         if kind is not str and kind is not int and kind not in never_nan:
-                            check_integers(line)
+                            exact = tally.check_integers(line)
                             break
             except ValueError:
                 return Stretch(finished, dropped, extra, line, failure_of_line(line))
@@ -286,17 +284,23 @@ def _each_value(  # noqa: C901, PLR0915 - see call_each()
 
     Texts and numbers whose encoding cannot fail wait, and are encoded together.
     """
-    loads, clock, numbers = orjson.loads, time.monotonic, _NUMBERS
+    loads, clock, never_nan, numbers = orjson.loads, time.monotonic, NEVER_NAN, _NUMBERS
 
     def call_each(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
-        finished, waiting = 0, list[Any]()
-        read, wait = decode if tally.exact else loads, waiting.append
+        exact, finished, waiting = tally.exact, 0, list[Any]()
+        wait = waiting.append
         try:
             for line in lines:
                 try:
-                    record: Any = read(line)
+                    record = loads(line)
+                    if exact and type(record) is dict:
+                        for column in record.values():
+                            kind = type(column)
+                            if kind is not str and kind is not int and kind not in never_nan:
+                                exact = tally.check_integers(line)
+                                break
                 except ValueError:
-                    record = None
+                    return Stretch(finished, 0, 0, line, failure_of_line(line))
                 if type(record) is not dict:
                     return Stretch(finished, 0, 0, line, failure_of_line(line))
                 try:
@@ -314,9 +318,10 @@ def _each_value(  # noqa: C901, PLR0915 - see call_each()
                 if waits:
                     wait(value)
                 else:
-                    output += value_lines(key, waiting)
+                    if waiting:
+                        output += value_lines(key, waiting)
+                        waiting.clear()
                     output += encoded
-                    waiting.clear()
                 finished += 1
                 if clock() >= until:  # quick records may be followed by slow ones
                     break

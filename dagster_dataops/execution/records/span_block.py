@@ -10,7 +10,6 @@ from dagster_dataops.execution.records.calls import Calls
 from dagster_dataops.execution.records.range_loop import Write
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.records.span_draft import SpanDraft
-from dagster_dataops.records import holds_long_digits
 
 
 class SpanBlock:
@@ -47,7 +46,7 @@ class SpanBlock:
         self.start = start
         self._draft = SpanDraft()
         self._measured = 0
-        calls.tally.exact = checks_input and holds_long_digits(block)
+        calls.tally.exact, calls.tally.block = checks_input, block
 
     @property
     def exhausted(self) -> bool:
