@@ -43,14 +43,15 @@ from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import encode_outcome
 from dagster_dataops.records import (
     DUMP_OPTIONS,
+    INTEGER_LIMIT,
     NEVER_NAN,
     ValueKeeper,
     check_finite,
+    check_integers,
     encode,
 )
 
 _NUMBERS: Final = frozenset({int, float})
-_MOST: Final = 1 << 63  # all smaller numbers can be encoded
 
 T = TypeVar("T")
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
@@ -224,6 +225,7 @@ def _each(  # noqa: C901, PLR0915 - see call_each()
     forward: Forward, interrupts: Interrupts, tally: Tally, keeper: ValueKeeper | None
 ) -> CallEach:
     loads, dumps, options, never_nan = orjson.loads, orjson.dumps, DUMP_OPTIONS, NEVER_NAN
+    limit = INTEGER_LIMIT
     clock, unusual = time.monotonic, tally.unusual
 
     def call_each(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
@@ -236,7 +238,9 @@ def _each(  # noqa: C901, PLR0915 - see call_each()
                     for value in record.values():
                         kind = type(value)
                         if kind is not str and kind is not int and kind not in never_nan:
-                            exact = tally.check_integers(line)
+                            if kind is float and -limit < value < limit:
+                                continue
+                            check_integers(line)
                             break
             except ValueError:
                 return Stretch(finished, dropped, extra, line, failure_of_line(line))
@@ -285,6 +289,7 @@ def _each_value(  # noqa: C901, PLR0915 - see call_each()
     Texts and numbers whose encoding cannot fail wait, and are encoded together.
     """
     loads, clock, never_nan, numbers = orjson.loads, time.monotonic, NEVER_NAN, _NUMBERS
+    limit = INTEGER_LIMIT
 
     def call_each(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
         exact, finished, waiting = tally.exact, 0, list[Any]()
@@ -297,7 +302,9 @@ def _each_value(  # noqa: C901, PLR0915 - see call_each()
                         for column in record.values():
                             kind = type(column)
                             if kind is not str and kind is not int and kind not in never_nan:
-                                exact = tally.check_integers(line)
+                                if kind is float and -limit < column < limit:
+                                    continue
+                                check_integers(line)
                                 break
                 except ValueError:
                     return Stretch(finished, 0, 0, line, failure_of_line(line))
@@ -309,7 +316,7 @@ def _each_value(  # noqa: C901, PLR0915 - see call_each()
                     if kind is str:
                         waits = value.isascii()
                     else:
-                        waits = kind in numbers and -_MOST < value < _MOST
+                        waits = kind in numbers and -limit < value < limit
                     encoded = b"" if waits else encode({key: value}, keeper)
                 except interrupts as error:
                     return Stretch(finished, 0, 0, line, interrupt=error)

@@ -46,7 +46,7 @@ class SpanBlock:
         self.start = start
         self._draft = SpanDraft()
         self._measured = 0
-        calls.tally.exact, calls.tally.block = checks_input, block
+        calls.tally.exact = checks_input
 
     @property
     def exhausted(self) -> bool:

@@ -19,7 +19,6 @@ from typing_extensions import override
 from dagster_dataops.datasets.file_values.file_reads import COUNT as READ_FILES
 from dagster_dataops.datasets.file_values.file_reads import READS
 from dagster_dataops.errors import OperatorContextError
-from dagster_dataops.records import check_integers, holds_long_digits
 
 HIDDEN: Final = "."  # begins the names of counts that are not the operator's
 NUMBERED: Final = f"{HIDDEN}numbered"  # the hidden count of records whose number was asked for
@@ -141,14 +140,13 @@ class Tally:
         unusual: Position and disposition of records with an unusual one.
         exact: Whether integers beyond 64 bits are looked for: orjson makes floats of them. This
             package writes none, so its own results need no search.
-        block: The block of input that has not been searched for long rows of digits.
         measure: Returns further counts, such as the seconds of the parts of a chain.
         measure_each: Returns the name of a further count of each record of the latest batch.
     """
 
     __slots__ = (
-        "_call", "_counts", "_reads", "block", "exact", "measure", "measure_each", "start",
-        "unusual", "used", "waits",
+        "_call", "_counts", "_reads", "exact", "measure", "measure_each", "start", "unusual",
+        "used", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -157,26 +155,11 @@ class Tally:
         self._reads = READS.number
         self.used = False
         self.exact = False
-        self.block = b""
         self.measure: Callable[[], Mapping[str, float]] | None = None
         self.measure_each: Callable[[], list[str]] | None = None
         self.start = 0
         self.waits: Callable[[bool], None] | None = None
         self.unusual: list[tuple[int, bytes]] = []
-
-    def check_integers(self, line: bytes) -> bool:
-        """Refuse a line with an integer beyond 64 bits; return whether others may hold one.
-
-        The block is searched once, and its lines only if it has 19 digits in a row.
-
-        Raises:
-            ValueError: The line holds one.
-        """
-        if self.block:
-            self.exact, self.block = holds_long_digits(self.block), b""
-        if self.exact:
-            check_integers(line)
-        return self.exact
 
     def begin(self) -> None:
         """Begin a call in this thread or coroutine. The counts of the previous call stay."""
