@@ -17,6 +17,7 @@ _COUNT = 600
 write_parts = part_files.write_parts
 OPERATORS: dict[str, partial[Any]] = {
     "exact": partial(data.dedup.Exact, "text"),
+    "parts": partial(data.dedup.Lines, "text"),
     "top": partial(data.sample.TopK, "value", 2, group_key="key"),
     "sort": partial(data.sample.Sort, "key"),
     "group": partial(data.sample.GroupBy, "key"),

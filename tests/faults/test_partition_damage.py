@@ -8,6 +8,7 @@ import pytest
 
 from dagster_dataops import JsonlDataset, data
 from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
+from dagster_dataops.execution.runners import selection_stages
 from tests.each import each
 from tests.execution.helpers import error_rows, node, run, write_input
 from tests.faults.partitioned import (
@@ -18,7 +19,7 @@ from tests.faults.partitioned import (
     write_parts,
 )
 
-_SELECTIONS = ("exact", "top")
+_SELECTIONS = ("exact", "parts", "top")
 _FILES = {  # the last stage that ends before the kill, by the files that are then damaged
     "range": dict.fromkeys(OPERATORS, "split"),
     "last": {name: "decide" if name in _SELECTIONS else "work" for name in OPERATORS},
@@ -163,3 +164,17 @@ def test_a_merge_names_the_first_key_that_is_there_twice(tmp_path: Path, memory:
     with in_partitions():
         assert error("parted") == alone
     assert "ValueError: 2 records of the other side have the key [1900]" in alone
+
+
+@pytest.mark.parametrize("name", _SELECTIONS)
+@pytest.mark.parametrize("stage", ["split", "decide"])
+def test_parts_of_another_form_are_made_again(tmp_path: Path, name: str, stage: str) -> None:
+    with in_partitions():
+        case = PartitionedCase(tmp_path, name)
+        expected = case.result("calm")
+        with pytest.MonkeyPatch.context() as earlier:
+            earlier.setattr(selection_stages, "_PARTS_FORM", 1)
+            case.kill_after(stage)
+        for file in [*tmp_path.rglob("range-*"), *tmp_path.rglob("decided-*")]:
+            write_parts(file, [b"of an earlier version"])
+        assert case.result("killed") == expected
