@@ -105,7 +105,7 @@ def split_digests(digests: bytes, partitions: int) -> tuple[list[bytes], bytes]:
 
 
 def firsts_in(parts: Sequence[bytes], memory: int) -> Iterator[bytes]:
-    """Yield for each part a byte for each digest: 1 if none before is equal, here or in a part.
+    """Yield for each part a byte for each of its digests: 1 if it is the first of its value.
 
     Args:
         parts: What `split_digests` returned for one partition, of one range after the other.
@@ -115,7 +115,7 @@ def firsts_in(parts: Sequence[bytes], memory: int) -> Iterator[bytes]:
     if turns == 1:
         seen: dict[bytes, bytes] = {}
         for part in parts:
-            digests = list(unpacked(part))  # the first of equals is itself the one that is kept
+            digests = list(unpacked(part))  # the first of equals is the object that is kept
             yield bytes(map(is_, digests, map(seen.setdefault, digests, digests)))
         return
     firsts = [bytearray(len(part) // _DIGEST.size) for part in parts]
@@ -141,7 +141,13 @@ def in_order(decided: Sequence[bytes], order: bytes) -> Iterator[int]:
     Args:
         decided: Of each partition.
         order: The partition of each digest.
+
+    Raises:
+        ValueError: The numbers of digests differ.
     """
+    if sum(map(len, decided)) != len(order):
+        msg = f"partitions decided over {sum(map(len, decided))} of {len(order)} digests"
+        raise ValueError(msg)
     return map(next, map(list(map(iter, decided)).__getitem__, order))
 
 
