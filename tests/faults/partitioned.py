@@ -54,6 +54,14 @@ def in_partitions() -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
+@contextmanager
+def parts_in_form(number: int) -> Iterator[None]:
+    """Let selections write their parts as those of another form."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection_stages, "_PARTS_FORM", number)
+        yield
+
+
 class PartitionedCase:
     """A run of an operator over an input, or two."""
 

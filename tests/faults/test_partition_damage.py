@@ -8,13 +8,13 @@ import pytest
 
 from dagster_dataops import JsonlDataset, data
 from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
-from dagster_dataops.execution.runners import selection_stages
 from tests.each import each
 from tests.execution.helpers import error_rows, node, run, write_input
 from tests.faults.partitioned import (
     OPERATORS,
     PartitionedCase,
     in_partitions,
+    parts_in_form,
     replace_writer,
     write_parts,
 )
@@ -172,8 +172,7 @@ def test_parts_of_another_form_are_made_again(tmp_path: Path, name: str, stage: 
     with in_partitions():
         case = PartitionedCase(tmp_path, name)
         expected = case.result("calm")
-        with pytest.MonkeyPatch.context() as earlier:
-            earlier.setattr(selection_stages, "_PARTS_FORM", 1)
+        with parts_in_form(1):
             case.kill_after(stage)
         for file in [*tmp_path.rglob("range-*"), *tmp_path.rglob("decided-*")]:
             write_parts(file, [b"of an earlier version"])
