@@ -64,6 +64,7 @@
  |   |   |-- UnaddressedRepliesError      it is not known which server made stored replies
  |   |   |-- EndpointFailingError         many calls in a row failed
  |   |   `-- ReplyNotRecordedError        a cassette does not have the reply
+ |   |-- CallWithheldError            a record needs a call, and the run is to make none
  |   |-- BadRequestError              the server refuses the request
  |   |   |-- ContextTooLongError          it is too long for the model
  |   |   `-- ContentFilteredError         a filter stopped the request or the reply
@@ -95,6 +96,7 @@
  |-- ClusterError                 agents on a cluster cannot run an operator
  |   `-- EnvironmentDiffersError      because a node has another Python, package or operator
  |-- ExternalRunError             an external process and the asset that started it do not fit
+ |-- ReviewError                  a decision about a record is not possible
  |-- RunStoppedError              a stop was requested; finished records are kept
  |   `-- RunWaitingError              the operator waits for something that takes long
  `-- MissingExtraError            an optional package is not installed
@@ -634,6 +636,10 @@ class ReplyNotRecordedError(FatalModelError):
     """A client that only replays recorded replies has none for a request."""
 
 
+class CallWithheldError(ModelError):
+    """A record needs a call of a model, and the run is to make none."""
+
+
 class BadRequestError(ModelError):
     """The server refuses the request (400 or 422)."""
 
@@ -721,6 +727,14 @@ class RunWaitingError(RunStoppedError):
     """
 
     sentence = "Operator {operator} waits: {reason}."
+
+
+class ReviewError(DataOpsError):
+    """A decision about a record is not possible; nothing was saved."""
+
+    sentence = "The decision about {question} was not saved: {reason}"
+    question: str
+    reason: str
 
 
 class ExternalRunError(DataOpsError):
