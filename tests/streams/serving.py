@@ -90,8 +90,8 @@ class Handler(SimpleHTTPRequestHandler):
             self.wfile.write(content[: self.server.cuts.pop(0)])
             self.close_connection = True
         else:
+            self.server.sent += len(content)  # before the client can go on
             self.wfile.write(content)
-            self.server.sent += len(content)
 
 
 @contextmanager
