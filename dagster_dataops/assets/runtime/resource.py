@@ -288,7 +288,9 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         """
         return {
             "url_options": from_environment("url_options", self._mapping("url_options")),
-            "file_cache": folder_setting("file_cache", self.file_cache) if self.file_cache else None,
+            "file_cache": folder_setting("file_cache", self.file_cache)
+            if self.file_cache
+            else None,
             "file_cache_gb": self.file_cache_gb,
         }
 

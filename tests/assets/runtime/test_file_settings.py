@@ -23,7 +23,7 @@ from tests.assets.helpers import execute, log_of, pipeline_of, result_of, write_
 from tests.each import each
 from tests.streams.serving import Server, served
 
-SECRET = "Bearer SECRET-OF-TESTS"
+LOGIN = "Bearer SECRET-OF-TESTS"
 CONTENT = b"scan" * 1000
 
 
@@ -48,14 +48,14 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     folder = tmp_path / "served"
     folder.mkdir()
     (folder / "a.bin").write_bytes(CONTENT)
-    monkeypatch.setenv("LOGIN", SECRET)
+    monkeypatch.setenv("LOGIN", LOGIN)
     with served(folder, ranges=True) as server:
-        server.login = SECRET
+        server.login = LOGIN
         yield server
 
 
 def login_of(server: Server, way: str) -> Any:
-    headers = {"variable": dg.EnvVar("LOGIN"), "text": SECRET, "yaml": {"env": "LOGIN"}}
+    headers = {"variable": dg.EnvVar("LOGIN"), "text": LOGIN, "yaml": {"env": "LOGIN"}}
     if way == "resource":
         return Logins(server=server.url, login=dg.EnvVar("LOGIN"))
     return {server.url: {"headers": {"Authorization": headers[way]}}}
@@ -136,12 +136,12 @@ def test_a_variable_that_is_not_set_fails_the_run_and_names_its_place(
 @each(
     "case",
     [
-        ([SECRET], "of type list"),
-        ({"http://a": SECRET}, "of type str for 'http://a'"),
-        ({"http://a": {"env": SECRET}}, r"keys \['env'\] for 'http://a'"),
-        ({"http://a": {"headers": {"k": {SECRET}}}}, "of type set in 'k' in 'headers'"),
-        ({"": {"key": SECRET}}, "for ''"),
-        ({"http://a": {"f": lambda: SECRET}}, "of type function in 'f'"),
+        ([LOGIN], "of type list"),
+        ({"http://a": LOGIN}, "of type str for 'http://a'"),
+        ({"http://a": {"env": LOGIN}}, r"keys \['env'\] for 'http://a'"),
+        ({"http://a": {"headers": {"k": {LOGIN}}}}, "of type set in 'k' in 'headers'"),
+        ({"": {"key": LOGIN}}, "for ''"),
+        ({"http://a": {"f": lambda: LOGIN}}, "of type function in 'f'"),
     ],
 )
 def test_options_of_another_form_are_refused_without_their_values(case: Any) -> None:
@@ -155,10 +155,10 @@ def test_options_of_another_form_are_refused_without_their_values(case: Any) -> 
 def test_a_resource_gives_options_only_in_a_run(
     server: Server, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logins = Logins(server=server.url, login=SECRET)
+    logins = Logins(server=server.url, login=LOGIN)
     resource = DataOpsResource(root="s3://bucket/root", **{name: logins})
     assert hash(resource) == hash(resource)
-    assert SECRET not in repr(resource)
+    assert LOGIN not in repr(resource)
     if name == "storage_options":
         with pytest.raises(ConfigurationError, match="storage_options.*Logins"):
             _ = resource.root_path
