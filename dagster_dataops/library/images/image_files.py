@@ -24,7 +24,11 @@ from dagster_dataops.library.file_column import (
     RecordFile,
     decoding,
 )
-from dagster_dataops.library.images.orientation import has_late_orientation, orientation_of
+from dagster_dataops.library.images.image_heads import (
+    has_late_orientation,
+    orientation_of,
+    webp_size,
+)
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
 
@@ -220,7 +224,12 @@ class ImageSize(HeadFile):
             FileError: It cannot be used.
         """
         with self.opened() as file:
-            return _upright_size(self.name, self._source.opened(self.name, file), file)
+            with decoding_image(self.name, "read"):
+                size = webp_size(file)
+            if size is None:
+                return _upright_size(self.name, self._source.opened(self.name, file), file)
+            self._source.check_size(self.name, size)
+            return size
 
 
 def _unidentified(file: str, data: BinaryIO) -> FileError:
