@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from dagster_dataops import config
+from dagster_dataops.datasets.file_values import result_roots
 from dagster_dataops.foundation.concurrency.fork_safety import register_waiting_threads
 from dagster_dataops.pipelines.local_run import run_operator
 from tests.examples import register_profiles
@@ -98,6 +99,8 @@ def _forking_beside_waiting_threads() -> None:
 def root(tmp_path: Path) -> Iterator[Path]:
     """Return the root of results: below the test's folder, without the environment.
 
+    Files are not looked for below the roots of earlier tests; their stores may be gone.
+
     Its own patch is undone after that of the test, which may set attributes of ``config``.
     """
     path = tmp_path / "results"
@@ -105,6 +108,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch, settings:
         for name in [name for name in os.environ if name.startswith("DATAOPS_")]:
             patch.delenv(name)
+        patch.setattr(result_roots, "_USED", {})
         yield path
 
 

@@ -1,7 +1,6 @@
 """Load the definitions in modules and files that a command names."""
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final
 import dagster as dg
 
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.python_file import module_of_file
 
 
 @dg.definitions
@@ -29,23 +29,15 @@ def loaded_definitions(modules: Sequence[str], files: Sequence[str]) -> list[dg.
         files: Paths of Python files.
 
     Raises:
-        ConfigurationError: A file is missing, or one of them has no definitions.
+        ConfigurationError: A file is missing or cannot be imported, or one has no definitions.
     """
     if str(Path.cwd()) not in sys.path:  # as Dagster's commands do
         sys.path.insert(0, str(Path.cwd()))
-    loaded = [*map(importlib.import_module, modules), *map(_file, files)]
+    loaded = [
+        *map(importlib.import_module, modules),
+        *(module_of_file(file, "--python-file") for file in files),
+    ]
     return [definitions for module in loaded for definitions in _definitions_in(module)]
-
-
-def _file(name: str) -> ModuleType:
-    path = Path(name).absolute()
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ConfigurationError("--python-file", name, "a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _definitions_in(module: ModuleType) -> list[dg.Definitions]:

@@ -149,6 +149,8 @@ def next_line_start(source: Readable, position: int, end: int) -> int:
     """Return the first line start in [position, end]; ``end`` if there is none."""
     if position >= end:  # nothing to read: a request to an object store costs
         return end
+    if not isinstance(source, int) and source.line_near(position) == position:
+        return position
     probe = 64 << 10
     at = position - 1  # a newline just before ``position`` makes it a line start
     while at < end:

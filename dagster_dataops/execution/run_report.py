@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
 from dagster_dataops.checkpoints.resume.resume_policy import ChosenRecords, ResumePolicy
 from dagster_dataops.configuration import WHOLE_RESULT_MB
@@ -14,6 +16,7 @@ from dagster_dataops.execution.records.calling import Interrupts
 from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.places.bucket import published_file
 from dagster_dataops.foundation.places.opening import PLAIN
+from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.kinds.kind_table import RECORD, kind_named
 
 if TYPE_CHECKING:
@@ -65,7 +68,7 @@ class RunContext:
     result_format: str = PLAIN
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RunReport:
     """The result of running one operator.
 
@@ -99,6 +102,12 @@ class RunReport:
     replaced: int = 0
 
     _repr_html_ = NotebookHtml()
+
+    @override
+    def __repr__(self) -> str:
+        rows = f"{counted(self.manifest.rows_in, 'records')} in, {self.manifest.rows_out:,} out"
+        failed = f", {self.manifest.failed:,} failed" if self.manifest.failed else ""
+        return f"<report of {self.node}: {rows}{failed}, in {self.folder}>"
 
     @property
     def results(self) -> "Mapping[str, RunReport]":

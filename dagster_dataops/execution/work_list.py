@@ -4,11 +4,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dagster_dataops.datasets.batches import BatchStarts, next_cut
+from dagster_dataops.datasets.batches import BatchStarts, cut_near
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.lines import Interval, content_interval
+from dagster_dataops.datasets.lines import Interval, content_interval, next_line_start
 from dagster_dataops.foundation.places.opening import opened
-from dagster_dataops.foundation.places.range_source import Readable, read_range
+from dagster_dataops.foundation.places.range_source import Readable
 from dagster_dataops.operators.definition.operator import Operator
 
 
@@ -98,7 +98,7 @@ class WorkList:
         starts = self.batch_starts(source)
         if starts is not None:
             return starts.at_or_after(place, around.end) == place
-        return read_range(source, place - 1, 1) == b"\n"
+        return next_line_start(source, place, around.end) == place
 
     def ranges(self, most_bytes: int) -> Iterator[Interval]:
         """Yield the open intervals in ranges that can be run one by one, in any order.
@@ -107,16 +107,17 @@ class WorkList:
         begin: all records of a batch are in one range.
 
         Args:
-            most_bytes: Size after which a range ends, at the next possible place.
+            most_bytes: Size after which a range ends, at the next possible place; in a compressed
+                input where a frame near it ends.
         """
         with opened(self.dataset.location) as source:
             starts = self.batch_starts(source)
             for start, last in self.open:
                 position = start
                 while position < last:
-                    end = min(position + most_bytes, last)
+                    size = most_bytes
                     if starts is not None and starts.at_or_after(position, last) > position:
-                        end = position  # the rest of a batch
-                    end = next_cut(source, end, last, starts)
+                        size = 0  # the rest of a batch
+                    end = cut_near(source, position, size, last, starts)
                     yield Interval(position, end)
                     position = end

@@ -1,11 +1,7 @@
 """`pipeline_in`: the pipeline with a name in a Python file."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 from dagster_dataops.errors import ConfigurationError
-from dagster_dataops.foundation.places.opening import exists
+from dagster_dataops.foundation.python_file import module_of_file
 from dagster_dataops.pipelines.pipeline import Pipeline
 
 
@@ -20,21 +16,7 @@ def pipeline_in(file: str, name: str, setting: str = "ROOT") -> Pipeline:
     Raises:
         ConfigurationError: There is no such file or pipeline, or the file cannot be imported.
     """
-    path = Path(file).expanduser().absolute()
-    if not exists(path):
-        raise ConfigurationError(setting, file, "a Python file that exists, as FILE.py:NAME")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # noqa: S101 - a path that ends with .py has one
-    assert spec.loader is not None  # noqa: S101
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        reason = f"a Python file that can be imported: {type(error).__name__}: {error}"
-        raise ConfigurationError(setting, file, reason) from error
+    module = module_of_file(file, setting)
     ppl = getattr(module, name, None)
     if not isinstance(ppl, Pipeline):
         pipelines = [key for key, value in vars(module).items() if isinstance(value, Pipeline)]

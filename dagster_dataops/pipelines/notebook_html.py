@@ -1,4 +1,4 @@
-"""`html_of`: datasets, pipelines, operators, reports and traces as tables of a notebook.
+"""`html_of`: datasets, pipelines, operators, reports, traces and differences in a notebook.
 
 Texts of records are shown as text, never as markup.
 """
@@ -15,6 +15,7 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, OperatorMeta
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.operators.secrets.secret_options import shown
+from dagster_dataops.pipelines.history.difference import Difference
 from dagster_dataops.pipelines.node_state import node_states
 from dagster_dataops.pipelines.pipeline import Pipeline
 from dagster_dataops.pipelines.reporting.excerpts import excerpt
@@ -32,7 +33,8 @@ def html_of(value: object) -> str:
 
     Args:
         value: A dataset, of which the first records are shown; a pipeline; a group of operators or
-            the registry of all; an operator or its class; the report of a run; or a trace.
+            the registry of all; an operator or its class; the report of a run; a trace;
+            or the difference of two versions.
 
     Raises:
         TypeError: It is none of these.
@@ -153,8 +155,8 @@ def _operator(operator: Operator) -> Iterator[str]:
     yield _options({name: shown(name, value) for name, value in invocation.options.items()})
 
 
-def _trace(trace: Trace) -> Iterator[str]:
-    yield f"<pre>{escape(str(trace))}</pre>"
+def _text(value: Trace | Difference) -> Iterator[str]:
+    yield f"<pre>{escape(str(value))}</pre>"
 
 
 def _options(options: Mapping[str, str]) -> str:
@@ -187,7 +189,8 @@ _SHOWN: Final[Mapping[type, Callable[[Any], Iterator[str]]]] = {
     JsonlDataset: _dataset,
     Pipeline: _pipeline,
     RunReport: _report,
-    Trace: _trace,
+    Trace: _text,
+    Difference: _text,
     OperatorRegistry: _registry,
     OperatorMeta: _class,
     Operator: _operator,

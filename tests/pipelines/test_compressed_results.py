@@ -1,10 +1,13 @@
 """Test compressed results: the same records, read by every reader, whatever the form before."""
 
 import json
+import os
 import pickle
+import re
 import shutil
 import subprocess
 import threading
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -313,6 +316,72 @@ def test_no_flipped_bit_gives_other_records(operators: Any, tmp_path: Path) -> N
             assert found == lines
     assert len(texts) > 0.9 * len(places)
     assert not [text for text in texts if "_results.jsonl.zst" not in text or "frame" not in text]
+
+
+def _long(operators: Any, folder: Path) -> Any:
+    """Return a result of twelve frames or more; each line has ten to eleven hundred bytes."""
+    records = [{"n": n, "text": f"{n * 7919 % 1000003:x} {n} " * 80} for n in range(LONG)]
+    return _packed(operators, folder, records)
+
+
+class Decompressions:
+    """Counts the frames that this process decompresses."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.frames = 0
+        create = zstandard.ZstdDecompressor
+
+        def decompressor() -> Any:
+            return SimpleNamespace(decompress=partial(self._decompress, create()))
+
+        monkeypatch.setattr(zstandard, "ZstdDecompressor", decompressor)
+
+    def _decompress(self, decompressor: Any, frame: bytes, **options: Any) -> bytes:
+        self.frames += 1
+        return bytes(decompressor.decompress(frame, **options))
+
+
+@each("mode", ["single", "thread", "iteration"])
+def test_whoever_reads_a_whole_result_decompresses_each_frame_once(
+    operators: Any, registry: OperatorRegistry, tmp_path: Path, mode: str
+) -> None:
+    dataset = _long(operators, tmp_path)
+    frames = dataset.path.read_bytes().count(b"\x28\xb5\x2f\xfd")
+    with pytest.MonkeyPatch.context() as patches:
+        counted = Decompressions(patches)
+        if mode == "iteration":
+            assert sum(1 for _ in dataset) == LONG
+        else:
+            operator = operators.length(_concurrency_mode=mode, _max_workers=2)
+            run(operator, dataset, node(tmp_path / mode))
+        assert frames > 10
+        assert frames <= counted.frames <= frames + 4
+
+
+def test_records_before_a_damaged_frame_are_read(operators: Any, tmp_path: Path) -> None:
+    dataset = _long(operators, tmp_path)
+    whole = bytearray(dataset.path.read_bytes())
+    starts = [match.start() for match in re.finditer(re.escape(b"\x28\xb5\x2f\xfd"), whole)]
+    for number in (1, 2, 7, len(starts) - 1):
+        damaged = bytearray(whole)
+        damaged[starts[number] + 1000] ^= 4
+        dataset.path.write_bytes(damaged)
+        numbers: list[int] = []
+        with pytest.raises(InputError, match=rf"frame {number + 1} of {len(starts)} "):
+            numbers.extend(record["n"] for record in JsonlDataset.of_file(dataset.path))
+        assert not [one for one in threading.enumerate() if "frame" in one.name]
+
+
+def test_a_forked_copy_goes_on_reading_a_result(operators: Any, tmp_path: Path) -> None:
+    records = iter(_long(operators, tmp_path))
+    numbers = [next(records)["n"] for _ in range(LONG // 3)]
+    for _ in range(20):  # at different moments of the thread that reads ahead
+        child = os.fork()
+        if not child:
+            rest = [record["n"] for record in records]
+            os._exit(0 if numbers + rest == list(range(LONG)) else 1)
+        numbers.extend(next(records)["n"] for _ in range(LONG // 60))
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_the_index_of_another_file_is_refused(operators: Any, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_dataops import JsonlDataset, chain, config, data, pipeline
+from dagster_dataops import JsonlDataset, chain, config, data, diff, pipeline, versions
 from dagster_dataops.errors import UnknownOperatorError
 
 HOSTILE = "<script>alert(1)</script>"
@@ -60,6 +60,22 @@ def test_a_pipeline_is_a_table_of_its_nodes_and_their_state(tmp_path: Path) -> N
         ppl([{"text": "a"}, {"text": "a"}])
         html = html_of(ppl)
     assert "<td>clean</td><td>unique</td><td>done, 1 row</td>" in html
+
+
+def test_reports_versions_and_differences_are_short_texts(tmp_path: Path) -> None:
+    with config.temporary(data_process_path=tmp_path):
+        with pipeline("brief") as ppl:
+            ppl.clean = data.text.Normalize(_keep_versions=1)
+        first = ppl.materialize([{"text": "a"}])["clean"]
+        ppl.materialize([{"text": f"{HOSTILE} \u00e4"}, {"text": "a"}])
+        earlier, _ = versions(first.folder)
+        difference = diff(first.folder)
+
+    assert repr(first) == f"<report of clean: 1 record in, 1 out, in {first.folder}>"
+    assert repr(earlier).startswith("<version 1  ")
+    assert "1 record  " in repr(earlier)
+    assert repr(difference).startswith("<difference of clean from 1 to current: 1 new, 0 gone")
+    assert "&lt;script&gt;" in html_of(difference)
 
 
 def test_a_group_is_a_table_of_its_operators() -> None:

@@ -1,6 +1,7 @@
 """DataOpsResource: the root folder of results, and defaults for running operators."""
 
 import shlex
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -461,13 +462,14 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             yield fair
 
 
-_LOGGED: Final[set[tuple[str, str]]] = set()  # runs of this process with their roots
+_MOST_LOGGED: Final = 64  # runs; a process has few at once
+_logged: Final[deque[tuple[str, str]]] = deque(maxlen=_MOST_LOGGED)  # the last runs and their roots
 
 
 def _log_view_command(context: StepContext, run: str, root: str) -> None:
     """Log the command that shows the records, once in a run and process."""
-    if (run, root) not in _LOGGED:
-        _LOGGED.add((run, root))
+    if (run, root) not in _logged:
+        _logged.append((run, root))
         text = f"see the records: python -m dagster_dataops view {shlex.quote(root)}"
         context.log.info(text)
 

@@ -16,7 +16,7 @@ from dagster_dataops.foundation.quantities import counted
 CURRENT: Final = "current"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ResultVersion:
     """A published result of a node.
 
@@ -31,8 +31,8 @@ class ResultVersion:
     name: str
     manifest: Manifest
     published: datetime
-    place: NodeFolder = field(repr=False)
-    fetch: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    place: NodeFolder
+    fetch: Callable[[], None] | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -72,6 +72,10 @@ class ResultVersion:
         """The handle of each result by the name of its output; without a name if there is one."""
         parts = self.manifest.parts(self.folder)
         return {name: part.dataset(place) for name, (place, part) in parts.items()}
+
+    @override
+    def __repr__(self) -> str:
+        return f"<version {'  '.join(self._words()).lstrip()}>"
 
     @override
     def __str__(self) -> str:

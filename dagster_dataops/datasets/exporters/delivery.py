@@ -111,9 +111,8 @@ class Delivery:
             return None
         written_ns = self._receipt.stat().st_ctime_ns
         folder = self._target.parent if self._exporter.place == "file" else self._target
-        if folder == self._target and _names_in(folder) != {
-            str(row["path"]) for row in receipt.files
-        }:
+        names = {self._target.name} if folder != self._target else _names_in(folder)
+        if names != {str(row["path"]) for row in receipt.files}:
             return None
         unchanged = all(
             _is_unchanged(folder / str(row["path"]), row, written_ns) for row in receipt.files

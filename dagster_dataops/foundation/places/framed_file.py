@@ -2,12 +2,17 @@
 
 from bisect import bisect_right
 from collections import OrderedDict
-from threading import Lock
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from signal import SIG_BLOCK, SIGINT, SIGTERM, pthread_sigmask
+from threading import Lock, Thread
 from typing import Any, Final
 
 from typing_extensions import override
 
 from dagster_dataops.errors import InputError, MissingExtraError
+from dagster_dataops.foundation.concurrency.cores import usable_cores
 from dagster_dataops.foundation.frames.frame_index import (
     FRAME_START,
     LEAST_BYTES,
@@ -100,6 +105,10 @@ class FramedFile(RangeSource):
     Each frame that is read is compared with the index and with its checksum. A few texts of frames
     are in memory. It may be used by several threads.
 
+    If a caller announces by `expect` that it reads up to the end, a thread decompresses the next
+    frame of a file of this machine while the caller uses the one before. The thread ends with its
+    frame. Ranges before the end are read by several workers, which leave no core idle.
+
     Args:
         source: The open file; closed with this one.
         name: Path or URL of the file, for errors.
@@ -118,7 +127,9 @@ class FramedFile(RangeSource):
         self._texts: OrderedDict[int, bytes] = OrderedDict()
         self._lock = Lock()
         self._zstandard = _zstandard()
-        self._decompressor = self._zstandard.ZstdDecompressor()
+        self._decompressor = self._zstandard.ZstdDecompressor()  # by one thread at a time
+        self._to_the_end = False  # whether a caller announced that it reads up to the end
+        self._ahead: _FrameAhead | None = None
 
     @override
     def read(self, start: int, length: int) -> bytes:
@@ -139,6 +150,7 @@ class FramedFile(RangeSource):
     @override
     def expect(self, start: int, end: int) -> None:
         end = min(end, self.size)
+        self._to_the_end = end == self.size and usable_cores() > 1
         if not isinstance(self._source, int) and start < end:
             places, starts = self._index.places, self._index.starts
             last = bisect_right(starts, end - 1)
@@ -160,22 +172,39 @@ class FramedFile(RangeSource):
     @override
     def close(self) -> None:
         """Close the file. The texts in memory can still be read."""
+        with self._lock:
+            self._to_the_end = False
+            if self._ahead is not None:
+                self._ahead.join()
         close_readable(self._source)
 
     def _text(self, number: int) -> bytes:
         with self._lock:
             text = self._texts.get(number)
             if text is None:
-                text = self._texts[number] = self._decompressed(number)
+                text = self._texts[number] = self._next_text(number)
                 if len(self._texts) > _KEPT_FRAMES:
                     self._texts.popitem(last=False)
             return text
 
-    def _decompressed(self, number: int) -> bytes:
-        """Return the text of a frame.
+    def _next_text(self, number: int) -> bytes:
+        """Return the text of a frame that is not in memory; begin with the one after it."""
+        ahead, self._ahead = self._ahead, None
+        text = ahead.text_of(number) if ahead is not None else None
+        if text is None:
+            text = self._text_in(self._frame(number), number)
+        follows = number - 1 in self._texts and number + 1 < self._index.frames
+        if self._to_the_end and follows and isinstance(self._source, int):
+            with suppress(InputError, OSError, RuntimeError):  # found when it is asked for
+                frame = self._frame(number + 1)
+                self._ahead = _FrameAhead(number + 1, partial(self._text_in, frame, number + 1))
+        return text
+
+    def _frame(self, number: int) -> bytes:
+        """Return a frame as it is stored.
 
         Raises:
-            InputError: The frame is damaged, or is not that of the index.
+            InputError: It is not that of the index.
         """
         index = self._index
         start, end = index.places[number], index.places[number + 1]
@@ -187,6 +216,15 @@ class FramedFile(RangeSource):
             raise self._damaged(number, "no frame begins there")
         if frame[-4:] != checksum:
             raise self._damaged(number, "its checksum is not that of the index")
+        return frame
+
+    def _text_in(self, frame: bytes, number: int) -> bytes:
+        """Return the text of a frame.
+
+        Raises:
+            InputError: The frame is damaged.
+        """
+        index = self._index
         size = index.starts[number + 1] - index.starts[number]
         try:
             if self._zstandard.frame_content_size(frame) != size:
@@ -203,3 +241,33 @@ class FramedFile(RangeSource):
         where = f"frame {number + 1:,} of {self._index.frames:,}"
         span = f"bytes {places[number]:,} to {places[number + 1]:,}"
         return InputError(self.name, f"{where} ({span}) is damaged: {reason}; {_REPAIR}")
+
+
+class _FrameAhead(Thread):
+    """Decompresses one frame.
+
+    It only decompresses, which leaves the interpreter free: a thread that returns to Python before
+    its end would wait until the caller asks for the text. A copy of the process that is forked
+    meanwhile has no such thread, and waits for none.
+
+    Args:
+        number: Of the frame.
+        decompress: Returns its text.
+    """
+
+    def __init__(self, number: int, decompress: Callable[[], bytes]) -> None:
+        super().__init__(name="dataops-frame-ahead", daemon=True)
+        self._number, self._decompress = number, decompress
+        self._text: bytes | None = None
+        self.start()
+
+    @override
+    def run(self) -> None:
+        pthread_sigmask(SIG_BLOCK, (SIGINT, SIGTERM))  # the main thread handles them
+        with suppress(Exception):  # the caller finds it, too
+            self._text = self._decompress()
+
+    def text_of(self, number: int) -> bytes | None:
+        """Return the text of a frame; ``None`` if this is another one, or it cannot be read."""
+        self.join()
+        return self._text if number == self._number else None

@@ -12,6 +12,7 @@ from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, is
 from dagster_dataops.checkpoints.versions.node_versions import version_named, versions_at
 from dagster_dataops.checkpoints.versions.version import CURRENT, ResultVersion
 from dagster_dataops.errors import TraceOutdatedError, VersionMissingError
+from dagster_dataops.foundation.parts import NotebookHtml
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.pipelines.history.causes import Cause, cause_otherwise, causes_between
 from dagster_dataops.pipelines.history.changed_lines import SAMPLES, ChangedLines
@@ -28,7 +29,7 @@ _NO_DIGESTS: Final = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Difference:
     """The difference between two versions of a result.
 
@@ -49,6 +50,8 @@ class Difference:
     same_input: bool
     causes: tuple[Cause, ...]
     results: Mapping[str, ChangedLines]
+
+    _repr_html_ = NotebookHtml()
 
     @property
     def new(self) -> int:
@@ -87,6 +90,11 @@ class Difference:
             "causes": [vars(one) for one in self.causes],
             "results": {name: one.to_json() for name, one in self.results.items()},
         }
+
+    @override
+    def __repr__(self) -> str:
+        versions = f"from {self.before.name} to {self.after.name}"
+        return f"<difference of {self.node} {versions}: {self.summary}>"
 
     @override
     def __str__(self) -> str:

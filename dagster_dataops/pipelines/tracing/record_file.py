@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dagster_dataops.datasets.lines import (
     BLOCK_BYTES,
     Interval,
-    next_line_start,
+    block_end,
     opened_content,
     read_lines,
     split_lines,
@@ -101,8 +101,7 @@ class RecordFile:
         with opened_content(self._path) as (source, content):
             start, lines, records = content.start, 0, 0
             while start < content.end:
-                goal = min(start + BLOCK_BYTES, content.end)
-                cut = next_line_start(source, goal, content.end)
+                cut = block_end(source, start, BLOCK_BYTES, content.end)
                 text = read_lines(source, Interval(start, cut))
                 count = text.count(b"\n") + (not text.endswith(b"\n"))
                 blank = 0 if self._ours else sum(map(bytes.isspace, split_lines(text)))

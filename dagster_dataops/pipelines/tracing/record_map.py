@@ -7,6 +7,7 @@ the output and its index there.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import accumulate, count, islice, repeat
 from typing import Any, Final, NamedTuple
@@ -241,13 +242,17 @@ def failed_indices(folder: NodeFolder, manifest: Manifest) -> "array[int]":
     """Return the indices of the failed records of a node, in rising order.
 
     Raises:
-        TraceError: They are not all in the error file.
+        TraceError: They are not all in the error file, or it was edited.
     """
     indices = array("Q")
     if not manifest.failed:
         return indices
     if folder.errors.exists():
-        with storage(folder.errors, "read the failed records"), folder.errors.open("rb") as file:
+        with (
+            storage(folder.errors, "read the failed records"),
+            suppress(ValueError, OverflowError),  # a line that no run wrote
+            folder.errors.open("rb") as file,
+        ):
             indices.extend(int(line[_INDEX : line.find(b",")]) for line in file)
     if len(indices) != manifest.failed:
         reason = (

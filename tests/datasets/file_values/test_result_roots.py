@@ -2,19 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from dagster_dataops import config
-from dagster_dataops.datasets.file_values import result_roots
 from dagster_dataops.datasets.file_values.result_roots import roots, use_root, use_roots_above
 from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket
 from dagster_dataops.foundation.places.root import Root
 from tests.execution.helpers import node, operator_for, run, write_input
-
-
-@pytest.fixture(autouse=True)
-def none_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_roots, "_USED", {})
 
 
 def test_the_roots_that_were_used_last_are_known_and_no_others(tmp_path: Path) -> None:

@@ -228,9 +228,10 @@ def test_missing_rows_of_the_error_file_are_noticed(tmp_path: Path) -> None:
     node = NodeFolder(tmp_path, "work")
     assert (find_error_row(node, 0) or {})["message"] == "m0"
     assert find_error_row(node, 1) is None
-    node.errors.unlink()
-    with pytest.raises(TraceError, match="1 record failed, and .*_error.jsonl has 0"):
-        KeptMap(node, replace(MANIFEST, rows_in=3, rows_out=2, failed=1))
+    for damage in (lambda: node.errors.write_text('{"a": 1}\n'), node.errors.unlink):
+        damage()
+        with pytest.raises(TraceError, match="1 record failed, and .*_error.jsonl has 0"):
+            KeptMap(node, replace(MANIFEST, rows_in=3, rows_out=2, failed=1))
 
 
 def test_a_map_takes_a_few_bytes_a_record(tmp_path: Path) -> None:
