@@ -205,7 +205,7 @@ class FileKeeper:
         from dagster_dataops.foundation.places.open_stores import writing
 
         store = writing(bucket, bucket.key_of(self.root.path))
-        mark = PruningMark(self.root, bucket, store)
+        mark = PruningMark(str(self.root), bucket.key_of(self.root.path / FILES), store)
         seen = None
         while seen is None or mark.read() != seen:  # files may have been deleted meanwhile
             seen = mark.idle()

@@ -13,11 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from dagster_dataops.datasets.file_values.file_keeper import FILES
 from dagster_dataops.errors import FolderLockedError
-from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.result_store import ConflictError, ResultStore
-from dagster_dataops.foundation.places.root import Root
 
 _NAME: Final = ".pruned"
 _DELETING: Final = b"deleting "
@@ -32,15 +29,14 @@ class PruningMark:
     """The mark of a root.
 
     Args:
-        root: The root.
-        bucket: Its bucket.
-        store: The store of the bucket.
+        root: The root, for errors.
+        folder: The key of the folder with its files.
+        store: The store of its bucket.
     """
 
-    def __init__(self, root: Root, bucket: StoreBucket, store: ResultStore) -> None:
-        self._root, self._store = root, store
-        self._folder = bucket.key_of(root.path / FILES)
-        self._key = f"{self._folder}/{_NAME}"
+    def __init__(self, root: str, folder: str, store: ResultStore) -> None:
+        self._root, self._folder, self._store = root, folder, store
+        self._key = f"{folder}/{_NAME}"
 
     def read(self) -> bytes:
         """Return the mark; empty if no file was ever deleted.
@@ -83,7 +79,7 @@ class PruningMark:
         except ConflictError:
             raise self._locked() from None
         try:
-            yield Deletion(str(self._root))
+            yield Deletion(self._root)
         finally:
             with suppress(ConflictError):  # it took an hour, and another command goes on
                 self._store.replace(self._key, _new(_IDLE), version)
@@ -94,7 +90,7 @@ class PruningMark:
 
     def _locked(self) -> FolderLockedError:
         command = "another prune-files; one that was killed is forgotten after an hour"
-        return FolderLockedError(str(self._root), command, 0.0)
+        return FolderLockedError(self._root, command, 0.0)
 
 
 class Deletion:

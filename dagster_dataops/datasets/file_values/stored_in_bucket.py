@@ -154,7 +154,7 @@ class FilesOfBucket(StoredFiles):
     @override
     def deleted(self, files: list[StoredFile], grace_seconds: float) -> list[StoredFile]:
         store = writing(self._bucket, self._key(FILES))
-        mark = PruningMark(self._root, self._bucket, store)
+        mark = PruningMark(str(self._root), self._key(FILES), store)
         shelves: dict[str, list[StoredFile]] = defaultdict(list)
         for file in files:
             shelves[file.name.rpartition("/")[0]].append(file)
