@@ -47,7 +47,7 @@ class _Cache(Protocol):
         """Yield the blocks of the file, and keep it."""
 
 
-class _CachedFile(OpenedFile):
+class _FileOfServer(OpenedFile):
     """A file of a server. Reading the whole file takes it from the cache, or adds it.
 
     Parts are fetched from the server unless the cache has the file.
@@ -116,7 +116,7 @@ class _CachedFile(OpenedFile):
             self._file.check_unchanged()
 
 
-class SmallCachedFile(_CachedFile):
+class SmallCachedFile(_FileOfServer):
     """A file that is held in memory."""
 
     @cached_property
@@ -145,7 +145,7 @@ class SmallCachedFile(_CachedFile):
         yield self.read_all()
 
 
-class LargeCachedFile(_CachedFile):
+class LargeCachedFile(_FileOfServer):
     """A file that does not fit into memory. It is read from the folder by ranges."""
 
     @cached_property
