@@ -147,6 +147,7 @@ def _run(options: argparse.Namespace) -> str:
         options.asset,
         partition=options.partition,
         checks=options.checks,
+        redo_records=options.redo_records,
     )
 
 
@@ -154,7 +155,8 @@ def _view(options: argparse.Namespace) -> str:
     from dagster_dataops.pipelines.view.serving import serve  # the web server
 
     shown = options.shown if options.shown is not None else str(config.results_root())
-    return serve(shown, options.port, opens=options.open)
+    reviews = options.review_in if options.review or options.review_in else None
+    return serve(shown, options.port, reviews=reviews, opens=options.open)
 
 
 def _try(options: argparse.Namespace) -> str:
@@ -166,7 +168,9 @@ def _try(options: argparse.Namespace) -> str:
         file, name = name, "ppl"
     ppl = pipeline_in(file, name, "--pipeline")
     folder = _folder(options.folder, options.root)
-    return _printed(try_pipeline(folder, ppl, options.records, node=options.node), options)
+    calls = not options.no_calls
+    tried = try_pipeline(folder, ppl, options.records, node=options.node, calls=calls)
+    return _printed(tried, options)
 
 
 def _printed(result: _Json, options: argparse.Namespace) -> str:
@@ -347,10 +351,19 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         help="also report the checks of the assets, which the launching asset must declare; "
         "`dataops.run_by_pipes` asks for them itself",
     )
+    command.add_argument(
+        "--redo-records",
+        metavar="CONDITION",
+        help="process only those records of one ASSET again that fulfil it, such as "
+        "\"drop_reason == 'timeout'\"; all others keep their outcome",
+    )
 
 
 def _add_view(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "Show nodes and their records as a local web page, which changes nothing."
+    text = (
+        "Show nodes and their records as a local web page, which changes nothing; with --review "
+        "people decide there what `review.Ask` asks."
+    )
     command = _added(commands, "view", _view, text)
     command.add_argument(
         "shown",
@@ -363,6 +376,16 @@ def _add_view(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--port", type=int, default=8765, help="port on this machine, 0 for any; 8765 by default"
     )
     command.add_argument("--open", action="store_true", help="open a browser")
+    command.add_argument(
+        "--review", action="store_true", help="take decisions about the records of `review.Ask`"
+    )
+    command.add_argument(
+        "--review-in",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="the same, for reviews below a folder, that of the option `to`",
+    )
 
 
 def _add_try(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -384,6 +407,11 @@ def _add_try(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     command.add_argument(
         "--node", default="", help="name of the node in the pipeline; by default that of the result"
+    )
+    command.add_argument(
+        "--no-calls",
+        action="store_true",
+        help="call no model: count the records that need a call without a stored reply",
     )
     _add_json(command)
 

@@ -158,9 +158,8 @@ class Configuration:
         """Arguments of fsspec's file systems by the beginning of URLs, as they were assigned."""
         return self._url_options
 
-    @property
     def logins(self) -> Mapping[str, Mapping[str, Any]]:
-        """The `url_options`, and over them those of the runs of this process."""
+        """Return the `url_options`, and over them those of the runs of this process."""
         of_runs = [settings.get("url_options") for settings in tuple(self._of_runs)]
         if not any(of_runs):
             return self._url_options

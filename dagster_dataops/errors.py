@@ -64,6 +64,7 @@
  |   |   |-- UnaddressedRepliesError      it is not known which server made stored replies
  |   |   |-- EndpointFailingError         many calls in a row failed
  |   |   `-- ReplyNotRecordedError        a cassette does not have the reply
+ |   |-- CallWithheldError            a record needs a call, and the run is to make none
  |   |-- BadRequestError              the server refuses the request
  |   |   |-- ContextTooLongError          it is too long for the model
  |   |   `-- ContentFilteredError         a filter stopped the request or the reply
@@ -95,6 +96,7 @@
  |-- ClusterError                 agents on a cluster cannot run an operator
  |   `-- EnvironmentDiffersError      because a node has another Python, package or operator
  |-- ExternalRunError             an external process and the asset that started it do not fit
+ |-- ReviewError                  a decision about a record is not possible
  |-- RunStoppedError              a stop was requested; finished records are kept
  |   `-- RunWaitingError              the operator waits for something that takes long
  `-- MissingExtraError            an optional package is not installed
@@ -105,13 +107,21 @@ Errors cross process boundaries. So each stores its facts as constructor argumen
 message in ``__str__``; a pickled copy equals the original.
 """
 
-from typing import Any, ClassVar
+import re
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
+_LOGIN: Final = re.compile(r"(?<=://)[^\s/?#'\"@]*:[^\s/?#'\"]+@")  # a user and a password
+
+
+def _without_logins(text: str) -> str:
+    """Return a text whose URLs have no login."""
+    return _LOGIN.sub("(hidden)@", text) if "@" in text else text
+
 
 class DataOpsError(Exception):
-    """The base class: named facts, and a sentence made from them.
+    """The base class: named facts, and a sentence made from them; it shows no login of a URL.
 
     The annotations of a subclass name its facts, in order.
     """
@@ -133,7 +143,8 @@ class DataOpsError(Exception):
 
     @override
     def __str__(self) -> str:
-        return self.sentence.format(**{name: self._shown(name) for name in self.facts})
+        text = self.sentence.format(**{name: self._shown(name) for name in self.facts})
+        return _without_logins(text)
 
     def _shown(self, name: str) -> Any:
         """Return a fact; without its full stop if the sentence has one behind it."""
@@ -634,6 +645,10 @@ class ReplyNotRecordedError(FatalModelError):
     """A client that only replays recorded replies has none for a request."""
 
 
+class CallWithheldError(ModelError):
+    """A record needs a call of a model, and the run is to make none."""
+
+
 class BadRequestError(ModelError):
     """The server refuses the request (400 or 422)."""
 
@@ -721,6 +736,14 @@ class RunWaitingError(RunStoppedError):
     """
 
     sentence = "Operator {operator} waits: {reason}."
+
+
+class ReviewError(DataOpsError):
+    """A decision about a record is not possible; nothing was saved."""
+
+    sentence = "The decision about {question} was not saved: {reason}"
+    question: str
+    reason: str
 
 
 class ExternalRunError(DataOpsError):
@@ -893,7 +916,7 @@ class MetadatasetError(DefinitionError, ValueError):
     @override
     def __str__(self) -> str:
         place = f" ({self.key})" if self.key else ""
-        return f"{self.file}, line {self.line}{place}: {self.reason}"
+        return _without_logins(f"{self.file}, line {self.line}{place}: {self.reason}")
 
 
 class DuplicateKeyError(StreamSourceError):

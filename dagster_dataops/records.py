@@ -34,6 +34,7 @@ DUMP_OPTIONS: Final = (
 # Checking the types of a record's values is several times as fast as searching its bytes.
 NEVER_NAN: Final = frozenset({bool, type(None)})
 WITHOUT_FLOATS: Final = frozenset({str, int, *NEVER_NAN})
+INTEGER_LIMIT: Final = 2.0**63  # orjson makes a float of this size or more of a larger integer
 _MAX_DEPTH = 250  # orjson refuses deeper nesting than 254 levels
 _SHOWN_DEPTH: Final = 100
 _SHOWN_PARTS: Final = 1_000_000
@@ -271,6 +272,8 @@ def decode(line: bytes) -> Record:
     for item in value.values():
         kind = type(item)
         if kind is not str and kind is not int and kind not in NEVER_NAN:
+            if isinstance(item, float) and -INTEGER_LIMIT < item < INTEGER_LIMIT:
+                continue
             check_integers(line)
             break
     return value

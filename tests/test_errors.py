@@ -84,3 +84,24 @@ def test_a_reason_with_a_full_stop_has_only_one_in_the_sentence():
         "Operator data.demo.ask stopped: The budget is spent. Finished records are kept."
     )
     assert stopped.reason == "The budget is spent."
+
+
+@each(
+    "error",
+    [
+        errors.InputError("https://ann:pa55@host/a.jsonl", "gone"),
+        errors.InputError("a.jsonl", "404 for zip://a::https://ann:p%40ss5@host:80/b?q=1"),
+        errors.StorageError("s3://key:pa55@host/b", "read", "refused"),
+        errors.MetadatasetError("https://ann:pa55@host/m.yaml", 3, "a", "bad"),
+        errors.InputError("https://:pa55@host/a.jsonl", "gone"),
+    ],
+)
+def test_logins_of_urls_are_not_shown(error: errors.DataOpsError):
+    assert "(hidden)@host" in str(error)
+    assert "ss5" not in str(error)
+    assert "pa55" not in str(error)
+
+
+@each("url", ["s3://b/a@b.jsonl", "abfs://box@account/a", "https://a@b/c:d", "http://h/x:y@z"])
+def test_urls_without_a_password_are_shown_whole(url: str):
+    assert url in str(errors.InputError(url, "gone"))

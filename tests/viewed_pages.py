@@ -1,7 +1,7 @@
 """Pages of the view, as a browser gets them."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
@@ -89,6 +89,12 @@ class Viewer:
         answer = self.client.get(path, headers=headers)
         return Page(answer.status_code, answer.headers, answer.text)
 
+    def send(self, path: str, form: Mapping[str, str], **headers: str) -> Page:
+        """Send a form as a browser does from a page of the view; return the page after it."""
+        sent = {"origin": "http://localhost", **headers}
+        answer = self.client.post(path, data=form, headers=sent)
+        return Page(answer.status_code, answer.headers, answer.text)
+
     def page(self, path: str) -> Page:
         """Return a page once it is not loaded again by itself."""
         end = time.monotonic() + _SECONDS
@@ -98,8 +104,8 @@ class Viewer:
 
 
 @contextmanager
-def viewing(shown: str | Path) -> Iterator[Viewer]:
-    """Yield a viewer of a root, or of a pipeline in a file."""
-    app: Any = view_application(str(shown))
+def viewing(shown: str | Path, reviews: Sequence[str] | None = None) -> Iterator[Viewer]:
+    """Yield a viewer of a root, or of a pipeline in a file; with reviews it takes decisions."""
+    app: Any = view_application(str(shown), reviews)
     with TestClient(app, base_url="http://localhost") as client:
         yield Viewer(client)

@@ -11,6 +11,7 @@ import dagster as dg
 from typing_extensions import override
 
 from dagster_dataops.assets.loaded_definitions import loaded_definitions
+from dagster_dataops.assets.metadata.metadata_keys import OUTPUT
 from dagster_dataops.assets.metadata.pipes_metadata import pipes_metadata
 from dagster_dataops.assets.runtime.external.external_call import (
     ExternalCall,
@@ -18,6 +19,7 @@ from dagster_dataops.assets.runtime.external.external_call import (
     dynamic_names,
 )
 from dagster_dataops.assets.runtime.external.external_results import message_of
+from dagster_dataops.checkpoints.resume.record_condition import RecordCondition
 from dagster_dataops.errors import (
     ConfigurationError,
     ExternalRunError,
@@ -31,6 +33,7 @@ _PIPES: Final = "DAGSTER_PIPES_CONTEXT"  # set in a process that a client of Pip
 _RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _ROWS: Final = ("dagster/row_count", "dagster/partition_row_count")
 _VERSION: Final = "dagster/data_version"
+_REDO: Final = "--redo-records"
 
 
 def run_assets(
@@ -40,6 +43,7 @@ def run_assets(
     *,
     partition: str | None = None,
     checks: bool = False,
+    redo_records: str | None = None,
 ) -> str:
     """Materialize assets in this process, and return what was made, in words.
 
@@ -53,18 +57,25 @@ def run_assets(
         partition: The partition; by default that of the step.
         checks: Whether to run and report the checks of the assets, if a client without
             `DataOpsResource.run_by_pipes` has started the process. Its asset must declare them.
+        redo_records: A condition that chooses the records of one asset to process again, as
+            ``resume: {records: CONDITION}`` does in the launchpad; ``None`` to run as usual.
 
     Raises:
-        ConfigurationError: There are no definitions, or they have no such asset.
+        ConfigurationError: There are no definitions, or they have no such asset; or the records
+            of several assets, or of one that is no operator, are to be chosen.
+        ConditionSyntaxError: The condition is malformed.
         ExternalRunError: The step and the definitions do not fit together.
         MissingExtraError: A client has started the process, and ``dagster-pipes`` is missing.
         RunStoppedError: The run was interrupted.
         Exception: The error of the operator that failed.
     """
+    if redo_records is not None:
+        RecordCondition.parse(redo_records)
     if not os.environ.get(_PIPES):
         definitions = dg.Definitions.merge(*loaded_definitions(modules, files))
         keys = _named(definitions, names) or _materializable(definitions)
-        run = _AssetsRun(definitions, keys, partitions=[partition] if partition else [])
+        partitions = [partition] if partition else []
+        run = _AssetsRun(definitions, keys, partitions=partitions, redo_records=redo_records)
         with _instance() as instance:
             return _said(run.execute(instance))
     with _opened() as pipes:
@@ -74,7 +85,9 @@ def run_assets(
             keys = _named(definitions, names) or _wanted(definitions, pipes)
             chosen = [partition] if partition else _partitions_of(pipes, call)
             asked = call.check_keys if call else None if checks else []
-            run = _AssetsRun(definitions, keys, asked, chosen, pipes.log, pipes.run_id, call)
+            run = _AssetsRun(
+                definitions, keys, asked, chosen, pipes.log, pipes.run_id, call, redo_records
+            )
             result = run.execute(instance)
         _report(pipes, call, result, keys)
     return _said(result)
@@ -157,6 +170,7 @@ class _AssetsRun:
         log: Gets the log lines of the steps; ``None`` for Dagster's default.
         run_id: Its id; ``None`` for a new one.
         call: What the step asked for that started this process.
+        redo_records: The condition that chooses the records to process again; ``None`` without.
     """
 
     definitions: dg.Definitions
@@ -166,6 +180,7 @@ class _AssetsRun:
     log: logging.Logger | None = None
     run_id: str | None = None
     call: ExternalCall | None = field(default=None, repr=False)
+    redo_records: str | None = None
 
     def execute(self, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
         """Materialize the assets.
@@ -181,22 +196,56 @@ class _AssetsRun:
         loggers = {_JOB: _forwarding(self.log)} if self.log else {}
         added = dg.Definitions(jobs=[job], loggers=loggers)
         resolved = dg.Definitions.merge(self.definitions, added).resolve_job_def(_JOB)
+        config = self._config(resolved)
         self._know_partitions(instance)
         partition = self.partitions[0] if len(self.partitions) == 1 else None
         try:
             return resolved.execute_in_process(
-                self._config(), instance, partition, run_id=self.run_id, tags=self._tags()
+                config, instance, partition, run_id=self.run_id, tags=self._tags()
             )
         except dg.Failure as failure:
             raise failure.__cause__ or failure from None
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
             raise RunStoppedError(_listed(self.keys), "it was interrupted") from None
 
-    def _config(self) -> dict[str, Any]:
+    def _config(self, job: dg.JobDefinition) -> dict[str, Any]:
+        """Return the configuration of the launch.
+
+        Raises:
+            ConfigurationError: Records of several assets, or of no operator, are to be chosen.
+        """
         config: dict[str, Any] = {"loggers": {_JOB: {}}} if self.log else {}
         if self.call is not None and self.call.config is not None:
             config["ops"] = {self.call.step: self.call.config}
-        return config
+        if self.redo_records is None:
+            return config
+        if self.call is not None:
+            allowed = "left out here: choose the records in the launch of the asset that started"
+            raise ConfigurationError(_REDO, self.redo_records, f"{allowed} this process")
+        return self._redoing(job, config, {"resume": {"records": self.redo_records}})
+
+    def _redoing(
+        self, job: dg.JobDefinition, config: Mapping[str, Any], chosen: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the configuration that sets ``chosen`` for the operator of the assets."""
+        nodes = {self._step_and_node(key) for key in self.keys}
+        if len(nodes) > 1:
+            allowed = f"used with one ASSET, whose records are chosen, not with {len(nodes)}"
+            raise ConfigurationError(_REDO, self.redo_records, f"{allowed}: {_listed(self.keys)}")
+        ((step, node),) = nodes
+        for values in (chosen, {node: chosen}):  # of one operator, and of a pipeline in one step
+            redoing = _with_op(config, step, values)
+            any_config = _with_op(config, step, {**values, _REDO: ""})  # of an op that checks none
+            if _is_valid(job, redoing) and not _is_valid(job, any_config):
+                return redoing
+        allowed = f"used with an asset of an operator, and {_listed(self.keys)} has no `resume`"
+        raise ConfigurationError(_REDO, self.redo_records, allowed)
+
+    def _step_and_node(self, key: dg.AssetKey) -> tuple[str, str]:
+        """Return the op of an asset, and the name of its node."""
+        definition = self.definitions.resolve_assets_def(key)
+        is_output = OUTPUT in definition.get_asset_spec(key).metadata
+        return definition.node_def.name, key.path[:-1][-1] if is_output else key.path[-1]
 
     def _tags(self) -> dict[str, str]:
         tags = dict(self.call.tags) if self.call else {}
@@ -220,6 +269,18 @@ class _AssetsRun:
                         raise ExternalRunError(_unknown(name, above))
         for name, partitions in known.items():
             instance.add_dynamic_partitions(name, list(partitions))
+
+
+def _with_op(config: Mapping[str, Any], op: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {**config, "ops": {op: {"config": values}}}
+
+
+def _is_valid(job: dg.JobDefinition, config: Mapping[str, Any]) -> bool:
+    try:
+        dg.validate_run_config(job, config)
+    except dg.DagsterInvalidConfigError:
+        return False
+    return True
 
 
 def _unknown(name: str, key: dg.AssetKey) -> str:

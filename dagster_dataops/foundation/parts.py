@@ -15,7 +15,10 @@ Added: TypeAlias = Literal[
     "drop_explainer",
     "file_of_store",
     "html_of",
+    "page_review",
     "published_nodes",
+    "review_of_node",
+    "reviews_below",
     "with_lazy_files",
 ]
 
@@ -30,8 +33,13 @@ ADDED: Final[dict[Added, str]] = {
     "file_of_store": "dagster_dataops.training.filestores.cached_files:file_of_store",
     # A dataset, pipeline, operator, report or trace as HTML for a notebook.
     "html_of": "dagster_dataops.pipelines.notebook_html:html_of",
+    # A review that people decide on a page, by its folder and the reviewer.
+    "page_review": "dagster_dataops.library.review.page_reviews:PageReview",
     # The nodes with results below some folders.
     "published_nodes": "dagster_dataops.pipelines.reporting.published_nodes:published_nodes",
+    # The folder of the review in the folder of a node; those in a folder and below it.
+    "review_of_node": "dagster_dataops.library.review.page_reviews:review_of_node",
+    "reviews_below": "dagster_dataops.library.review.page_reviews:reviews_below",
     # A record whose references to files of stores are read when they are used.
     "with_lazy_files": "dagster_dataops.training.filestores.lazy_files:with_lazy_files",
 }

@@ -7,6 +7,7 @@ all are so. A value that is neither a text nor ``null`` is an error of the recor
 """
 
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.errors import DefinitionError, MissingColumnError, NoTextError
@@ -65,6 +66,10 @@ class FieldKey:
 
         Raises `NoTextError` if a value is no text, and `MissingColumnError`.
         """
+        self.value: Callable[[Record], Any] = (
+            self._selected_value if self._selector else methodcaller("get", key)
+        )
+        """Return the selected element, or a list of several; ``None`` if one of them is missing."""
 
     @property
     def plain(self) -> bool:
@@ -113,10 +118,7 @@ class FieldKey:
         except MissingColumnError:
             return []
 
-    def value(self, record: Record) -> Any:
-        """Return the selected element, or a list of several; ``None`` if one of them is missing."""
-        if self._selector is None:
-            return record.get(self.name)
+    def _selected_value(self, record: Record) -> Any:
         elements = self.present(record)
         return elements[0] if len(elements) == 1 else elements or None
 

@@ -43,9 +43,11 @@ class SavableLoader(DataLoader2):
 
     Attributes:
         dataset: The dataset of `get_savable_loader`; ``None`` for a loader made otherwise.
+        num_workers: The number of worker processes that `get_savable_loader` was given.
     """
 
     dataset: TrainingDataset | None = None
+    num_workers: int = 0
     _running: DataLoader2Iterator | None = None  # that with which further loops go on
     _in_epoch = 0  # the items of the present virtual epoch
 
@@ -79,6 +81,21 @@ class SavableLoader(DataLoader2):
     def __len__(self) -> int:
         """Return the number of items of an epoch for this rank, as `len` of the dataset."""
         return len(self._dataset("len()"))
+
+    def config(self) -> dict[str, Any]:
+        """Return what defines the items, as JSON: the options of the loader, and the dataset.
+
+        So a training program can store it beside a state, and compare it when it loads the state.
+
+        Raises:
+            StreamArgumentError: The loader has no dataset.
+        """
+        return {
+            "type": type(self).__name__,
+            "num_workers": self.num_workers,
+            "seed": self._seed,
+            "dataset": self._dataset("config").config(),
+        }
 
     @override
     def state_dict(self) -> dict[str, Any]:
@@ -210,25 +227,25 @@ def get_savable_loader(
         reason = f"it must be a dataset of get_train_dataset(), not a {type(dataset).__name__}"
         raise StreamArgumentError(_NAME, reason)
     config = check_worker_config(_NAME, worker_config, dataset)
+    count = config.num_workers if num_workers is None else num_workers
     loader = SavableLoader(
-        dataset.stream(cache_pool).and_return(
+        dataset.stream(cache_pool, marked=True).and_return(
             on_error=on_error or config.on_error,
             quarantine=quarantine,
             seed=config.seed_offset if seed is None else seed,
             failure_tolerance=failure_tolerance,
         ),
-        reading_service=_service(config, num_workers),
+        reading_service=_service(config, count),
     )
-    loader.dataset = dataset
+    loader.dataset, loader.num_workers = dataset, count
     return loader
 
 
 get_loader = get_savable_loader
 
 
-def _service(config: WorkerConfig, num_workers: int | None) -> ReadingServiceInterface:
-    count = config.num_workers if num_workers is None else num_workers
-    workers = MultiProcessingReadingService(count)
+def _service(config: WorkerConfig, num_workers: int) -> ReadingServiceInterface:
+    workers = MultiProcessingReadingService(num_workers)
     if config.world_size == 1:
         return workers
     ranks = DistributedReadingService(config.rank, config.world_size)

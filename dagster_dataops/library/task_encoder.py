@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from types import CodeType
 from typing import Any, Final, Generic, TypeVar
@@ -17,9 +18,14 @@ from dagster_dataops.library.sample_batches import batched_as, converted
 from dagster_dataops.operators.outcomes.packed_window import forward_window
 from dagster_dataops.operators.registry import OperatorRegistry
 from dagster_dataops.pipelines.pipeline import Pipeline, pipeline
-from dagster_dataops.records import Record
+from dagster_dataops.records import RESTORE_KEY, Record
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.factories import read_sequence
+from dagster_dataops.streams.stages.item_counts import (
+    CountedItems,
+    InReadingProcess,
+    count_of_items,
+)
 from dagster_dataops.streams.stages.mapping import IndexedMap, current_index
 from dagster_dataops.training.cooking.cookers import Cooker
 from dagster_dataops.training.cooking.crude_streams import CrudeStream
@@ -37,6 +43,13 @@ B2 = TypeVar("B2")
 
 SAMPLE: Final = "sample"
 BATCH: Final = "batch"
+
+_SAMPLE_INDEX: Final = "current_sample_index"
+_BATCH_INDEX: Final = "current_batch_index"
+_BEFORE_BATCH: Final = (  # the steps between the cooker and `batch`
+    *("encode_sample", "preencode_sample", "postencode_sample"),
+    *("select_samples_to_pack", "pack_selected_samples", "pack_group", "batch_group_criterion"),
+)
 
 _REGISTRY: Final = OperatorRegistry(run_operator)
 _group: Any = _REGISTRY.new_group("encoder")
@@ -110,29 +123,39 @@ class Pack(_group):
         return self._pack(samples)
 
 
-def _current(name: str, *kinds: str) -> int:
-    """Return the number of the item that a step processes.
+def _unknown(name: str) -> DataPipelineError:
+    msg = (
+        f"{name} is known while steps of the task encoder run for a loader or a dataset; a method "
+        "of the class must name it, and no item is made again then"
+    )
+    return DataPipelineError(msg)
 
-    Raises:
-        DataPipelineError: No step of these kinds runs.
-    """
-    current = current_index()
-    if current is None or current.kind not in kinds:
-        steps = "batch() and encode_batch()" if kinds == (BATCH,) else "steps of the task encoder"
-        msg = (
-            f"{name} is known while {steps} run for a loader or a dataset; a method of the class "
-            "must name it, and no item is made again then"
-        )
-        raise DataPipelineError(msg)
-    return current.number
+
+def in_shuffled_windows(samples: CrudeStream, size: int | None) -> CrudeStream:
+    """Return samples with windows of ``size`` of them shuffled; ``None`` and 1 keep the order."""
+    return samples.shuffle(size) if size is not None and size > 1 else samples
+
+
+def _list_of(step: Callable[[Any], Iterable[Any]], item: Any) -> list[Any]:
+    """Return the items of a generator; their restore keys end with their number."""
+    return [_numbered(part, number) for number, part in enumerate(step(item))]
+
+
+def _numbered(part: Any, number: int) -> Any:
+    key = part.get(RESTORE_KEY) if isinstance(part, dict) else None
+    if not isinstance(key, (list, tuple)):
+        return part
+    part = copy(part)  # the generator may yield one object several times
+    part[RESTORE_KEY] = [*key, number]
+    return part
 
 
 def _stream_of(step: Callable[[Any], Iterable[Any]], item: Any) -> DataPipelineBuilder:
-    return read_sequence(list(step(item)))
+    return read_sequence(_list_of(step, item))
 
 
 def _code_of(method: object) -> CodeType | None:
-    function = getattr(method, "__func__", method)
+    function = getattr(method, "fget", None) or getattr(method, "__func__", method)
     return getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
 
 
@@ -185,18 +208,29 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         Raises:
             DataPipelineError: No step runs.
         """
-        return _current("current_sample_index", SAMPLE, BATCH)
+        current = current_index()
+        if current is None:
+            raise _unknown(_SAMPLE_INDEX)
+        return current.number
 
     @property
     def current_batch_index(self) -> int:
-        """The number of the batch that `batch` or `encode_batch` makes, counted from 0.
+        """The number of the batch that is made, counted from 0 on each rank.
 
-        Without batches, it is that of the sample.
+        In a step before `batch` it is that of the batch for which samples are being collected; a
+        step that is a generator makes all its items at once. Without batches, it is that of the
+        sample. If another method than `batch` and `encode_batch` uses it, the steps after the
+        cooker run in the reading process, not in workers.
 
         Raises:
-            DataPipelineError: None of them runs.
+            DataPipelineError: No step runs.
         """
-        return _current("current_batch_index", BATCH)
+        current, count = current_index(), count_of_items()
+        if current is not None and current.kind == BATCH:
+            return current.number
+        if count is None:
+            raise _unknown(_BATCH_INDEX)
+        return count
 
     def encode_sample(self, sample: Any) -> Any:
         """Return the encoded sample; called for each cooked one. A generator may yield several."""
@@ -286,7 +320,7 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         Args:
             crude: The samples.
             cache_pool: The cache pool for cookers that need one.
-            shuffle_buffer_size: The number of samples of each shuffled window.
+            shuffle_buffer_size: The number of crude samples of each shuffled window.
             packing_buffer_size: The number of samples of each packed window.
             batch_size: The number of items of a batch; ``None`` for no batches.
             batch_drop_last: Whether to drop the last batch if it is not full.
@@ -297,34 +331,43 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
             StreamDefinitionError: A method is missing, or a size is invalid.
         """
         self._check_packing(packing_buffer_size)
-        packs = packing_buffer_size is not None
-        stream: DataPipelineBuilder = crude.cook(
+        groups = batches and self.makes_groups
+        makes_batches = groups or batch_size is not None
+        samples = in_shuffled_windows(crude, shuffle_buffer_size)
+        stream: DataPipelineBuilder = samples.cook(
             list(self.cookers), cache_pool, decoder=self.decoder
         )
-        groups = batches and self.makes_groups
-        encode = self._encode(packs=packs)
-        if encode is not None:
-            several = packs or groups or batch_size is not None
-            stream = self._mapped(stream, encode, kind=SAMPLE if several else BATCH)
-        if shuffle_buffer_size is not None and shuffle_buffer_size > 1:
-            stream = stream.shuffle(shuffle_buffer_size)
-        if packing_buffer_size is not None:
-            stream = stream.pack_windows(
-                packing_buffer_size, self.select_samples_to_pack, self.pack_group
-            )
-        elif self._overrides("postencode_sample"):
-            stream = self._mapped(stream, self.postencode_sample, kind=SAMPLE)
+        counts = makes_batches and self._counts_batches()
+        if counts:
+            stream = stream.then(InReadingProcess(stream.stage))
+        stream = self._encoded(stream, packing_buffer_size, SAMPLE if makes_batches else BATCH)
         if groups:
             criterion = self.batch_group_criterion
             stream = stream.then(GroupBatches(stream.stage, criterion, batch_size, batch_drop_last))
         elif batch_size is not None:
             stream = stream.bucket(batch_size, batch_drop_last)
-        else:
-            return stream
+        if counts:
+            stream = stream.then(CountedItems(stream.stage))
         changes = self._overrides("batch", "encode_batch") or self._raw_batch_type
-        if not changes and self._batch_type is None:
+        if not makes_batches or (not changes and self._batch_type is None):
             return stream
         return self._mapped(stream, self.batch, self.encode_batch, kind=BATCH)
+
+    def _encoded(
+        self, stream: DataPipelineBuilder, packing_buffer_size: int | None, kind: str
+    ) -> DataPipelineBuilder:
+        """Return the stream of the items of batches, made of cooked samples."""
+        packs = packing_buffer_size is not None
+        encode = self._encode(packs=packs)
+        if encode is not None:
+            stream = self._mapped(stream, encode, kind=SAMPLE if packs else kind)
+        if packing_buffer_size is not None:
+            return stream.pack_windows(
+                packing_buffer_size, self.select_samples_to_pack, self.pack_group
+            )
+        if self._overrides("postencode_sample"):
+            stream = self._mapped(stream, self.postencode_sample, kind=kind)
+        return stream
 
     def _encode(self, *, packs: bool) -> Callable[[Any], Any] | None:
         """Return the step that encodes cooked samples; ``None`` if it changes none."""
@@ -342,6 +385,9 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
         *before, last = steps
         if not inspect.isgeneratorfunction(inspect.unwrap(last)):
             return self._with_map(stream, steps, kind)
+        if self._uses_indices():
+            listed = self._with_map(stream, (*before, partial(_list_of, last)), kind)
+            return listed.yield_from(read_sequence)
         if before:
             stream = self._with_map(stream, tuple(before), kind)
         return stream.yield_from(partial(_stream_of, last))
@@ -355,12 +401,31 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
 
     def _uses_indices(self) -> bool:
         """Return whether the code of a method names `current_sample_index` or its like."""
-        kinds = [kind for kind in type(self).__mro__ if issubclass(kind, DefaultTaskEncoder)]
-        methods = [
-            var for kind in kinds[: kinds.index(DefaultTaskEncoder)] for var in vars(kind).values()
-        ]
-        named = {name for method in methods for name in _names_in(_code_of(method))}
-        return not named.isdisjoint(("current_sample_index", "current_batch_index"))
+        named = {name for method in self._own() for name in self._named_in(method)}
+        return not named.isdisjoint((_SAMPLE_INDEX, _BATCH_INDEX))
+
+    def _counts_batches(self) -> bool:
+        """Return whether a step before `batch` names `current_batch_index`, or what it calls."""
+        own, reached = self._own(), set(_BEFORE_BATCH)
+        unread = set(reached)
+        while unread:
+            named = set(self._named_in(unread.pop()))
+            unread |= (named & own) - reached
+            reached |= named
+        return _BATCH_INDEX in reached
+
+    def _own(self) -> set[str]:
+        """Return the names of what the classes of the encoder define themselves."""
+        return {name for kind in self._kinds() for name in vars(kind)}
+
+    def _named_in(self, method: str) -> Iterator[str]:
+        """Yield the names in the code of a method, as each class of the encoder defines it."""
+        for kind in self._kinds():
+            yield from _names_in(_code_of(vars(kind).get(method)))
+
+    def _kinds(self) -> list[type]:
+        known = DefaultTaskEncoder.__mro__
+        return [kind for kind in type(self).__mro__ if kind not in known]
 
     def pipeline(
         self,

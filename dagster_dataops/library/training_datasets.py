@@ -7,7 +7,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError
-from dagster_dataops.library.task_encoder import DefaultTaskEncoder
+from dagster_dataops.library.task_encoder import DefaultTaskEncoder, in_shuffled_windows
 from dagster_dataops.streams.core.arguments import check_count
 from dagster_dataops.streams.core.stage import Stage
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
@@ -16,6 +16,7 @@ from dagster_dataops.training.cooking.crude_streams import CrudeStream, crude
 from dagster_dataops.training.cooking.metadataset.metadataset_plan import YAML_SUFFIXES
 from dagster_dataops.training.cooking.metadataset.metadataset_streams import metadataset
 from dagster_dataops.training.filestores.cache_pool import CachePool, NoCachePool
+from dagster_dataops.training.loading.stage_config import stage_config
 from dagster_dataops.training.loading.worker_config import WorkerConfig, log_without_effect
 
 _TRAIN: Final = "train"
@@ -64,20 +65,39 @@ class TrainingDataset:
         """Whether items are batches."""
         return self._options.get("batch_size") is not None or self._encoder.makes_groups
 
-    def stream(self, cache_pool: CachePool | None = None) -> DataPipelineBuilder:
+    def stream(
+        self, cache_pool: CachePool | None = None, *, marked: bool = False
+    ) -> DataPipelineBuilder:
         """Return the stream of the training items.
 
         Without a cache pool for the cookers that need one, files are read when they are needed.
+
+        Args:
+            cache_pool: The cache pool.
+            marked: Whether the stream has a ``sharding_filter()`` before the cooker, so that
+                workers cook. With several ranks, it always has.
         """
-        items = self._items(NoCachePool() if cache_pool is None else cache_pool)
+        items = self._items(NoCachePool() if cache_pool is None else cache_pool, marked=marked)
         return items if self._limit is None else items.take(self._limit)
 
-    def _items(self, pool: CachePool, **other: Any) -> DataPipelineBuilder:
-        samples = self._samples
-        if (self.worker_config or _ALONE).world_size > 1:
-            samples = samples.sharding_filter()  # each rank cooks its own samples alone
+    def _items(self, pool: CachePool, *, marked: bool = False, **other: Any) -> DataPipelineBuilder:
         options = {**self._options, **other}
+        samples = in_shuffled_windows(self._samples, options.pop("shuffle_buffer_size", None))
+        if marked or (self.worker_config or _ALONE).world_size > 1:
+            samples = samples.sharding_filter()  # the order before it is that of all ranks
         return self._encoder.stream(samples, cache_pool=pool, **options)
+
+    def config(self) -> dict[str, Any]:
+        """Return what defines the dataset, as JSON: its stages, with their options, and its ranks.
+
+        Functions are named, secrets are hidden. No data is read.
+        """
+        config = {
+            "type": type(self).__name__,
+            "worker_config": (self.worker_config or _ALONE).config(),
+            "virtual_epoch_length": self.virtual_epoch_length,
+        }
+        return {**config, "stream": stage_config(self.stage)}
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the training items from the start."""
@@ -163,8 +183,10 @@ class MapDataset(TrainingDataset):
         return self._dataset.makes_batches
 
     @override
-    def stream(self, cache_pool: CachePool | None = None) -> DataPipelineBuilder:
-        return self._dataset.stream(cache_pool).map(self._function)
+    def stream(
+        self, cache_pool: CachePool | None = None, *, marked: bool = False
+    ) -> DataPipelineBuilder:
+        return self._dataset.stream(cache_pool, marked=marked).map(self._function)
 
     @override
     def __len__(self) -> int:
@@ -201,6 +223,7 @@ def get_train_dataset(
         batch_drop_last: Whether to drop the last batch if it is not full.
         packing_buffer_size: The number of samples of each packed window; ``None`` for no packs.
         shuffle_buffer_size: The number of samples of each shuffled window; ``None`` for none.
+            Crude samples are shuffled, in the order that all ranks share.
         max_samples_per_sequence: The samples are read in runs of at most this number, whose order
             is another in each epoch; ``None`` for runs of whole shards. 0 reads in order.
         parallel_shard_iters: The number of runs that are read at once; ``None`` for 16.

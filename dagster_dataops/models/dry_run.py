@@ -116,19 +116,35 @@ def _dry_nodes(graph: OperatorGraph, clients: Mapping[str, Any]) -> Iterator[Ope
     """Yield the nodes, without calls of models and without files outside of their folders."""
     for node in graph.ordered():
         if not node.operator.__dataops__.spec.kind.exports:
-            operator = exporting(_with_placeholder(node.operator, clients), None)
+            operator = exporting(with_clients(node.operator, clients, _placeholder), None)
             yield OperatorNode(node.name, operator, node.inputs)
 
 
-def _with_placeholder(operator: Operator, clients: Mapping[str, Any]) -> Operator:
-    """Return an operator that calls no model."""
+def _placeholder(client: ModelClient) -> ModelClient:
+    """Return a client that calls no model."""
+    return ModelClient(complete=Placeholder(client.media_tokens), prices=client.prices)
+
+
+def with_clients(
+    operator: Operator,
+    clients: Mapping[str, Any],
+    other: Callable[[ModelClient], ModelClient],
+) -> Operator:
+    """Return an operator that asks another client, also each part of a chain.
+
+    Args:
+        operator: The operator.
+        clients: The clients of the run by name.
+        other: Returns the client to ask instead of one.
+    """
     if isinstance(operator, Chain):
-        return operator.with_parts([_with_placeholder(part, clients) for _, part in operator.parts])
+        return operator.with_parts(
+            [with_clients(part, clients, other) for _, part in operator.parts]
+        )
     if not isinstance(operator, ModelOperator):
         return operator
     copied: Any = copy.copy(operator)
-    client = client_among(operator.client, clients)
-    copied.client = ModelClient(complete=Placeholder(client.media_tokens), prices=client.prices)
+    copied.client = other(client_among(operator.client, clients))
     return copied  # type: ignore[no-any-return]
 
 
@@ -159,6 +175,17 @@ def _share_of_longest(last: Manifest | None, counts: Mapping[str, float]) -> flo
     return min(1.0, share)
 
 
+def usual_output(last: Manifest | None, calls: float, most: float) -> float:
+    """Return about how many tokens replies have: as those of the last result of a node.
+
+    Args:
+        last: The manifest of the last result.
+        calls: The number of replies.
+        most: The tokens of all replies, if each is as long as it may be.
+    """
+    return most * _share_of_longest(last, {"calls": calls, "tokens_out": most})
+
+
 def calls_models(graph: OperatorGraph) -> bool:
     """Return whether any node calls models."""
     return any(_model_parts(node.operator) for node in graph.nodes.values())
@@ -175,6 +202,15 @@ def _price_of(operator: Operator, clients: Mapping[str, Any]) -> Price | None:
     for part in _model_parts(operator):
         return client_among(part.client, clients).prices.get(part.model)
     return None
+
+
+def prices_of(operator: Operator, clients: Mapping[str, Any]) -> dict[str, Price]:
+    """Return the prices of the clients of an operator and of its parts, by model."""
+    return {
+        model: price
+        for part in _model_parts(operator)
+        for model, price in client_among(part.client, clients).prices.items()
+    }
 
 
 def _rows_of(dataset: JsonlDataset) -> int:

@@ -34,6 +34,7 @@ from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.calls.dialect import Dialect
 from dagster_dataops.models.calls.shared_limits import SharedLimits
 from dagster_dataops.models.calls.transports import transport_of
+from dagster_dataops.models.calls.withheld_calls import WithholdingClient
 from dagster_dataops.models.replies.call_counts import CallCounts
 from dagster_dataops.models.replies.kept_replies import replies_file
 from dagster_dataops.models.replies.reply import (
@@ -114,7 +115,9 @@ class ModelSession:
         self._store = ReplyStore(file, _served_by(client))
         self._published = _published(context)
         self._store.begin(self._published)
-        self._transport = None if self._replays else transport_of(client)
+        self._withholding = client if isinstance(client, WithholdingClient) else None
+        makes_calls = not self._replays and self._withholding is None
+        self._transport = transport_of(client) if makes_calls else None
         self._announced = (0.0, 0.0)  # limits of the server
         self._dialect = Dialect()
         self._turn = asyncio.Lock()  # one call at a time asks the limits
@@ -133,7 +136,8 @@ class ModelSession:
     @property
     def over_http(self) -> bool:
         """Whether calls are made over HTTP."""
-        return self._client.complete is None and self._client.mode == "live"
+        is_live = self._client.mode == "live" and self._withholding is None
+        return self._client.complete is None and is_live
 
     def deliver_in_batches(self) -> BatchDelivery:
         """Take replies from batches, and return those of this node."""
@@ -179,6 +183,8 @@ class ModelSession:
         if stored is not None:
             self._counts.stored(stored, replays=self._replays)
             return stored.reply, True
+        if self._withholding is not None:
+            self._withholding.withhold(key, request, self._context.position)
         if self._replays:
             raise self._not_recorded(request)
         self._raise_batch_error(key)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
@@ -20,17 +20,20 @@ from typing import Any, Final
 import orjson
 from typing_extensions import override
 
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, published_manifest
+from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.checkpoints.resume.record_condition import Comparison, Literal, Name
 from dagster_dataops.configuration import config
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.errors import ConfigurationError, TryRefusedError
+from dagster_dataops.errors import CallWithheldError, ConfigurationError, TryRefusedError
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.foundation.places.opening import exists
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.models.calls.withheld_calls import WithheldCalls, WithholdingClient
+from dagster_dataops.models.dry_run import prices_of, usual_output, with_clients
 from dagster_dataops.models.replies.kept_replies import kept_file
+from dagster_dataops.models.replies.usage import Usage
 from dagster_dataops.operators.definition.operator import Operator, exporting, reconfigured
 from dagster_dataops.operators.kinds.kind import Tracing
 from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
@@ -118,6 +121,42 @@ class TriedRecord:
 
 
 @dataclass(frozen=True)
+class WouldCall:
+    """What records would have asked models, if calls had been made.
+
+    Attributes:
+        records: The number of records that need a call that has no stored reply. Their outcomes
+            are not known.
+        requests: The number of requests: of each record those until its first reply is needed.
+        cost: What they would cost: the tokens of requests by the number of characters, replies of
+            the usual length of the node, or a quarter of the longest; ``None`` without a price of
+            each model.
+        highest: The cost if every reply is as long as it may be.
+        unpriced: The models without a price.
+    """
+
+    records: int
+    requests: int
+    cost: float | None
+    highest: float | None
+    unpriced: tuple[str, ...] = ()
+
+    def text(self, tried: int, records: int) -> str:
+        """Return it in words, also for all records."""
+        scale = records / max(1, tried)
+        text = (
+            f"would call a model: {self.records:,} of {tried:,} records, whose outcomes are not "
+            f"compared, with {self.requests:,} requests or more"
+        )
+        if not self.requests:
+            return f"would call a model: none of {counted(tried, 'records')}"
+        text += f"; all {records:,} records about {round(self.requests * scale):,}"
+        if self.cost is None or self.highest is None:
+            return f"{text}; the client has no price of {', '.join(self.unpriced)}"
+        return f"{text}, for about {self.cost * scale:.4g}, at most {self.highest * scale:.4g}"
+
+
+@dataclass(frozen=True)
 class TriedRecords:
     """The outcomes of some records of a node with its present code.
 
@@ -129,6 +168,7 @@ class TriedRecords:
         differing: The records whose outcome differs, in input order.
         counts: The counts of the operator, such as ``calls`` of models and their ``cost``.
         kept_outcomes: Whether the result has the outcomes for ``_reuse_outcomes``.
+        would_call: Without calls of models, what would have been asked; else ``None``.
     """
 
     node: str
@@ -138,6 +178,12 @@ class TriedRecords:
     differing: Sequence[TriedRecord]
     counts: Mapping[str, float] = field(default_factory=dict)
     kept_outcomes: bool = False
+    would_call: WouldCall | None = None
+
+    @property
+    def compared(self) -> int:
+        """The number of records whose outcomes are compared."""
+        return self.tried - (0 if self.would_call is None else self.would_call.records)
 
     @cached_property
     def changes(self) -> "Counter[str]":
@@ -163,6 +209,9 @@ class TriedRecords:
     def calls(self) -> str:
         """The calls of models, in words; empty without any."""
         new, stored = (int(self.counts.get(name, 0)) for name in ("calls", "calls_replayed"))
+        if self.would_call is not None:
+            text = f"model calls: none made, {stored:,} answered by stored replies"
+            return f"{text}\n{self.would_call.text(self.tried, self.records)}"
         if not new and not stored:
             return ""
         text = f"model calls: {new:,} made, {stored:,} answered by stored replies"
@@ -184,6 +233,7 @@ class TriedRecords:
             "calls": int(self.counts.get("calls", 0)),
             "calls_replayed": int(self.counts.get("calls_replayed", 0)),
             "cost": self.counts.get("cost", 0.0),
+            "would_call": None if self.would_call is None else vars(self.would_call),
             "condition": self.condition,
             "samples": [
                 {"record": record.number, "change": record.change}
@@ -202,8 +252,8 @@ class TriedRecords:
             f"{self.node}: the present code was tried on {self.tried:,} of "
             f"{counted(self.records, 'records')} ({spread}); nothing was published"
         )
-        share = len(self.differing) / max(1, self.tried)
-        yield f"outcomes that differ: {len(self.differing):,} of {self.tried:,} ({share:.1%})"
+        share = len(self.differing) / max(1, self.compared)
+        yield f"outcomes that differ: {len(self.differing):,} of {self.compared:,} ({share:.1%})"
         yield from (f"    {number:,} {change}" for change, number in self.changes.most_common())
         if self.calls:
             yield self.calls
@@ -232,7 +282,12 @@ class TriedRecords:
 
 
 def try_pipeline(
-    folder: str | os.PathLike[str], ppl: Pipeline, records: int = RECORDS, *, node: str = ""
+    folder: str | os.PathLike[str],
+    ppl: Pipeline,
+    records: int = RECORDS,
+    *,
+    node: str = "",
+    calls: bool = True,
 ) -> TriedRecords:
     """Run the present code of a node of a pipeline on records that it has processed before.
 
@@ -241,6 +296,8 @@ def try_pipeline(
         ppl: The pipeline with the present code.
         records: The number of records to try.
         node: The name of the node in the pipeline; by default the name of the result.
+        calls: Whether models may be called. Without, only stored replies are used, and records
+            that need another one are counted.
 
     Raises:
         ConfigurationError: The pipeline has no such node, or the number is below 1.
@@ -255,7 +312,7 @@ def try_pipeline(
         raise ConfigurationError("--node", name, f"a node of the pipeline: {', '.join(nodes)}")
     if nodes[name].artefacts:
         raise TryRefusedError(name, "it reads artefacts of other nodes")
-    return try_operator(place, nodes[name].operator, records)
+    return try_operator(place, nodes[name].operator, records, calls=calls)
 
 
 def try_operator(
@@ -263,6 +320,8 @@ def try_operator(
     operator: Operator,
     records: int = RECORDS,
     clients: Mapping[str, Any] | None = None,
+    *,
+    calls: bool = True,
 ) -> TriedRecords:
     """Run an operator on records that a node has processed before; see `try_pipeline`.
 
@@ -271,7 +330,9 @@ def try_operator(
         operator: The operator with the present code.
         records: The number of records to try.
         clients: Objects that operators get by name; by default ``config.clients``.
+        calls: Whether models may be called.
     """
+    clients = config.clients if clients is None else clients
     if records < 1:
         raise ConfigurationError("--records", records, "a whole number of records, 1 or more")
     folder = folder.as_published()
@@ -290,14 +351,17 @@ def try_operator(
     with tempfile.TemporaryDirectory(prefix="dataops-try-") as scratch:
         source = Path(scratch) / "records.jsonl"
         inputs = lines_of(refs)
-        source.write_bytes(b"".join(inputs[ref].text.rstrip(b"\n") + b"\n" for ref in refs))
-        after, counts = _run(operator, folder, source, clients)
+        lines = [inputs[ref].text.rstrip(b"\n") + b"\n" for ref in refs]
+        source.write_bytes(b"".join(lines))
+        withheld = WithheldCalls()
+        after, counts = _run(operator, folder, source, clients, None if calls else withheld)
         entries = [_entry_of(after, Ref(source, at)) for at in range(len(refs))]
         sides = [_outcomes(before), _outcomes(entries)]
+    unknown = _unknown(withheld, lines, sides[1])
     differing = [
         TriedRecord(index + 1, *pair)
-        for index, *pair in zip(indices, *sides, strict=True)
-        if pair[0] != pair[1]
+        for at, (index, *pair) in enumerate(zip(indices, *sides, strict=True))
+        if pair[0] != pair[1] and at not in unknown
     ]
     return TriedRecords(
         node=folder.name,
@@ -307,7 +371,46 @@ def try_operator(
         differing=differing,
         counts=counts,
         kept_outcomes=manifest.outcomes,
+        would_call=(
+            None if calls else _would_call(withheld, len(unknown), operator, manifest, clients)
+        ),
     )
+
+
+def _unknown(
+    withheld: WithheldCalls, lines: Sequence[bytes], outcomes: Sequence[TriedOutcome]
+) -> set[int]:
+    """Return which records needed a call, also those whose operator went on without it."""
+    starts = accumulate(map(len, lines), initial=0)
+    return {
+        at
+        for at, (start, outcome) in enumerate(zip(starts, outcomes, strict=False))
+        if start in withheld.positions or outcome.error[0] == CallWithheldError.__name__
+    }
+
+
+def _would_call(
+    withheld: WithheldCalls,
+    records: int,
+    operator: Operator,
+    manifest: Manifest,
+    clients: Mapping[str, Any],
+) -> WouldCall:
+    requests = sum(one.requests for one in withheld.by_model.values())
+    prices = prices_of(operator, clients)
+    unpriced = tuple(model for model in withheld.by_model if model not in prices)
+    if unpriced:
+        return WouldCall(records, requests, None, None, unpriced)
+    cost = highest = 0.0
+    for model, one in withheld.by_model.items():
+        usual = usual_output(manifest, one.requests, one.tokens_out)
+        usages = [
+            Usage(tokens_in=round(one.tokens_in), tokens_out=round(out))
+            for out in (usual, one.tokens_out)
+        ]
+        least, most = map(prices[model].cost, usages)
+        cost, highest = cost + least, highest + most
+    return WouldCall(records, requests, cost, highest)
 
 
 def _check_files(node: TracedNode) -> None:
@@ -340,7 +443,11 @@ def _entry_of(node: TracedNode, ref: Ref) -> NodeEntry:
 
 
 def _run(
-    operator: Operator, folder: NodeFolder, source: Path, clients: Mapping[str, Any] | None
+    operator: Operator,
+    folder: NodeFolder,
+    source: Path,
+    clients: Mapping[str, Any],
+    withheld: WithheldCalls | None,
 ) -> tuple[TracedNode, Mapping[str, float]]:
     """Run the operator over a file, in a folder beside it; return its node there and its counts."""
     root = source.parent
@@ -356,11 +463,14 @@ def _run(
         stop_after_failures=0, missing=ALLOWED, trace=True, reuse_outcomes=False, keep_versions=0
     )
     tried = reconfigured(exporting(operator, None), {}, settings)
-    context = RunContext(
-        run="try",
-        root=root,
-        clients=config.clients if clients is None else clients,
-    )
+    if withheld is not None:
+        # In this process, where the clients keep the requests.
+        mode = "async" if operator.__dataops__.spec.asynchronous else "single"
+        tried = reconfigured(tried, {}, ExecutionSettings(concurrency_mode=mode))
+        tried = with_clients(
+            tried, clients, lambda client: WithholdingClient.instead_of(client, withheld)
+        )
+    context = RunContext(run="try", root=root, clients=clients)
     report = OperatorExecutor(context).run(tried, [JsonlDataset.of_file(source)], place)
     counts = report.manifest.counts.items()
     numbers = {name: float(n) for name, n in counts if isinstance(n, (int, float))}

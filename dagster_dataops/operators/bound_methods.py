@@ -27,6 +27,8 @@ def record_function(
     context: OperatorContext | None = None,
     times: "PartTimes | None" = None,
     watch: ColumnWatch | None = None,
+    *,
+    recorded: bool = True,
 ) -> Callable[..., Any]:
     """Return ``forward`` as a function of one record; a coroutine function if it is async.
 
@@ -39,6 +41,7 @@ def record_function(
         context: Given to ``forward`` if that takes one.
         times: Takes the seconds of the parts of a chain.
         watch: Notes what the records of the parts of a chain lack.
+        recorded: Whether values are returned under the key, or else as they are.
     """
     spec = operator.__dataops__.spec
     if spec.parts:
@@ -49,7 +52,7 @@ def record_function(
     if operator.__dataops__.secrets:
         hide = functools.partial(_without_secrets, operator.__dataops__.secrets.hide_values)
         function = _followed(function, hide, asynchronous=spec.asynchronous)
-    if key := spec.kind.recorded_as:
+    if recorded and (key := spec.kind.recorded_as):
         if not spec.batch and not spec.asynchronous:
             return lambda record: {key: function(record)}
         change: Callable[[Any, Any], Any] = _under_key_each(key) if spec.batch else _under_key(key)

@@ -410,6 +410,13 @@ WRONG: Mapping[str, tuple[str, Callable[[Location], dg.Definitions], str]] = {
         lambda at: at.definitions(OURS, ENVIRONMENT="{'TEST_ROOT': str(HERE / 'other')}"),
         "Give both the same root",
     ),
+    "chosen records": (
+        "",
+        lambda at: at.definitions(
+            OURS, COMMAND="[*COMMAND[:-1], '--redo-records', 'failed', COMMAND[-1]]"
+        ),
+        "choose the records in the launch of the asset",
+    ),
     "no results": (
         "",
         lambda at: at.definitions(OURS, COMMAND="['true']"),

@@ -3,17 +3,20 @@
 Screenshots are left in tests/artifacts.
 """
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dagster_dataops import config
+from dagster_dataops import Pipeline, config, data, pipeline
+from dagster_dataops.errors import RunWaitingError
 from tests.end_to_end.browser import ARTIFACTS, CHROMIUM, OPTIONS
-from tests.pipelines.view.conftest import judged, write_source
+from tests.pipelines.view.conftest import judged, row, write_source
 from tests.subprocesses import killed_at_exit
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -33,22 +36,41 @@ PAGES = {
     "record": "/record/looks/judged?line=1",
     "input": "/input/looks/judged?input=0&line=4",
     "missing": "/records/nothing",
+    "reviews": "/reviews",
+    "review": "/review/reviewed/ask",
 }
 _UNNAMED = """[...document.querySelectorAll(
-    'a, button, input:not([type=hidden]), select, audio, img')]
+    'a, button:not([hidden]), input:not([type=hidden]), select, textarea, audio, img')]
   .filter(one => !(one.innerText || one.ariaLabel || one.alt || one.getAttribute('aria-label')
     || (one.labels && one.labels[0] && one.labels[0].innerText)))
   .map(one => one.outerHTML)"""
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a view that the command serves."""
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of results, and of a review that waits."""
     folder = tmp_path_factory.mktemp("viewed")
     source = write_source(folder / "in.jsonl")
     with config.temporary(data_process_path=folder / "root"):
         judged().materialize(source)
-    command = [sys.executable, "-m", "dagster_dataops", "view", folder / "root", "--port", "0"]
+        with pytest.raises(RunWaitingError):
+            reviewed()([row(number) for number in range(3)])
+    return folder / "root"
+
+
+def reviewed() -> Pipeline:
+    """Return a pipeline whose node asks."""
+    instructions = "Is the text right and complete?\nDrop what is not about foxes."
+    with pipeline("reviewed") as ppl:
+        ppl.ask = data.review.Ask(["text", "level"], edit=["text"], instructions=instructions)
+    return ppl
+
+
+@pytest.fixture(scope="module")
+def address(root: Path) -> Iterator[str]:
+    """The address of a view that the command serves."""
+    options = ["--port", "0", "--review"]
+    command = [sys.executable, "-m", "dagster_dataops", "view", root, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     with killed_at_exit(process):
         assert process.stdout is not None
@@ -145,3 +167,82 @@ def test_a_screen_reader_finds_tables_and_landmarks(page: Any, address: str):
     assert page.get_by_role("row").count() == 26
     assert page.get_by_role("columnheader").count() >= 4
     assert page.get_by_role("link", name="Records", exact=False).first.get_attribute("aria-current")
+
+
+def access_key(page: Any, key: str) -> None:
+    """Press Alt with a digit; without a text, as the driver sends it, it is no access key."""
+    pressed = {"key": key, "code": f"Digit{key}", "unmodifiedText": key, "text": key}
+    page.context.new_cdp_session(page).send(
+        "Input.dispatchKeyEvent",
+        {"type": "keyDown", "modifiers": 1, "windowsVirtualKeyCode": ord(key), **pressed},
+    )
+
+
+def test_people_decide_with_the_keyboard_alone(page: Any, address: str, root: Path):
+    width = page.viewport_size["width"]
+    file = root / "reviewed" / "ask" / "review" / "decided-in-view.jsonl"
+    file.unlink(missing_ok=True)
+    opened(page, address, f"{PAGES['review']}?reviewer=width+{width}")
+    page.get_by_role("textbox", name="Comment").focus()
+    page.keyboard.type("a comment")
+    page.keyboard.press("Enter")  # sends nothing
+    page.get_by_text("3 of 3 questions open").wait_for()
+    page.get_by_role("textbox", name="New value of text").focus()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("better")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # the first choice
+    status = page.get_by_role("status")
+    status.get_by_text("Saved: keep, with 1 change").wait_for()
+    access_key(page, "2")
+    status.get_by_text("Saved: drop").wait_for()
+    page.screenshot(path=ARTIFACTS / f"view_decided_{width}.png", full_page=width > 400)
+    page.get_by_text("2 decisions that you may still change").click()
+    page.get_by_role("link", name="drop").click()
+    page.get_by_role("button", name="Take it back").click()
+    status.get_by_text("Taken back").wait_for()
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(line["decision"], line["edited"]) for line in lines] == [("keep", {"text": "better"})]
+    assert (lines[0]["reviewer"], lines[0]["comment"]) == (f"width {width}", "a comment")
+    assert page.errors == []
+
+
+@pytest.mark.parametrize("permitted", [True, False])
+def test_the_text_that_redoes_records_is_copied_by_the_keyboard(
+    page: Any, address: str, permitted: bool
+):
+    if permitted:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
+    else:
+        page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error())")
+    opened(page, address, PAGES["dropped"] + "?reason=three+%26+%3Cb%3Emore%3C%2Fb%3E")
+    page.get_by_text("Redo these 30 records").focus()
+    page.keyboard.press("Enter")
+    button = page.get_by_role("button", name="Copy: On the command line")
+    assert button.is_visible()
+    text = page.get_by_role("textbox", name="On the command line").inner_text()
+    assert "drop_reason == " in text
+    button.focus()
+    page.keyboard.press("Enter")
+    if permitted:
+        page.get_by_role("status").get_by_text("Copied.").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == text
+    else:
+        page.get_by_role("status").get_by_text("press Ctrl+C").wait_for()
+        assert page.evaluate("getSelection().toString()") == text
+    width = page.viewport_size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.screenshot(path=ARTIFACTS / f"view_redo_{width}.png", full_page=width > 400)
+    assert page.errors == []
+
+
+def test_the_text_that_redoes_records_is_there_without_scripts(chromium: Any, address: str):
+    page = chromium.new_page(java_script_enabled=False)
+    page.goto(f"{address}{PAGES['dropped']}?reason=three+%26+%3Cb%3Emore%3C%2Fb%3E")
+    while page.locator("meta[http-equiv=refresh]").count():
+        page.wait_for_timeout(100)
+    page.get_by_text("Redo these 30 records").click()
+    assert page.get_by_role("textbox", name="On the command line").is_visible()
+    assert page.get_by_role("button", name="Copy").count() == 0
+    page.close()

@@ -17,6 +17,7 @@ _COUNT = 600
 write_parts = part_files.write_parts
 OPERATORS: dict[str, partial[Any]] = {
     "exact": partial(data.dedup.Exact, "text"),
+    "parts": partial(data.dedup.Lines, "text"),
     "top": partial(data.sample.TopK, "value", 2, group_key="key"),
     "sort": partial(data.sample.Sort, "key"),
     "group": partial(data.sample.GroupBy, "key"),
@@ -51,6 +52,14 @@ def in_partitions() -> Iterator[pytest.MonkeyPatch]:
         for module in (selection_stages, dataset_stages):
             patch.setattr(module, "RANGE_BYTES", 8_000)
         yield patch
+
+
+@contextmanager
+def parts_in_form(number: int) -> Iterator[None]:
+    """Let selections write their parts as those of another form."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection_stages, "_PARTS_FORM", number)
+        yield
 
 
 class PartitionedCase:

@@ -14,11 +14,12 @@ from tests.faults.partitioned import (
     OPERATORS,
     PartitionedCase,
     in_partitions,
+    parts_in_form,
     replace_writer,
     write_parts,
 )
 
-_SELECTIONS = ("exact", "top")
+_SELECTIONS = ("exact", "parts", "top")
 _FILES = {  # the last stage that ends before the kill, by the files that are then damaged
     "range": dict.fromkeys(OPERATORS, "split"),
     "last": {name: "decide" if name in _SELECTIONS else "work" for name in OPERATORS},
@@ -163,3 +164,16 @@ def test_a_merge_names_the_first_key_that_is_there_twice(tmp_path: Path, memory:
     with in_partitions():
         assert error("parted") == alone
     assert "ValueError: 2 records of the other side have the key [1900]" in alone
+
+
+@pytest.mark.parametrize("name", _SELECTIONS)
+@pytest.mark.parametrize("stage", ["split", "decide"])
+def test_parts_of_another_form_are_made_again(tmp_path: Path, name: str, stage: str) -> None:
+    with in_partitions():
+        case = PartitionedCase(tmp_path, name)
+        expected = case.result("calm")
+        with parts_in_form(1):
+            case.kill_after(stage)
+        for file in [*tmp_path.rglob("range-*"), *tmp_path.rglob("decided-*")]:
+            write_parts(file, [b"of an earlier version"])
+        assert case.result("killed") == expected

@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 from functools import partial
 from itertools import islice
 
@@ -17,6 +18,8 @@ from dagster_dataops import (
     get_train_dataset,
     get_val_dataset,
     log_exception,
+    merged_states,
+    prepare_energon,
     reraise_exception,
     restore_record,
 )
@@ -25,6 +28,7 @@ from dagster_dataops.errors import (
     StreamArgumentError,
     StreamDefinitionError,
     StreamStateError,
+    UnknownSampleError,
 )
 from tests.each import each
 from tests.training.cooking.mixtures import cook_text, dataset, written
@@ -74,19 +78,100 @@ def test_ranks_share_the_batches_of_one_rank(folder, num_workers):
     assert [sorted(a + b) for a, b in zip(*shared, strict=True)] == [sorted(one) for one in alone]
 
 
-def test_a_state_of_one_rank_can_be_loaded_by_two(folder):
-    first = get_savable_loader(train(folder))
-    list(islice(first, 2))
-    state = json.loads(json.dumps(first.save_state_rank()))
-    rest = keys(islice(first, 6))
-    found = []
-    for rank in range(2):
-        loader = get_savable_loader(train(folder, rank, 2, num_workers=rank))
-        loader.restore_state_rank(state)
-        found.append(keys(islice(loader, 3)))
+ORDERS = [
+    {},
+    {"max_samples_per_sequence": 3},
+    {"shuffle_buffer_size": 7},
+    {"shuffle_buffer_size": 7, "max_samples_per_sequence": 3},
+]
 
-    shared = [key for batches in found for batch in batches for key in batch]
-    assert sorted(shared) == sorted(key for batch in rest for key in batch)
+
+def global_batches(folder, world_size, batch_size, num_workers=0, **options):
+    """Return the samples of each training step: 8, of all ranks together."""
+    per_rank = []
+    for rank in range(world_size):
+        data = train(folder, rank, world_size, num_workers, batch_size=batch_size, **options)
+        with get_savable_loader(data) as loader:
+            taken = [
+                key
+                for batch in keys(islice(loader, 80 // world_size // batch_size))
+                for key in batch
+            ]
+        per_rank.append(taken)
+    each = 8 // world_size
+    return [
+        sorted(key for taken in per_rank for key in taken[at : at + each])
+        for at in range(0, 80 // world_size, each)
+    ]
+
+
+@each("options", ORDERS)
+def test_the_samples_of_a_step_depend_neither_on_ranks_nor_on_workers(folder, options):
+    expected = global_batches(folder, 1, 8, **options)
+
+    assert global_batches(folder, 1, 2, 2, **options) == expected
+    assert global_batches(folder, 2, 2, **options) == expected
+    assert global_batches(folder, 4, 1, **options) == expected
+    assert len({key for step in expected[:5] for key in step}) == 20
+
+
+class Listing(Texts):
+    def batch(self, samples):
+        return {"__key__": [sample["__key__"] for sample in samples]}
+
+
+@each("task_encoder", [Texts(raw_batch_type=TextBatch), Listing()])
+@each("options", ORDERS)
+def test_a_state_can_be_loaded_by_another_number_of_ranks(folder, options, task_encoder):
+    options = {**options, "task_encoder": task_encoder, "batch_size": 2}
+
+    def loaders(number):
+        return [
+            get_savable_loader(train(folder, rank, number, **options)) for rank in range(number)
+        ]
+
+    def samples(loaders, count):
+        each_rank = [keys(islice(loader, count // len(loaders))) for loader in loaders]
+        return sorted(key for batches in each_rank for batch in batches for key in batch)
+
+    for before, after in ((1, 2), (2, 1), (2, 4), (4, 2), (2, 3)):
+        first, alone = loaders(before), loaders(1)
+        samples(first, 4 * before)
+        samples(alone, 4 * before)
+        states = [json.loads(json.dumps(loader.save_state_rank())) for loader in first]
+        second = loaders(after)
+        for loader in second:
+            loader.restore_state_global({"states": states})
+        assert samples(second, 12) == samples(alone, 12), (before, after)
+
+
+def test_the_state_of_one_rank_of_several_is_for_this_rank(folder):
+    states = []
+    for rank in range(2):
+        loader = get_savable_loader(train(folder, rank, 2))
+        next(iter(loader))
+        states.append(loader.save_state_rank())
+    for rank, number in ((1, 2), (0, 3), (0, 1)):
+        other = get_savable_loader(train(folder, rank, number))
+        reason = rf"rank 0 of 2, this is rank {rank} of {number}, .* positions( \(on_error|: load)"
+        with pytest.raises(StreamStateError, match=reason):
+            other.restore_state_rank(states[0])
+        other.restore_state_rank(merged_states(states))
+
+
+def test_the_workers_of_one_rank_cook_and_encode(folder):
+    class Here(Listing):
+        def encode_sample(self, sample):
+            return {**sample, "process": os.getpid()}
+
+        def batch(self, samples):
+            return {**super().batch(samples), "processes": {one["process"] for one in samples}}
+
+    with get_savable_loader(train(folder, task_encoder=Here(), num_workers=2)) as loader:
+        processes = set().union(*(batch["processes"] for batch in islice(loader, 30)))
+
+    assert processes
+    assert os.getpid() not in processes
 
 
 def test_loops_go_on_where_the_last_one_was_left(folder):
@@ -481,15 +566,141 @@ def test_steps_know_the_number_of_their_sample_and_batch(folder, num_workers):
     assert next(iter(other)) == {"samples": [28, 29, 30, 31], "batch": 7}
 
 
-def test_the_number_of_a_batch_is_not_known_elsewhere(folder):
-    class Early(Counting):
-        def encode_sample(self, sample):
-            return {"n": self.current_batch_index}
+class Early(DefaultTaskEncoder):
+    """Every step before `batch` notes the number of the batch."""
 
-    with pytest.raises(DataPipelineError, match="current_batch_index is known while batch"):
-        next(iter(train(folder, task_encoder=Early())))
-    with pytest.raises(DataPipelineError, match="current_sample_index is known"):
-        Counting().current_sample_index  # noqa: B018
+    cookers = (cook_text,)
+
+    def encode_sample(self, sample):
+        number = int(sample.text.split()[1])
+        if number % 5 == 3:
+            raise SkipSample
+        return {**sample, "batch": self.position(), "sample": self.current_sample_index}
+
+    def position(self):
+        return self.current_batch_index
+
+    def batch(self, samples):
+        return {
+            "batches": {self.current_batch_index, *(one["batch"] for one in samples)},
+            "samples": [one["sample"] for one in samples],
+        }
+
+
+class Packed(Early):
+    def select_samples_to_pack(self, samples):
+        return [[sample] for sample in samples[::2]]
+
+    def pack_selected_samples(self, samples):
+        return {**samples[0], "batch": self.current_batch_index}
+
+    encode_sample = None
+
+    def preencode_sample(self, sample):
+        return {**sample, "sample": self.current_sample_index}
+
+
+class InGroups(Early):
+    def batch_group_criterion(self, sample):
+        return self.current_batch_index % 2, 3
+
+    def encode_sample(self, sample):
+        return {**sample, "sample": self.current_sample_index}
+
+    def batch(self, samples):
+        return {"batches": {self.current_batch_index}, "n": len(samples)}
+
+
+EARLY = [
+    (Early, {}),
+    (Early, {"shuffle_buffer_size": 7}),
+    (Packed, {"packing_buffer_size": 5}),
+    (InGroups, {"batch_size": None}),
+]
+
+
+@each("case", EARLY)
+@each("world_size", [1, 2])
+def test_steps_before_the_batch_know_its_number(folder, case, world_size):
+    kind, options = case
+    options = {"task_encoder": kind(), "batch_size": 4, **options}
+
+    def loader(rank, num_workers):
+        return get_savable_loader(train(folder, rank, world_size, num_workers, **options))
+
+    for rank in range(world_size):
+        with loader(rank, 0) as first:
+            head = list(islice(first, 6))
+            state = json.loads(json.dumps(first.save_state_rank()))
+            everything = head + list(islice(first, 6))
+        assert [batch["batches"] for batch in everything] == [{n} for n in range(12)]
+        with loader(rank, 2) as again:
+            assert list(islice(again, 3)) == everything[:3]
+            again.restore_state_rank(state)
+            assert list(islice(again, 6)) == everything[6:]
+
+
+class Parted(DefaultTaskEncoder):
+    cookers = (cook_text,)
+
+    def encode_sample(self, sample):
+        for _ in range(int(sample.text.split()[1]) % 3):
+            yield {"sample": self.current_sample_index, "batch": self.current_batch_index}
+
+
+@each("num_workers", [0, 2])
+def test_generators_know_the_numbers_at_their_start(folder, num_workers):
+    data = train(folder, task_encoder=Parted(), num_workers=num_workers)
+    with get_savable_loader(data) as loader:
+        batches = [[tuple(item.values()) for item in batch] for batch in islice(loader, 3)]
+
+    assert batches == [
+        [(1, 0), (2, 0), (2, 0), (4, 0)],
+        [(5, 1), (5, 1), (7, 1), (8, 1)],
+        [(8, 1), (10, 2), (11, 2), (11, 2)],
+    ]
+
+
+def test_samples_are_numbered_among_all_ranks(folder):
+    numbers = []
+    for rank in range(2):
+        with get_savable_loader(train(folder, rank, 2, task_encoder=Early())) as loader:
+            numbers += [n for batch in islice(loader, 3) for n in batch["samples"]]
+
+    assert len(numbers) == len(set(numbers))
+    assert {n % 2 for n in numbers[: len(numbers) // 2]} == {0}
+
+
+class Mixin:
+    def position(self):
+        return self.current_sample_index
+
+
+class Mixed(Mixin, DefaultTaskEncoder):
+    cookers = (cook_text,)
+
+    @property
+    def place(self):
+        return self.current_batch_index
+
+    def encode_sample(self, sample):
+        return {"sample": self.position(), "batch": self.place}
+
+
+def test_methods_of_mixins_and_properties_know_the_numbers(folder):
+    batches = islice(get_savable_loader(train(folder, task_encoder=Mixed())), 3)
+
+    assert [[tuple(one.values()) for one in batch] for batch in batches] == [
+        [(0, 0), (1, 0), (2, 0), (3, 0)],
+        [(4, 1), (5, 1), (6, 1), (7, 1)],
+        [(8, 2), (9, 2), (10, 2), (11, 2)],
+    ]
+
+
+def test_the_numbers_of_samples_and_batches_are_not_known_elsewhere(folder):
+    for name in ("current_batch_index", "current_sample_index"):
+        with pytest.raises(DataPipelineError, match=f"{name} is known while steps"):
+            getattr(Counting(), name)
 
 
 class Several(DefaultTaskEncoder):
@@ -513,6 +724,68 @@ def test_steps_can_be_generators(folder):
         list(get_savable_loader(train(folder, task_encoder=Several(), repeat=False, num_workers=2)))
         == items
     )
+
+
+class Chapters(DefaultTaskEncoder):
+    """Each step makes several items of one."""
+
+    cookers = (cook_text,)
+
+    def __init__(self):
+        super().__init__(raw_batch_type=TextBatch)
+
+    def encode_sample(self, sample):
+        for part in range(int(sample.text.split()[1]) % 3):
+            yield type(sample).derive_from(sample, text=f"{sample.text}.{part}")
+
+    def postencode_sample(self, sample):
+        yield sample
+        yield sample
+
+    def encode_batch(self, batch):
+        yield batch
+        yield TextBatch.derive_from(batch, text=batch.text[::-1])
+
+
+class IndexedChapters(Chapters):
+    @property
+    def number(self):
+        """A method that names an index: steps are called with it."""
+        return self.current_sample_index
+
+
+@each("task_encoder", [Chapters(), IndexedChapters()])
+def test_items_of_generators_are_restored_by_their_keys(folder, task_encoder):
+    loader = get_savable_loader(train(folder, task_encoder=task_encoder, repeat=False))
+    items = list(loader)
+    keys = [json.dumps(item.__restore_key__) for item in items]
+
+    assert len(set(keys)) == len(keys) == 20
+    assert [loader.restore_sample(json.loads(key)) for key in keys] == items
+    first = items[0].__restore_key__[0]
+    assert first[2:] == ["0001", 0, 0]
+    assert loader.restore_sample(first).text == "a 1.0"
+    for wrong in ([*first[:3], 7, 0], first[:3], [*items[0].__restore_key__[:-1], 2]):
+        with pytest.raises(UnknownSampleError):
+            loader.restore_sample(wrong)
+
+
+def test_items_of_generators_are_restored_from_mixtures(folder):
+    dataset(folder / "b", 8)
+    text = "".join(
+        f"      - {{path: {name}, subflavors: {{n: {n}}}}}\n" for n, name in enumerate("aba")
+    )
+    loader = get_savable_loader(
+        get_train_dataset(
+            written(folder, f"  train:\n    blend:\n{text}"),
+            task_encoder=Chapters(),
+            batch_size=3,
+            shuffle_buffer_size=7,
+        )
+    )
+    items = list(islice(loader, 30))
+
+    assert [loader.restore_sample(item.__restore_key__) for item in items] == items
 
 
 class Stepwise(DefaultTaskEncoder):
@@ -589,3 +862,87 @@ def test_runs_need_shards_that_are_read_by_number(folder):
     data = get_train_dataset(folder / "z", task_encoder=Texts(), max_samples_per_sequence=4)
     with pytest.raises(StreamDefinitionError, match="use shuffle_buffer_size"):
         next(iter(data))
+
+
+# ---------------------------------------------------------------- the configuration
+
+
+def double(sample):
+    return [sample, sample]
+
+
+def test_a_loader_describes_its_configuration_as_json(folder):
+    text = "  train:\n    blend:\n      - {path: a, weight: 3}\n      - {path: b, weight: 1}\n"
+    dataset(folder / "b", 2)
+    data = get_train_dataset(
+        written(folder, text), task_encoder=Listing(), batch_size=4, shuffle_buffer_size=7
+    )
+    config = get_savable_loader(data, num_workers=2, seed=5).config()
+
+    assert json.loads(json.dumps(config)) == config
+    assert config == {
+        "type": "SavableLoader",
+        "num_workers": 2,
+        "seed": 5,
+        "dataset": data.config(),
+    }
+    batch = config["dataset"]["stream"]
+    assert batch["functions"][0] == "tests.library.test_savable_loader.Listing.batch"
+    shuffle = batch["source"]["source"]["source"]
+    assert (shuffle["type"], shuffle["shuffle_window"]) == ("shuffle", 7)
+    blend = shuffle["source"]
+    assert blend["weights"] == [0.75, 0.25]
+    datasets = [leaf["source"]["dataset"] for leaf in blend["sources"]]
+    assert datasets == [str(folder / "a"), str(folder / "b")]
+
+
+def test_the_configuration_of_other_options_and_functions_is_another_one(folder):
+    configs = [
+        train(folder).config(),
+        train(folder, rank=1, world_size=2).config(),
+        train(folder, batch_size=5).config(),
+        train(folder, shuffle_buffer_size=2).config(),
+        train(folder, max_samples_per_sequence=2).config(),
+        train(folder, virtual_epoch_length=2).config(),
+        train(folder, task_encoder=Listing()).config(),
+        MapDataset(train(folder), double).config(),
+        MapDataset(train(folder), partial(double)).config(),
+    ]
+
+    assert len({json.dumps(config) for config in configs}) == len(configs)
+    assert configs[0] == train(folder).config()
+
+
+def test_the_configuration_of_another_split_is_another_one(folder):
+    prepare_energon(folder / "a", split={"train": 1, "val": 1})
+    stages = [
+        get_val_dataset(folder / "a", split_part=part, task_encoder=Texts()).config()["stream"]
+        for part in ("train", "val")
+    ]
+    sources = [stage["source"] for stage in stages]
+
+    assert [source["shards"] for source in sources] == [["s-0.tar"], ["s-1.tar"]]
+
+
+def test_the_configuration_names_functions_without_addresses(folder):
+    class Here(Texts):
+        cookers = (partial(cook_text),)
+
+    text = json.dumps(train(folder, task_encoder=Here()).config())
+    assert "partial of tests.training.cooking.mixtures.cook_text" in text
+    assert " at 0x" not in text
+
+
+def test_the_configuration_hides_secrets(folder):
+    labels = "{source: 'https://me:sesame@host.example/a', api_key: opensesame}"
+    text = f"  train:\n    path: a\n    subflavors: {labels}\n"
+    config = get_train_dataset(written(folder, text), task_encoder=Texts()).config()
+
+    assert "host.example/a" in json.dumps(config)
+    assert "sesame" not in json.dumps(config)
+
+
+def test_a_loader_without_a_dataset_has_no_configuration(folder):
+    loader = type(get_savable_loader(train(folder)))(train(folder).stream())
+    with pytest.raises(StreamArgumentError, match="get_savable_loader"):
+        loader.config()

@@ -6,6 +6,7 @@ import pytest
 
 from dagster_dataops import (
     CachePool,
+    DataPipeline,
     DefaultTaskEncoder,
     FileStore,
     FileStoreCachePool,
@@ -20,6 +21,7 @@ from dagster_dataops import (
     get_savable_loader,
     get_train_dataset,
     get_val_dataset,
+    read_sequence,
     restore_record,
     stateless,
 )
@@ -224,3 +226,15 @@ def test_mistakes_are_found_before_anything_is_read(mix, folder):
     blend = written(folder, "  train:\n    blend: [{path: a}]\n", "blend.yaml")
     with pytest.raises(StreamDefinitionError, match="repeat=False"):
         get_train_dataset(blend, task_encoder=Encoding(), repeat=False)
+
+
+def test_the_stream_of_a_dataset_can_be_combined_and_marked(folder):
+    data = get_val_dataset(folder / "a", split_part="train", task_encoder=Encoding())
+    alone = list(data.stream())
+
+    assert list(DataPipeline.concat([data.stream(), read_sequence([1])])) == [*alone, 1]
+    assert (
+        list(data.stream(marked=True).workers(2)) == list(data.stream().sharding_filter()) == alone
+    )
+    with pytest.raises(StreamDefinitionError, match="sharded twice"):
+        data.stream(marked=True).sharding_filter()

@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import Drop, ModelClient, Price, config, data, data_register, pipeline
+from dagster_dataops import (
+    Drop,
+    ModelClient,
+    Price,
+    chain,
+    config,
+    data,
+    data_register,
+    pipeline,
+)
 from dagster_dataops.errors import ConfigurationError, TryRefusedError
 from tests.command_line import main
 
@@ -223,3 +232,113 @@ def test_the_command_loads_the_present_code(tmp_path, root, capsys):
     assert json.loads(capsys.readouterr().out)["changes"] == {"changed": 44}
     assert main(["try", "docs/answer", "--pipeline", f"{file}:other"]) == 1
     assert "the name of a pipeline; it has ppl" in capsys.readouterr().err
+
+
+class ForgivingOperator(data.llm.Generate):
+    """Keeps a record whose call failed."""
+
+    async def forward(self, record):
+        try:
+            return await super().forward(record)
+        except Exception:  # noqa: BLE001 - the point of the test
+            return record | {"text": "no answer"}
+
+
+def forgiving(prompt: str, **options: Any) -> Any:
+    with pipeline("docs") as ppl:
+        ppl.answer = ForgivingOperator(prompt=prompt, model="small", output_key="text", **options)
+    return ppl
+
+
+def chained(prompt: str, **options: Any) -> Any:
+    with pipeline("docs") as ppl:
+        ppl.answer = chain(
+            data.shape.Rename({"n": "number"}),
+            data.llm.Generate(
+                prompt=prompt.replace(" n ", " number "),
+                model="small",
+                output_key="text",
+                **options,
+            ),
+        )
+    return ppl
+
+
+@pytest.mark.parametrize("made", [asking, forgiving, chained])
+def test_without_calls_only_stored_replies_are_used(tmp_path, root, server, capsys, made):
+    prices = {"small": Price(100.0, 1000.0)}
+    client = ModelClient(base_url=server.address, prices=prices)
+    source = tmp_path / "few.jsonl"
+    source.write_text("".join(f'{{"n":{n}}}\n' for n in range(60)))
+    even = "{% if n % 2 %}Number{% else %}The number{% endif %} {{ n }}"
+
+    def tried_with(prompt: str, **options: Any) -> Any:
+        return try_in(made(prompt, **options), root, 60, calls=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(config.clients, "default", client)
+        made("Number {{ n }}").materialize(source)
+        before, asked = files_below(root), server.stats()
+        assert asked["requests"] == 60
+
+        same = tried_with("Number {{ n }}", max_tokens=None)
+        assert (same.differing, same.compared, same.would_call.records) == ([], 60, 0)
+        assert "60 answered by stored replies\nwould call a model: none of 60 records" in str(same)
+
+        half = tried_with(even)
+        other = tried_with("The number {{ n }}", max_tokens=20)
+        patch.setitem(config.clients, "default", ModelClient(base_url=server.address))
+        unpriced = tried_with("The number {{ n }}")
+        assert server.stats() == asked
+    assert files_below(root) == before
+    assert (half.would_call.records, half.compared, half.differing) == (30, 30, [])
+    assert other.would_call.records == other.would_call.requests == 60
+    assert other.differing == []
+    assert "outcomes that differ: 0 of 0" in str(other)
+    assert 0 < other.would_call.cost <= other.would_call.highest
+    assert "would call a model: 60 of 60 records" in str(other)
+    assert "no price of small" in str(unpriced)
+    assert other.to_json()["would_call"]["records"] == 60
+
+
+def test_a_batch_that_would_be_asked_counts_once(tmp_path, root, server):
+    def embedding(model: str) -> Any:
+        with pipeline("docs") as ppl:
+            client = ModelClient(base_url=server.address)
+            ppl.answer = data.llm.Embed(model=model, input_key="text", client=client)
+        return ppl
+
+    source = tmp_path / "texts.jsonl"
+    source.write_text("".join(f'{{"text":"text {n}"}}\n' for n in range(60)))
+    embedding("small").materialize(source)
+    asked = server.stats()
+
+    assert try_in(embedding("small"), root, 60, calls=False).would_call.records == 0
+    other = try_in(embedding("other"), root, 60, calls=False)
+    assert (other.would_call.records, other.would_call.requests) == (60, asked["requests"])
+    assert server.stats() == asked
+
+
+def test_without_calls_no_batch_is_submitted(tmp_path, root, server):
+    client = ModelClient(base_url=server.address)
+    asking("Number {{ n }}", client=client).materialize(tmp_path / "in.jsonl")
+    asked = server.stats()
+    batched = asking("The number {{ n }}", client=client, delivery="batch")
+    assert try_in(batched, root, 20, calls=False).would_call.records == 20
+    assert server.stats() == asked
+
+
+def test_the_command_without_calls_calls_nothing(tmp_path, root, capsys):
+    file = tmp_path / "tried_definitions.py"
+    file.write_text(ANSWERS.replace("{WORD}", "quick").replace("tried_definitions", "uncalled"))
+    code = f"import tried_definitions as d; d.ppl.materialize({str(tmp_path / 'in.jsonl')!r})"
+    environment = os.environ | {
+        "DATAOPS_DATA_PROCESS_PATH": str(root),
+        "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}",
+    }
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, cwd=tmp_path)
+    command = ["try", "docs/answer", "--records", "50", "--pipeline", f"{file}:ppl", "--no-calls"]
+    assert main(command) == 0
+    assert "outcomes that differ: 0 of 50" in capsys.readouterr().out
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["would_call"]["records"] == 0

@@ -65,7 +65,7 @@ def facts_of_keeper(keeper: FileKeeper | None) -> tuple[Any, ...]:
     others = (root for root in roots() if root.path != keeper.root.path)
     cache = config.file_cache
     settings = {
-        "url_options": dict(config.logins),
+        "url_options": dict(config.logins()),
         "file_cache": None if cache is None else str(cache),
         "file_cache_gb": str(config.file_cache_gb),  # JSON has no inf
     }

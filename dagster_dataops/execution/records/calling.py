@@ -8,7 +8,7 @@ tries of the loop take as well.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -43,6 +43,7 @@ from dagster_dataops.operators.outcomes.record_context import Tally
 from dagster_dataops.operators.outcomes.return_contract import encode_outcome
 from dagster_dataops.records import (
     DUMP_OPTIONS,
+    INTEGER_LIMIT,
     NEVER_NAN,
     ValueKeeper,
     check_finite,
@@ -106,14 +107,20 @@ def calling_each(
     retries, tally = retries or Retries(operator.__dataops__.resolved), tally or Tally()
     interrupts = (*interrupts, *ENDS_OF_RUN)
     steps = CallSteps(operator, retries, tally)
-    with _opened_call(operator, around, tally) as call:
-        run = _runner(call, retries, interrupts)
+    spec, keeper = operator.__dataops__.spec, operator.__dataops__.keeper
+    key = "" if spec.asynchronous else spec.kind.recorded_as
+    with _opened_call(operator, around, tally, recorded=not key) as call:
+        each = _each(call, interrupts, tally, keeper)
+        recorded: Forward = call
+        if key:
+            each = _each_value(call, key, interrupts, tally, keeper)
+            recorded = lambda record: {key: call(record)}  # noqa: E731
+        run = _runner(recorded, retries, interrupts)
 
         def try_again(line: bytes, failure: Failure) -> Finished:
             return run(steps.again(line, failure))
 
-        keeper = operator.__dataops__.keeper
-        yield _retrying(_each(call, interrupts, tally, keeper), try_again, interrupts, tally)
+        yield _retrying(each, try_again, interrupts, tally)
 
 
 @contextmanager
@@ -148,8 +155,12 @@ def _runner(call: Forward, retries: Retries, interrupts: Interrupts) -> Callable
 
 
 @contextmanager
-def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Iterator[Forward]:
-    """Open an operator and yield the function that calls it; arguments as for `calling_each`.
+def _opened_call(
+    operator: Operator, around: Around | None, tally: Tally, *, recorded: bool = True
+) -> Iterator[Forward]:
+    """Open an operator and yield the function that calls it.
+
+    Other arguments are those of `calling_each`; ``recorded`` is that of `record_function`.
 
     Raises:
         OperatorOpenError: The operator cannot be opened.
@@ -169,7 +180,8 @@ def _opened_call(operator: Operator, around: Around | None, tally: Tally) -> Ite
 
     if not operator.__dataops__.spec.asynchronous:
         with opened(operator, run_alone, context) as opened_operator:
-            yield counted(record_function(opened_operator, context, times, watch))
+            function = record_function(opened_operator, context, times, watch, recorded=recorded)
+            yield counted(function)
         return
     from dagster_dataops.execution.records.async_calling import calls_in_a_loop  # slow to import
 
@@ -211,6 +223,7 @@ def _each(  # noqa: C901, PLR0915 - see call_each()
     forward: Forward, interrupts: Interrupts, tally: Tally, keeper: ValueKeeper | None
 ) -> CallEach:
     loads, dumps, options, never_nan = orjson.loads, orjson.dumps, DUMP_OPTIONS, NEVER_NAN
+    limit = INTEGER_LIMIT
     clock, unusual = time.monotonic, tally.unusual
 
     def call_each(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
@@ -223,6 +236,8 @@ def _each(  # noqa: C901, PLR0915 - see call_each()
                     for value in record.values():
                         kind = type(value)
                         if kind is not str and kind is not int and kind not in never_nan:
+                            if kind is float and -limit < value < limit:
+                                continue
                             check_integers(line)
                             break
             except ValueError:
@@ -262,3 +277,69 @@ def _each(  # noqa: C901, PLR0915 - see call_each()
         return Stretch(finished, dropped, extra)
 
     return call_each
+
+
+def _each_value(  # noqa: C901, PLR0915 - see call_each()
+    forward: Forward, key: str, interrupts: Interrupts, tally: Tally, keeper: ValueKeeper | None
+) -> CallEach:
+    """Return the loop for an operator whose values are recorded under a key.
+
+    Texts and numbers whose encoding cannot fail wait, and are encoded together.
+    """
+    loads, clock, never_nan, limit = orjson.loads, time.monotonic, NEVER_NAN, INTEGER_LIMIT
+
+    def call_each(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:  # noqa: C901, PLR0912, PLR0915 - each call a record costs 2 %
+        exact, finished, waiting = tally.exact, 0, list[Any]()
+        wait = waiting.append
+        try:
+            for line in lines:
+                try:
+                    record = loads(line)
+                    if type(record) is not dict:
+                        raise ValueError  # noqa: TRY301 - as for what is no JSON
+                    if exact:
+                        for column in record.values():
+                            kind = type(column)
+                            if kind is not str and kind is not int and kind not in never_nan:
+                                if kind is float and -limit < column < limit:
+                                    continue
+                                check_integers(line)
+                                break
+                except ValueError:
+                    return Stretch(finished, 0, 0, line, failure_of_line(line))
+                try:
+                    value: Any = forward(record)
+                    kind = type(value)
+                    if kind is str:
+                        waits = value.isascii()
+                    else:
+                        waits = (kind is float or kind is int) and -limit < value < limit
+                    encoded = b"" if waits else encode({key: value}, keeper)
+                except interrupts as error:
+                    return Stretch(finished, 0, 0, line, interrupt=error)
+                except BaseException as error:  # noqa: BLE001 - user code may raise anything
+                    return Stretch(finished, 0, 0, line, raised(error))
+                if waits:
+                    wait(value)
+                else:
+                    if waiting:
+                        output += value_lines(key, waiting)
+                        waiting.clear()
+                    output += encoded
+                finished += 1
+                if clock() >= until:  # quick records may be followed by slow ones
+                    break
+            return Stretch(finished, 0, 0)
+        finally:
+            output += value_lines(key, waiting)
+
+    return call_each
+
+
+def value_lines(key: str, values: Sequence[Any]) -> bytes:
+    """Return a line for each value, which has it under a key, as `encode` writes it."""
+    joined = orjson.dumps(values)
+    if joined.count(b",") != len(values) - 1:  # there are commas in values
+        return b"".join([encode({key: value}) for value in values])
+    before = b'{"%b":' % key.encode()
+    return before + joined[1:-1].replace(b",", b"}\n" + before) + b"}\n"

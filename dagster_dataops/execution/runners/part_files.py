@@ -130,6 +130,8 @@ class PartsFile(_LazyParts):
         if end < 0 or start < 0 or xxhash.xxh3_64_intdigest(index) != check:
             raise DamagedPartError(str(path))
         self._entries = list(_ENTRY.iter_unpack(index))
+        if start != sum(length for _, length, _ in self._entries):  # a part of a file may end so
+            raise DamagedPartError(str(path))
 
     @override
     def __len__(self) -> int:

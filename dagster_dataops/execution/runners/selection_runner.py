@@ -161,7 +161,7 @@ def _scratch(folder: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _sketches(sink: CheckpointSink, reader: SegmentReader) -> Iterator[Iterator[Any]]:
+def _sketches(sink: CheckpointSink, reader: SegmentReader) -> Iterator[list[Any]]:
     """Yield the settled sketches in input order, some hundred at a time."""
     for span, segment, offset in sink.checkpoint.table.ordered():
         output = reader.read(segment, offset, span.output_bytes)

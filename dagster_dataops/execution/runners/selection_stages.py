@@ -8,7 +8,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -43,7 +42,9 @@ LEAST_RECORDS: Final = 200_000  # of fewer, starting workers takes longer than d
 RANGE_BYTES: Final = 16 << 20  # of the input
 _DECIDED: Final = "decided"  # the kind of the files of partitions
 _LINES: Final = "lines"  # the kind of the files with the lines of ranges
+_PARTS_FORM: Final = 2  # increase it if parts change: those of an unfinished run are made again
 _SKETCH_SHARE: Final = 2  # the bytes of the sketches of a range, of those of its input, at most
+_BEFORE, _AFTER = f'{{"{SKETCH}":'.encode(), b"}\n"  # the line of a sketch, around it
 _SKETCH_BYTES: Final = 256 << 10  # bytes decoded at a time; objects take about ten times that
 
 
@@ -88,10 +89,10 @@ class SelectionStages:
         sketch_bytes = sum(self._sink.checkpoint.table.column("output_bytes"))
         self._count = self._partitioning.partitions(sketch_bytes, self._memory)
         split = _SplitSketches(self._sent, self._folder, self._sink.checkpoint.folder, self._count)
-        self._stages.run("split", split, self._ranges, RANGE, self._count)
+        self._stages.run("split", split, self._ranges, RANGE, (_PARTS_FORM, self._count))
         decide = _Decide(self._sent, self._folder, len(self._ranges), self._memory)
         numbers: list[Record] = [{"number": number} for number in range(self._count)]
-        self._stages.run("decide", decide, numbers, _DECIDED, len(self._ranges))
+        self._stages.run("decide", decide, numbers, _DECIDED, (_PARTS_FORM, len(self._ranges)))
 
     def verdicts(self) -> Iterator[Any]:
         """Yield the verdicts in input order."""
@@ -181,18 +182,22 @@ class _SplitSketches(_SelectionTask):
         return {}
 
 
-def _sketches(reader: SegmentReader, places: list[list[int]]) -> Iterator[Iterator[Any]]:
+def _sketches(reader: SegmentReader, places: list[list[int]]) -> Iterator[list[Any]]:
     for segment, offset, length in places:
         yield from decoded_sketches(reader.read(segment, offset, length))
 
 
-def decoded_sketches(output: bytes) -> Iterator[Iterator[Any]]:
-    """Yield the sketches in an output, some hundred at a time."""
+def decoded_sketches(output: bytes) -> Iterator[list[Any]]:
+    """Yield the sketches in an output, some hundred at a time.
+
+    A line end cannot be in a JSON value. So all that is around the values is cut out, and they are
+    decoded as one list, without an object for each line.
+    """
     at = 0
     while at < len(output):
         end = output.find(b"\n", at + _SKETCH_BYTES) + 1 or len(output)
-        rows = orjson.loads(b"[" + output[at : end - 1].replace(b"\n", b",") + b"]")
-        yield map(itemgetter(SKETCH), rows)
+        values = output[at + len(_BEFORE) : end - len(_AFTER)].replace(_AFTER + _BEFORE, b",")
+        yield orjson.loads(b"[%b]" % values)
         at = end
 
 

@@ -40,9 +40,10 @@ class Ask(review):
     """Let people decide about records: keep, drop, label or change them.
 
     The questions go to a file in the folder of the node, or in one below ``to``, and the step ends.
-    People fill it in, or put files with decisions beside it: jsonl, CSV of any spreadsheet, or an
-    export of Label Studio. The next run takes the decisions; a sensor launches it under Dagster.
-    When every question is decided, all records are published in their order.
+    People fill it in, decide on the page of ``python -m dagster_dataops view --review``, or put
+    files with decisions beside it: jsonl, CSV of any spreadsheet, or an export of Label Studio. The
+    next run takes the decisions; a sensor launches it under Dagster. When every question is
+    decided, all records are published in their order.
 
     Writes ``output_key="review"``: the decision, or ``null`` in records that are not asked about.
     The decision ``drop`` drops a record, for the reason ``review``. Columns of ``edit`` get the
@@ -116,9 +117,12 @@ class Ask(review):
         wanted: dict[str, None] = {}
         new = list(self._new(context, folder, wanted))
         folder.ask(self._form, new, self._format)
-        answers = folder.answers()
-        if answers.faults:
-            raise StopRun(f"{shown_faults(answers.faults)}. Nothing was taken: correct the files")
+        with folder.locked():
+            answers = folder.answers()
+            if answers.faults:
+                reason = f"{shown_faults(answers.faults)}. Nothing was taken: correct the files"
+                raise StopRun(reason)
+            folder.take(answers)
         if answers.ignored:
             _LOG.warning(
                 "%s: %s differ from an earlier one of the same reviewer, which stands: %s",
@@ -126,7 +130,6 @@ class Ask(review):
                 counted(len(answers.ignored), "decisions"),
                 "; ".join(answers.ignored[:3]),
             )
-        folder.take(answers)
         self._verdicts = folder.verdicts(answers)
         left = undecided(wanted, self._verdicts)
         folder.wait_for(left)

@@ -8,14 +8,16 @@ questions that was filled in is one. ``state/`` in it has:
   file for people unless it is there.
 * ``decisions.jsonl``: the decisions that were taken, in that order. Each stands.
 * ``waiting.json``: the questions that the latest run waits for.
+* ``lock``: held while decisions are taken, or saved from a page. It is there after the first save.
 
-Each is replaced as a whole. So nothing is asked twice and no decision is lost, wherever a process
-dies.
+Each but the lock is replaced as a whole. So nothing is asked twice and no decision is lost,
+wherever a process dies.
 """
 
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -28,6 +30,7 @@ from dagster_dataops.datasets.durable_files import (
     write_durably,
 )
 from dagster_dataops.errors import NewerVersionError, StorageError
+from dagster_dataops.foundation.concurrency.file_lock import locked_file
 from dagster_dataops.foundation.places.confined_names import confined
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.review.decision_checks import Asked, decision_of
@@ -45,6 +48,7 @@ STATE: Final = "state"
 _FORMAT: Final = 1  # of the files of the state
 _ROUND: Final = re.compile(r"asked-([0-9]{3,9})-")
 _DECISIONS: Final = "decisions.jsonl"
+_LOCK: Final = "lock"
 _WAITING: Final = "waiting.json"
 _OF_SYSTEMS: Final = frozenset({"thumbs.db", "desktop.ini"})
 _MOST_SHOWN: Final = 10  # faults, and files
@@ -71,6 +75,12 @@ class ReviewFolder:
 
     Args:
         path: Its folder, which may not exist.
+        agreement: How many reviewers must decide the same; by default as many as the latest run
+            asked for.
+
+    Attributes:
+        asked: The questions, by id.
+        rounds: The number of files of questions.
         agreement: How many reviewers must decide the same.
 
     Raises:
@@ -78,9 +88,10 @@ class ReviewFolder:
         StorageError: It cannot be read.
     """
 
-    def __init__(self, path: Path, agreement: int) -> None:
-        self.path, self._agreement = path, agreement
+    def __init__(self, path: Path, agreement: int | None = None) -> None:
+        self.path = path
         self._state = path / STATE
+        self.agreement = agreement or self._waited_agreement
         self.asked: dict[str, Asked] = {}
         self._files: dict[str, list[str]] = {}  # ids, by the name of a file of questions
         self._unsent: list[Path] = []
@@ -132,7 +143,7 @@ class ReviewFolder:
 
     def answers(self) -> Answers:
         """Read all files with decisions; nothing is written."""
-        taken, faults, ignored = self._taken(), list[str](), list[str]()
+        taken, faults, ignored = self.taken(), list[str](), list[str]()
         decisions = list(taken)
         by_person: dict[tuple[str, str], bytes] = {}
         for decision in decisions:
@@ -160,18 +171,40 @@ class ReviewFolder:
 
     def verdicts(self, answers: Answers) -> dict[str, Decision]:
         """Return the decision that counts for each question that has one, by id."""
-        return dict(settled(answers.decisions, self._agreement))
+        return dict(settled(answers.decisions, self.agreement))
 
     @property
     def waiting(self) -> list[str]:
         """The ids of the questions that the latest run waits for."""
-        records = _records(self._state / _WAITING) or [{}]
-        return list(records[0].get("ids", ()))
+        return list(self._waiting.get("ids", ()))
+
+    @property
+    def _waited_agreement(self) -> int:
+        number = self._waiting.get("agreement", 1)  # version 0.3.0.dev0 had none
+        return number if type(number) is int and number > 0 else 1
+
+    @property
+    def _waiting(self) -> dict[str, Any]:
+        return (_records(self._state / _WAITING) or [{}])[0]
 
     def wait_for(self, ids: Collection[str]) -> None:
         """Write the questions that this run waits for to ``waiting.json``."""
-        if list(ids) != self.waiting:
-            write_durably(self._state / _WAITING, encode({"format": _FORMAT, "ids": list(ids)}))
+        waiting = {"format": _FORMAT, "ids": list(ids), "agreement": self.agreement}
+        if (ids or self.waiting) and waiting != self._waiting:
+            write_durably(self._state / _WAITING, encode(waiting))
+
+    @contextmanager
+    def locked(self, *, creates: bool = False) -> Iterator[None]:
+        """Let no page save a decision in the block, and no other process take decisions.
+
+        Args:
+            creates: Whether to create the lock, as a page does. A folder without it has no page
+                whose decisions may change.
+        """
+        lock = self._state / _LOCK
+        used = creates or lock.exists()
+        with storage(lock, "lock the review"), locked_file(lock) if used else nullcontext():
+            yield
 
     def files_with(self, ids: Collection[str]) -> list[str]:
         """Return the paths of some of the files with these questions."""
@@ -180,7 +213,8 @@ class ReviewFolder:
         more = [f"{len(files) - 3} more"] if len(files) > 3 else []
         return [*(str(self.path / name) for name in files[:3]), *more]
 
-    def _taken(self) -> list[Decision]:
+    def taken(self) -> list[Decision]:
+        """Return the decisions that were taken, in that order."""
         path = self._state / _DECISIONS
         lines = _records(path)[1:]
         try:
@@ -194,9 +228,7 @@ class ReviewFolder:
             try:
                 for row in rows_in(path):
                     try:
-                        decision = decision_of(
-                            row, self.asked, path.name, named=self._agreement > 1
-                        )
+                        decision = decision_of(row, self.asked, path.name, named=self.agreement > 1)
                     except FaultError as fault:
                         faults.append(f"{path} {fault.place}: {fault.reason}")
                     else:

@@ -9,7 +9,7 @@ import xxhash
 
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
-from dagster_dataops.library.sample.ordering import sort_value
+from dagster_dataops.library.sample.ordering import SORTED, not_sorted
 from dagster_dataops.library.sample.splitting import RecordHash, sample
 from dagster_dataops.library.sorting.canonical_form import canonical
 from dagster_dataops.library.sorting.ordered_keys import ordered_key
@@ -105,7 +105,9 @@ class TopK(sample):
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> Any:
-        value = sort_value(self._column, record)
+        value = self._column.value(record)
+        if type(value) not in SORTED:
+            raise not_sorted(self._column, value)
         return [value, self._groups.of(record)] if self._groups.several else value
 
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:

@@ -132,7 +132,7 @@ class GroupBy(sample):
         return {**columns, self._output_key: records}
 
 
-_SORTED: Final = frozenset({str, int, float, bool, type(None)})
+SORTED: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def sort_value(column: FieldKey, record: Record) -> str | float | None:
@@ -142,7 +142,12 @@ def sort_value(column: FieldKey, record: Record) -> str | float | None:
         TypeError: It is neither a number nor a text.
     """
     value = column.value(record)
-    if type(value) in _SORTED:
+    if type(value) in SORTED:
         return value  # type: ignore[no-any-return]
+    raise not_sorted(column, value)
+
+
+def not_sorted(column: FieldKey, value: object) -> TypeError:
+    """Return the error for a value that is neither a number nor a text."""
     msg = f"{column.name!r} has a {type(value).__name__}: {value!r:.60}; sort by numbers or texts"
-    raise TypeError(msg)
+    return TypeError(msg)

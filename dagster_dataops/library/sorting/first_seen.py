@@ -6,10 +6,9 @@ Equal digests are in the same partition, in input order.
 """
 
 import struct
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from operator import not_
+from operator import is_, not_
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +24,6 @@ _PARTITIONS: Final = 256
 _LEAST_PARTITIONS: Final = 64  # small sets are quicker than large ones
 _ENTRY: Final = struct.Struct("<16sQ")  # digest and position
 _DIGEST: Final = struct.Struct("16s")
-_PACKED_BYTES: Final = 20  # a digest and a position in a range
 
 
 def first_of_equals(digests: Iterator[bytes], scratch: Path, max_bytes: int) -> Iterator[bool]:
@@ -90,70 +88,67 @@ def partitions_of(digests: int, memory: int) -> int:
     return partition_count(digests, _SET_BYTES, memory // 2, _LEAST_PARTITIONS)
 
 
-def split_digests(digests: Iterable[tuple[int, bytes]], partitions: int) -> list[bytes]:
-    """Return the part of each partition of numbered digests.
+def split_digests(digests: bytes, partitions: int) -> tuple[list[bytes], bytes]:
+    """Return the digests of each partition, and the partition of each digest as a byte.
 
     Args:
-        digests: Number and digest of each, in rising order of the numbers.
-        partitions: The number of partitions.
+        digests: Digests of 16 bytes, joined.
+        partitions: The number of partitions, at most 256.
     """
-    lists: list[tuple[list[int], list[bytes]]] = [([], []) for _ in range(partitions)]
-    adders = [
-        (lists[first * partitions >> 8][0].append, lists[first * partitions >> 8][1].append)
-        for first in range(256)
-    ]
-    for number, digest in digests:
-        add_number, add_digest = adders[digest[0]]
-        add_number(number)
-        add_digest(digest)
-    return [b"".join(joined) + array("I", numbers).tobytes() for numbers, joined in lists]
+    numbers = bytes(first * partitions >> 8 for first in range(256))
+    order = digests[:: _DIGEST.size].translate(numbers)
+    lists: list[list[bytes]] = [[] for _ in range(partitions)]
+    adders = [digests_of.append for digests_of in lists]
+    for number, digest in zip(order, unpacked(digests), strict=True):
+        adders[number](digest)
+    return list(map(b"".join, lists)), order
 
 
-def repeats_in(parts: Sequence[bytes], memory: int) -> Iterator[bytes]:
-    """Yield for each part the numbers of digests that occurred before, in it or an earlier part.
+def firsts_in(parts: Sequence[bytes], memory: int) -> Iterator[bytes]:
+    """Yield for each part a byte for each of its digests: 1 if it is the first of its value.
 
     Args:
         parts: What `split_digests` returned for one partition, of one range after the other.
         memory: The approximate memory limit.
     """
-    turns = passes(sum(map(len, parts)) // _PACKED_BYTES, _SET_BYTES, memory)
+    turns = passes(sum(map(len, parts)) // _DIGEST.size, _SET_BYTES, memory)
     if turns == 1:
-        yield from map(_Seen().repeats, parts)
+        seen: dict[bytes, bytes] = {}
+        for part in parts:
+            digests = list(unpacked(part))  # the first of equals is the object that is kept
+            yield bytes(map(is_, digests, map(seen.setdefault, digests, digests)))
         return
-    repeats = [array("I") for _ in parts]
+    firsts = [bytearray(len(part) // _DIGEST.size) for part in parts]
     for turn in range(turns):
-        seen = _Seen(turn, turns)
-        for numbers, part in zip(repeats, parts, strict=True):
-            numbers.frombytes(seen.repeats(part))
-    yield from (array("I", sorted(numbers)).tobytes() for numbers in repeats)
+        _mark_firsts(parts, firsts, turn, turns)
+    yield from map(bytes, firsts)
 
 
-class _Seen:
-    """The digests that were seen, all or one share of them."""
+def _mark_firsts(
+    parts: Sequence[bytes], firsts: Sequence[bytearray], turn: int, turns: int
+) -> None:
+    seen: set[bytes] = set()
+    for part, marks in zip(parts, firsts, strict=True):
+        for place, digest in enumerate(unpacked(part)):
+            if int.from_bytes(digest[1:4]) % turns == turn and digest not in seen:
+                seen.add(digest)
+                marks[place] = 1
 
-    def __init__(self, turn: int = 0, turns: int = 1) -> None:
-        self._turn, self._turns = turn, turns
-        self._digests: set[bytes] = set()
 
-    def repeats(self, part: bytes) -> bytes:
-        """Return the numbers of the digests of a part that were seen before; add the others."""
-        count = len(part) // _PACKED_BYTES
-        numbers = array("I", part[count * _DIGEST.size :])
-        pairs: Iterator[tuple[int, bytes]] = zip(
-            numbers, unpacked(part[: count * _DIGEST.size]), strict=True
-        )
-        if self._turns > 1:
-            pairs = filter(self._is_of_turn, pairs)
-        repeats, digests = array("I"), self._digests
-        for number, digest in pairs:
-            if digest in digests:
-                repeats.append(number)
-            else:
-                digests.add(digest)
-        return repeats.tobytes()
+def in_order(decided: Sequence[bytes], order: bytes) -> Iterator[int]:
+    """Yield what `firsts_in` yielded for a range, in the order of its digests.
 
-    def _is_of_turn(self, pair: tuple[int, bytes]) -> bool:
-        return int.from_bytes(pair[1][1:4]) % self._turns == self._turn
+    Args:
+        decided: Of each partition.
+        order: The partition of each digest.
+
+    Raises:
+        ValueError: The numbers of digests differ.
+    """
+    if sum(map(len, decided)) != len(order):
+        msg = f"partitions decided over {sum(map(len, decided))} of {len(order)} digests"
+        raise ValueError(msg)
+    return map(next, map(list(map(iter, decided)).__getitem__, order))
 
 
 class FirstOfEquals:
@@ -170,18 +165,13 @@ class FirstOfEquals:
         return partitions_of(sketch_bytes // (3 * _DIGEST.size), memory)
 
     def split(self, sketches: Iterator[str], partitions: int) -> tuple[list[bytes], bytes]:
-        """Return the part of each partition, and the number of sketches."""
-        digests = bytes.fromhex("".join(sketches))
-        parts = split_digests(enumerate(unpacked(digests)), partitions)
-        return parts, (len(digests) // _DIGEST.size).to_bytes(8)
+        """Return the digests of each partition, and the partition of each."""
+        return split_digests(bytes.fromhex("".join(sketches)), partitions)
 
     def decide(self, parts: Sequence[bytes], scratch: Path, memory: int) -> Iterable[bytes]:  # noqa: ARG002
-        """Return the numbers of the records of each range that are repeats."""
-        return repeats_in(parts, memory)
+        """Return for each digest of each range whether it is the first of its value."""
+        return firsts_in(parts, memory)
 
     def verdicts(self, decided: Sequence[bytes], rest: bytes) -> Iterator[bool]:
         """Yield whether each record is the first."""
-        first = bytearray(b"\1" * int.from_bytes(rest))
-        for number in array("I", b"".join(decided)):
-            first[number] = 0
-        return map(bool, first)
+        return map(bool, in_order(decided, rest))

@@ -1,7 +1,9 @@
 """RecordFile: find records of a jsonl file by index, and their line numbers, block by block."""
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, NamedTuple, Protocol
 
 from dagster_dataops.datasets.lines import (
     BLOCK_BYTES,
@@ -12,6 +14,10 @@ from dagster_dataops.datasets.lines import (
     split_lines,
 )
 from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.file_state import FileState
+from dagster_dataops.foundation.places.range_source import Readable, state_of
+
+_FIRST_BYTES: Final = 256 << 10  # of the block that an index names
 
 
 class FoundLine(NamedTuple):
@@ -43,13 +49,72 @@ class _LineBlock(NamedTuple):
         """The number of records up to the end of the block."""
         return self.records_before + self.lines - self.blank
 
-    def records(self) -> list[FoundLine]:
-        """Return the lines of its records."""
-        return [
-            FoundLine(number, line.strip())
-            for number, line in enumerate(split_lines(self.text), self.lines_before + 1)
-            if not (self.blank and line.isspace())
-        ]
+    def record(self, index: int) -> FoundLine:
+        """Return the line of a record of the file, which is in the block."""
+        at = index - self.records_before
+        lines = split_lines(self.text)
+        if self.blank:
+            at = [number for number, line in enumerate(lines) if not line.isspace()][at]
+        return FoundLine(self.lines_before + at + 1, lines[at].strip())
+
+    def index_of(self, line: int) -> int | None:
+        """Return the index of the record in a line of the file; ``None`` if it is blank."""
+        at = line - self.lines_before - 1
+        if not self.blank:
+            return self.records_before + at
+        lines = split_lines(self.text)
+        blank = sum(map(bytes.isspace, lines[:at]))
+        return None if lines[at].isspace() else self.records_before + at - blank
+
+
+class LineStart(NamedTuple):
+    """The beginning of a line.
+
+    Attributes:
+        start: Its byte position.
+        lines: The number of lines before it.
+        records: The number of records before it.
+    """
+
+    start: int
+    lines: int = 0
+    records: int = 0
+
+
+class RecordStarts(Protocol):
+    """An index of one content of a file."""
+
+    @property
+    def state(self) -> FileState:
+        """The state of the file with this content."""
+        ...
+
+    def before_line(self, line: int) -> tuple[int, int, int]:
+        """Return the values of a `LineStart` at or before a line, counted from 0."""
+        ...
+
+    def before_record(self, record: int) -> tuple[int, int, int]:
+        """Return the values of a `LineStart` at or before a record, counted from 0."""
+        ...
+
+
+_INDICES: ContextVar[Callable[[Location], RecordStarts | None]] = ContextVar(
+    "indices", default=lambda _: None
+)
+
+
+@contextmanager
+def using_indices(index_of: Callable[[Location], RecordStarts | None]) -> Iterator[None]:
+    """Find records in the block by indices of files; others are read from their beginning.
+
+    Args:
+        index_of: Returns the index of a file, if there is one.
+    """
+    token = _INDICES.set(index_of)
+    try:
+        yield
+    finally:
+        _INDICES.reset(token)
 
 
 class RecordFile:
@@ -71,40 +136,56 @@ class RecordFile:
             indices: The indices of the records.
             longest: Number of bytes to cut texts to.
         """
-        wanted = sorted(set(indices), reverse=True)
         by_index: dict[int, FoundLine] = {}
-        for block in self._blocks():
-            if not wanted:
-                break
-            if wanted[-1] >= block.records_after:
-                continue
-            lines = block.records()
-            while wanted and wanted[-1] < block.records_after:
-                index = wanted.pop()
-                line = lines[index - block.records_before]
+        with opened_content(self._path) as (source, content):
+            known = self._index(source)
+            blocks, block = self._blocks(source, content), None
+            for index in sorted(set(indices)):
+                if known is not None and (block is None or index >= block.records_after):
+                    start = LineStart(*known.before_record(index))
+                    if block is None or start.records > block.records_after:
+                        blocks = self._blocks(source, content, start)
+                while block is None or index >= block.records_after:
+                    block = next(blocks, None)
+                    if block is None:
+                        return by_index
+                line = block.record(index)
                 by_index[index] = FoundLine(line.number, line.text[:longest])
         return by_index
 
     def index_of(self, line: int) -> int | None:
         """Return the index of the record in a line, counted from 1; ``None`` if it has none."""
-        for block in self._blocks():
-            if line <= block.lines_before + block.lines:
-                numbers = [record.number for record in block.records()]
-                return block.records_before + numbers.index(line) if line in numbers else None
+        with opened_content(self._path) as (source, content):
+            known = self._index(source)
+            start = None if known is None else LineStart(*known.before_line(line - 1))
+            for block in self._blocks(source, content, start):
+                if line <= block.lines_before + block.lines:
+                    return block.index_of(line)
         return None
 
     def count(self) -> int:
         """Return the number of records."""
-        return sum(block.lines - block.blank for block in self._blocks())
-
-    def _blocks(self) -> Iterator[_LineBlock]:
         with opened_content(self._path) as (source, content):
-            start, lines, records = content.start, 0, 0
-            while start < content.end:
-                cut = block_end(source, start, BLOCK_BYTES, content.end)
-                text = read_lines(source, Interval(start, cut))
-                count = text.count(b"\n") + (not text.endswith(b"\n"))
-                blank = 0 if self._ours else sum(map(bytes.isspace, split_lines(text)))
-                block = _LineBlock(text, count, blank, lines, records)
-                yield block
-                start, lines, records = cut, lines + count, block.records_after
+            blocks = self._blocks(source, content)
+            return sum(block.lines - block.blank for block in blocks)
+
+    def _index(self, source: Readable) -> RecordStarts | None:
+        """Return the index of this content of the file; ``None`` if there is none."""
+        index = _INDICES.get()(self._path)
+        return index if index is not None and index.state == state_of(source) else None
+
+    def _blocks(
+        self, source: Readable, content: Interval, begin: LineStart | None = None
+    ) -> Iterator[_LineBlock]:
+        """Yield the blocks from the beginning of a line on; from the first without one."""
+        start, lines, records = begin or LineStart(content.start)
+        start = max(start, content.start)
+        while start < content.end:
+            size = _FIRST_BYTES if begin is not None and start == begin.start else BLOCK_BYTES
+            cut = block_end(source, start, size, content.end)
+            text = read_lines(source, Interval(start, cut))
+            count = text.count(b"\n") + (not text.endswith(b"\n"))
+            blank = 0 if self._ours else sum(map(bytes.isspace, split_lines(text)))
+            block = _LineBlock(text, count, blank, lines, records)
+            yield block
+            start, lines, records = cut, lines + count, block.records_after

@@ -1,21 +1,27 @@
 """serve: the web server of a view, on this machine only."""
 
 import socket
+import sys
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Final
 
 from dagster_dataops.errors import ConfigurationError, MissingExtraError
+from dagster_dataops.pipelines.view.viewed_reviews import ViewedReviews
 from dagster_dataops.pipelines.view.viewed_root import ViewedRoot
 
 PORT: Final = 8765
 _ADDRESS: Final = "127.0.0.1"
+_SWITCH_SECONDS: Final = 0.0005  # that a page waits for each turn beside work in the background
 
 
-def view_application(shown: str) -> object:
+def view_application(shown: str, reviews: Sequence[str] | None = None) -> object:
     """Return the web application of a view, an ASGI application.
 
     Args:
         shown: The folder or URL of a root, of a pipeline or of a node; or ``FILE.py:NAME``.
+        reviews: With a list, people decide reviews in it: those of the nodes, and those below the
+            folders of the list. Otherwise the view changes nothing.
 
     Raises:
         ConfigurationError: There is no such folder or pipeline.
@@ -28,22 +34,26 @@ def view_application(shown: str) -> object:
         if (error.name or "").partition(".")[0] not in {"starlette", "jinja2", "anyio"}:
             raise
         raise MissingExtraError("the view", "view") from error
-    return application(View(ViewedRoot.of(shown)))
+    root = ViewedRoot.of(shown)
+    return application(View(root, None if reviews is None else ViewedReviews(root, reviews)))
 
 
-def serve(shown: str, port: int, *, opens: bool = False) -> str:
+def serve(
+    shown: str, port: int, *, reviews: Sequence[str] | None = None, opens: bool = False
+) -> str:
     """Serve a view on this machine until Ctrl-C; return the text that the command prints last.
 
     Args:
         shown: As for `view_application`.
         port: The port; 0 for any that is free.
+        reviews: As for `view_application`.
         opens: Whether to open a browser.
 
     Raises:
         ConfigurationError: The port is taken, or there is no such folder or pipeline.
         MissingExtraError: The packages of the web server are not installed.
     """
-    app = view_application(shown)
+    app = view_application(shown, reviews)
     try:
         import uvicorn
     except ImportError as error:
@@ -56,6 +66,7 @@ def serve(shown: str, port: int, *, opens: bool = False) -> str:
 
             webbrowser.open(address)
         settings = uvicorn.Config(app, log_level="warning", server_header=False, lifespan="on")  # type: ignore[arg-type]
+        sys.setswitchinterval(_SWITCH_SECONDS)
         uvicorn.Server(settings).run([listening])
     return "ended"
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
-from dagster_dataops.streams.core.stage import Cursor, ReadContext, UnaryStage
+from dagster_dataops.streams.core.stage import Cursor, ReadContext, State, UnaryStage
 
 
 class TransparentCursor(Cursor):
@@ -21,6 +21,10 @@ class TransparentCursor(Cursor):
     @override
     def numbers_after(self) -> int:
         return self.opened[0].numbers_after
+
+    @override
+    def state(self) -> State:  # as the base does it, but it is called for every item
+        return self.opened[0].state()
 
     @override
     def items(self) -> Iterator[Any]:

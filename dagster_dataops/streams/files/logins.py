@@ -11,7 +11,7 @@ def with_login(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
     In a chain, such as ``zip://a.png::https://host/b.zip``, each URL has its own login.
     """
-    logins = config.logins
+    logins = config.logins()
     if not logins:
         return dict(options)
     first, *others = url.split("::")

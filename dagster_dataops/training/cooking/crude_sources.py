@@ -88,6 +88,11 @@ class CrudeSource(SourceStage):
         """The sources that are joined, or else this one."""
         return (self,)
 
+    @property
+    def shard_names(self) -> Sequence[str]:
+        """The names of the shards, in their order; none without shards."""
+        return ()
+
     def size(self) -> int:
         """Return the number of samples; the index is made if there is none.
 

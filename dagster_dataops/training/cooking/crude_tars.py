@@ -79,6 +79,11 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         """The shards."""
         return self.files.dataset
 
+    @property
+    @override
+    def shard_names(self) -> Sequence[str]:
+        return [shard.name for shard in self.data.shards]
+
     @override
     def options(self) -> dict[str, Any]:
         parts = sorted(self.data.parts) if self.data.parts is not None else None

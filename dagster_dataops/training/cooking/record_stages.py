@@ -6,12 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dagster_dataops.streams.core.stage import Stage
+from dagster_dataops.streams.core.item_failures import FailureHandler
+from dagster_dataops.streams.core.sequences import SequenceSource
+from dagster_dataops.streams.core.stage import ReadContext, Stage
 from dagster_dataops.streams.core.transparent import TransparentStage
 from dagster_dataops.streams.parallel.parallel_map import ParallelMap
 from dagster_dataops.streams.stages.concatenating import ConcatStage
+from dagster_dataops.streams.stages.flattening import YieldFrom, inner_stage
 from dagster_dataops.streams.stages.grouping.buckets import Bucket, BucketByLength, DynamicBucket
 from dagster_dataops.streams.stages.grouping.window_packing import Pack
+from dagster_dataops.streams.stages.item_counts import CountedItems
 from dagster_dataops.streams.stages.mapping import Filter, IndexedMap, Map
 from dagster_dataops.streams.stages.prefetching import Prefetch
 from dagster_dataops.streams.stages.repeating import Repeat
@@ -34,11 +38,12 @@ from dagster_dataops.training.cooking.group_batches import GroupBatches
 _CHOOSING: Final = (  # stages that choose and order items, and change none
     *(CrudeSource, TransparentStage, ConcatStage, Prefetch, Repeat, RoundRobinStage, SampleStage),
     *(Shuffle, ContiguousShard, Shard, Skip, Take, Blend, BlendEpochized, RowRange),
-    ShuffledRuns,
+    *(ShuffledRuns, CountedItems),
 )
 BUCKETS: Final = (Bucket, BucketByLength, DynamicBucket, GroupBatches)
 """The stages whose items are batches."""
 
+_ALONE: Final = ReadContext(0, FailureHandler())
 _WITH_OTHERS: Final = (ZipStage, Pack)  # their items hold the record among others
 _MAPS: Final = (Map, ParallelMap, IndexedMap)
 
@@ -105,6 +110,10 @@ def _changed(stage: Stage, items: list[Any]) -> list[Any]:
         selector = None if isinstance(stage, IndexedMap) else stage.selector
         mapping = Map(stage.upstream, stage.functions, selector).function()
         return [_awaited(mapping(item)) for item in items]
+    if isinstance(stage, YieldFrom):
+        streams = [inner_stage(stage.fn(item)) for item in items]
+        if all(isinstance(stream, SequenceSource) for stream in streams):
+            return [part for stream in streams for part in stream.open(_ALONE).items()]
     msg = (
         f"the items of {stage.described} depend on more than this record; give the stream before "
         f"{stage.described}"

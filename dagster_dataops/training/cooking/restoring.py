@@ -1,10 +1,12 @@
 """``restore_record``: make one record, pack or batch of a crude dataset again, alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from dagster_dataops.errors import UnknownSampleError
 from dagster_dataops.foundation.quantities import counted
+from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.core.stage import Stage, UnaryStage
 from dagster_dataops.streams.stages.grouping.window_packing import PACK, Pack, packs_of
 from dagster_dataops.training.cooking.blending import Leaf
@@ -38,8 +40,9 @@ def restore_record(dataset: Restorable, restore_key: Sequence[Any], cookers: Any
     Args:
         dataset: The stream: ``crude(...)`` for the sample, ``crude(...).cook(...)`` for the record.
         restore_key: The key ``[dataset, shard, key]``, with the entry of the metadataset as a
-            fourth part where several name the dataset; of a pack ``["pack", key, ...]``; of a batch
-            the list of the keys of its items, ``[key, ...]``.
+            fourth part where several name the dataset, and with the number of the item at the end
+            where a generator of a task encoder made several of one sample; of a pack
+            ``["pack", key, ...]``; of a batch the list of the keys of its items, ``[key, ...]``.
         cookers: The cookers of a record that an operator ``cook(...)`` made; ``None`` to use those
             of the stream.
 
@@ -67,14 +70,15 @@ def restored(stage: Stage, restore_key: Sequence[Any]) -> Any:
     return _record(stage, *_checked(restore_key))
 
 
-def _record(stage: Stage, place: str, shard: str, key: str, *entry: str) -> Any:
+def _record(stage: Stage, place: str, shard: str, key: str, *more: str | int) -> Any:
+    entry = tuple(part for part in more if isinstance(part, str))
     chains = [chain for chain in _chains(stage) if isinstance(chain[0], CrudeSource)]
     known = ", ".join(sorted({chain[0].place for chain in chains})) or "no crude dataset"
     failure = UnknownSampleError(place, key, f"the stream reads other data: {known}")
     samples: list[_Made] = []
     for chain in (chain for chain in chains if chain[0].place == place):
         try:
-            sample = _made_by(chain, shard, key, entry)
+            sample = _made_by(chain, [place, shard, key, *more], entry)
         except UnknownSampleError as error:  # another source of the same dataset may have it
             failure = error
             continue
@@ -92,8 +96,9 @@ def _record(stage: Stage, place: str, shard: str, key: str, *entry: str) -> Any:
 
 
 def _is_batch(restore_key: object) -> bool:
-    """Return whether a key is a list of keys."""
+    """Return whether a key is a list of keys, and maybe a number behind."""
     keys = restore_key if isinstance(restore_key, (list, tuple)) else ()
+    keys = keys[:-1] if len(keys) > 1 and type(keys[-1]) is int else keys
     return bool(keys) and all(isinstance(key, (list, tuple)) for key in keys)
 
 
@@ -114,22 +119,32 @@ class _Made(NamedTuple):
         return False
 
 
-def _made_by(chain: list[Any], shard: str, key: str, entry: tuple[str, ...]) -> _Made:
+def _made_by(chain: list[Any], restore_key: list[Any], entry: tuple[str, ...]) -> _Made:
     """Return what a source and the stages behind it make of one sample."""
-    source, place = chain[0], chain[0].place
+    source, (place, shard, key, *_) = chain[0], restore_key
     named = [stage.entry for stage in chain if isinstance(stage, Leaf) and stage.entry is not None]
     if entry and tuple(named or [entry_of(source)]) != entry:
         reason = f"the stream has no entry {entry[0]} of this dataset"
         raise UnknownSampleError(place, key, reason)
     sample = source.sample_of_key(shard, key)
     origin = dict(sample), source.labels, [stage for stage in chain if is_changing(stage)]
-    held = _followed(Held([sample]), chain, place, key)
+    held = _numbered(_followed(Held([sample]), chain, place, key), restore_key)
     if not held.items:
         raise UnknownSampleError(place, key, "the stream leaves the sample out")
     if len(held.items) > 1:
         reason = f"the stream makes {counted(len(held.items), 'records')} of it, with the same key"
         raise UnknownSampleError(place, key, reason)
     return _Made(held.only, origin)
+
+
+def _numbered(held: Held, restore_key: list[Any]) -> Held:
+    """Return the item of a key that ends with its number among the items of its sample."""
+    if not isinstance(restore_key[-1], int):
+        return held
+    items = [item[0] for item in held.items] if held.is_list else held.items
+    keys = [item.get(RESTORE_KEY) if isinstance(item, dict) else None for item in items]
+    chosen = [item for item, key in zip(held.items, keys, strict=True) if key == restore_key]
+    return replace(held, items=chosen)
 
 
 def _followed(held: Held, stages: Sequence[Stage], place: str, key: object) -> Held:
@@ -156,7 +171,8 @@ def _packed(stage: Stage, restore_key: Sequence[Any]) -> Any:
 def _batch(stage: Stage, restore_key: Sequence[Any]) -> Any:
     """Return a batch again, by the list of the keys of its items."""
     bucket, behind = _last(stage, BUCKETS, restore_key, "the stream makes no batches")
-    items = [restored(bucket.upstream, key) for key in restore_key]
+    keys = [key for key in restore_key if type(key) is not int]
+    items = [restored(bucket.upstream, key) for key in keys]
     return _behind(Held([items]), behind, restore_key, "batch")
 
 
@@ -174,17 +190,23 @@ def _last(
     return stage, behind
 
 
-def _behind(held: Held, behind: list[Stage], restore_key: object, what: str) -> Any:
+def _behind(held: Held, behind: list[Stage], restore_key: Sequence[Any], what: str) -> Any:
     held = _followed(held, behind, "restore_record", restore_key)
+    held = _numbered(held, list(restore_key)) if what == "batch" else held
     if not held.items:
         reason = f"the stream leaves the {what} out"
         raise UnknownSampleError("restore_record", restore_key, reason)
+    if len(held.items) > 1:
+        reason = f"the stream makes {counted(len(held.items), 'items')} of the {what}"
+        raise UnknownSampleError("restore_record", restore_key, f"{reason}, with the same key")
     return held.only
 
 
-def _checked(restore_key: Sequence[Any]) -> list[str]:
-    is_list = isinstance(restore_key, (list, tuple)) and len(restore_key) in _KEY_PARTS
-    if not is_list or not all(isinstance(key, str) for key in restore_key):
+def _checked(restore_key: Sequence[Any]) -> list[Any]:
+    parts = list(restore_key) if isinstance(restore_key, (list, tuple)) else []
+    while parts and type(parts[-1]) is int:
+        parts.pop()
+    if len(parts) not in _KEY_PARTS or not all(isinstance(part, str) for part in parts):
         reason = "a restore key is [dataset, shard, key], as a record has it in __restore_key__"
         raise UnknownSampleError("restore_record", restore_key, reason)
     return list(restore_key)

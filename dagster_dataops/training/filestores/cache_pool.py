@@ -3,12 +3,11 @@
 A cache is only a cache: if it is full, deleted, damaged or closed, the store is read instead.
 """
 
-import atexit
 import functools
 import logging
 import os
-import shutil
 import threading
+import uuid
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
@@ -23,13 +22,15 @@ from typing_extensions import override
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.url_forms import check_local
 from dagster_dataops.training.filestores.cache_folder import ArrivingFile, CacheFolder, KeptFile
-from dagster_dataops.training.filestores.kept_values import KeptValue, folder_of_values
+from dagster_dataops.training.filestores.kept_values import KeptValue
 from dagster_dataops.training.filestores.lazy_files import Lazy, address_of
 from dagster_dataops.training.filestores.source_info import SourceInfo
 from dagster_dataops.training.filestores.store import FileStore
 
 _LOGGER: Final = logging.getLogger(__name__)
 _GIGABYTE: Final = 1024**3
+_NOBODY: Final = 0  # no process
+_WRITTEN: Final = ".written-"  # the name of a list of files to delete
 
 T = TypeVar("T")
 Read: TypeAlias = tuple[bytes, SourceInfo]
@@ -56,17 +57,17 @@ class CachePool(ABC):
     def to_cache(self, data: T, name: str) -> KeptValue[T]:
         """Return a value that was made, such as a decoded image, in a form that needs no memory.
 
-        Its ``get()`` returns the value, as that of a lazy file does. It lives in this process
-        alone: it can neither be written to a result nor be sent to another process.
+        Its ``get()`` returns the value, as that of a lazy file does. Workers can send it to the
+        training process. See `KeptValue`.
 
         Args:
             data: The value: bytes, or any object that can be pickled.
             name: A name for messages.
         """
-        return KeptValue(data, name, self._folder_of_values())
+        return KeptValue(data, name, self._parent_of_values())
 
-    def _folder_of_values(self) -> Path | None:
-        """Return the folder for values of `to_cache`; ``None`` to keep them in memory."""
+    def _parent_of_values(self) -> Path | None:
+        """Return the cache folder for values of `to_cache`; ``None`` to keep them in memory."""
         return None
 
     def read(self, store: FileStore, name: str, entry: object) -> Read:  # noqa: ARG002
@@ -113,8 +114,9 @@ class FileStoreCachePool(CachePool):
         max_cache_size_gbytes: The largest size of all files.
         max_cache_count: The largest number of files.
         method: ``raw``. Energon's ``pickle`` is accepted and means the same.
-        keep: Whether files stay for later runs. Otherwise those that this process wrote are
-            deleted by `close`, or when the process ends.
+        keep: Whether files stay for later runs. Otherwise those that the pool and its copies, as
+            in worker processes, wrote are deleted by `close`, and when the pool or its process
+            ends.
 
     Raises:
         ConfigurationError: An argument is invalid.
@@ -141,9 +143,11 @@ class FileStoreCachePool(CachePool):
         self._parent = Path(parent_cache_dir or _default_folder()).expanduser().absolute()
         self._limits = int(max_cache_size_gbytes * _GIGABYTE), max_cache_count
         self._num_workers, self._keep = num_workers, keep
+        self._written = self._parent / f"{_WRITTEN}{uuid.uuid4().hex}"
+        self._owner = os.getpid()
         self._reset()
         if not keep:
-            atexit.register(_close, weakref.ref(self))
+            weakref.finalize(self, _delete_written, self._written, self._folder, self._owner)
 
     def _reset(self) -> None:
         """Start without threads, and without lazy files of another process."""
@@ -153,8 +157,6 @@ class FileStoreCachePool(CachePool):
         self._threads: ThreadPoolExecutor | None = None
         self._entries: weakref.WeakValueDictionary[str, _NeededFile] = weakref.WeakValueDictionary()
         self._digests: weakref.WeakKeyDictionary[FileStore, str] = weakref.WeakKeyDictionary()
-        self._written: set[str] = set()
-        self._values: Path | None = None  # the folder of values of `to_cache`
         self._closed = self._warned = False
 
     @override
@@ -222,8 +224,8 @@ class FileStoreCachePool(CachePool):
                 file.end()
 
     def _keep_arrived(self, path: str, file: ArrivingFile, source: SourceInfo) -> None:
-        if self._folder.keep(path, file, source, self._pending) and not self._keep:
-            self._written.add(path)
+        if self._folder.keep(path, file, source, self._pending):
+            self._note_written(path)
 
     @override
     def close(self) -> None:
@@ -232,22 +234,12 @@ class FileStoreCachePool(CachePool):
         threads, self._threads = self._threads, None
         if threads is not None and self._pid == os.getpid():
             threads.shutdown(cancel_futures=True)
-        if not self._keep and self._pid == os.getpid():
-            while self._written:
-                self._folder.delete(self._written.pop())
+        if not self._keep:
+            _delete_written(self._written, self._folder, self._owner)
 
     @override
-    def _folder_of_values(self) -> Path | None:
-        if self._pid != os.getpid():
-            self._reset()
-        with self._lock:
-            if self._values is None:
-                try:
-                    self._values = folder_of_values(self._parent)
-                except OSError:
-                    return None
-                atexit.register(shutil.rmtree, self._values, ignore_errors=True)
-            return self._values
+    def _parent_of_values(self) -> Path:
+        return self._parent
 
     def _executor(self) -> ThreadPoolExecutor:
         if self._threads is None:
@@ -268,10 +260,17 @@ class FileStoreCachePool(CachePool):
     def _fill(self, store: FileStore, name: str, path: str) -> Read:
         """Read a file and keep it."""
         data, source = store.read(name)
-        saved = self._tried(lambda: self._folder.save(path, data, source, self._pending))
-        if saved and not self._keep:
-            self._written.add(path)
+        self._tried(partial(self._save, path, data, source))
         return data, source
+
+    def _save(self, path: str, data: bytes, source: SourceInfo) -> None:
+        if self._folder.save(path, data, source, self._pending):
+            self._note_written(path)
+
+    def _note_written(self, path: str) -> None:
+        if not self._keep:
+            with self._written.open("a") as written:
+                written.write(f"{path}\n")
 
     def _tried(self, write: Callable[[], T]) -> T | None:
         """Return the result of writing to the folder; ``None``, and a warning, if it fails."""
@@ -289,7 +288,8 @@ class FileStoreCachePool(CachePool):
     @override
     def __reduce__(self) -> Any:
         size, count = self._limits
-        return _pool, (str(self._parent), self._num_workers, size / _GIGABYTE, count, self._keep)
+        options = (str(self._parent), self._num_workers, size / _GIGABYTE, count)
+        return _pool, (*options, None if self._keep else str(self._written))
 
     @override
     def __repr__(self) -> str:
@@ -297,20 +297,32 @@ class FileStoreCachePool(CachePool):
 
 
 @functools.cache  # the copies of a process are one pool
-def _pool(folder: str, workers: int, size: float, count: int, keep: bool) -> FileStoreCachePool:  # noqa: FBT001
-    return FileStoreCachePool(
+def _pool(
+    folder: str, workers: int, size: float, count: int, written: str | None
+) -> FileStoreCachePool:
+    """Return a copy of a pool; ``written`` lists the files that it and its copies wrote."""
+    pool = FileStoreCachePool(
         parent_cache_dir=folder,
         num_workers=workers,
         max_cache_size_gbytes=size,
         max_cache_count=count,
-        keep=keep,
     )
+    if written is not None:  # the pool that was copied deletes the files
+        pool._keep, pool._written, pool._owner = False, Path(written), _NOBODY  # noqa: SLF001
+    return pool
 
 
-def _close(pool: "weakref.ref[FileStoreCachePool]") -> None:
-    closable = pool()
-    if closable is not None:
-        closable.close()
+def _delete_written(written: Path, folder: CacheFolder, owner: int) -> None:
+    """Delete the files that a pool and its copies wrote; in the process of the pool alone."""
+    if owner != os.getpid():
+        return
+    try:
+        paths = written.read_text().splitlines()
+    except OSError:
+        return
+    for path in paths:
+        folder.delete(path)
+    written.unlink(missing_ok=True)
 
 
 def _default_folder() -> Path:

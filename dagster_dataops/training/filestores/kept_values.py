@@ -1,6 +1,8 @@
 """`KeptValue`: a value in a file of this process, read again when it is needed."""
 
+import atexit
 import contextlib
+import functools
 import glob
 import os
 import pickle
@@ -9,7 +11,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, TypeVar
 
 import xxhash
 from typing_extensions import override
@@ -22,27 +24,27 @@ _T = TypeVar("_T")
 class KeptValue(Generic[_T]):
     """A value that `CachePool.to_cache` has put aside; its file is deleted with it.
 
-    It lives in this process alone: it can neither be written to a result nor be sent to another
-    process.
+    Sent to another process, such as from a worker to the training process, it is put aside there.
+    It cannot be written to a result.
 
     Args:
         data: The value.
         name: Its name in messages.
-        folder: The folder of the file; ``None`` to keep the value in memory.
+        parent: The folder of a cache, for the file; ``None`` to keep the value in memory.
 
     Attributes:
         name: As given.
     """
 
-    def __init__(self, data: _T, name: str, folder: Path | None) -> None:
-        self.name = name
+    def __init__(self, data: _T, name: str, parent: Path | None) -> None:
+        self.name, self._parent = name, parent
         self._held: Any = data
         self._path: str | None = None
         self._is_raw = type(data) is bytes
-        if folder is not None:
+        if parent is not None:
             content: Any = data if self._is_raw else pickle.dumps(data, pickle.HIGHEST_PROTOCOL)
             with contextlib.suppress(OSError):  # a cache is only a cache: else it stays in memory
-                self._write(content, folder)
+                self._write(content, _folder(parent, os.getpid()))
 
     def _write(self, content: bytes, folder: Path) -> None:
         descriptor, path = tempfile.mkstemp(dir=folder)
@@ -70,20 +72,17 @@ class KeptValue(Generic[_T]):
         return value
 
     @override
-    def __reduce__(self) -> NoReturn:
-        msg = (
-            f"the value {self.name!r} of to_cache() lives in this process alone; put its content "
-            "into the record, with get(), before the record is written or sent"
-        )
-        raise TypeError(msg)
+    def __reduce__(self) -> Any:
+        return KeptValue, (self.get(), self.name, self._parent)
 
     @override
     def __repr__(self) -> str:
         return f"KeptValue({self.name!r})"
 
 
-def folder_of_values(parent: Path) -> Path:
-    """Return a new folder for values of this process.
+@functools.cache  # one folder for each process
+def _folder(parent: Path, process: int) -> Path:
+    """Return the folder for values of this process; it is deleted when the process ends.
 
     Those of processes of this machine that ended are deleted; machines may share ``parent``.
 
@@ -93,7 +92,14 @@ def folder_of_values(parent: Path) -> Path:
     parent.mkdir(parents=True, exist_ok=True)
     for folder in _abandoned(parent):
         shutil.rmtree(folder, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{_prefix()}{os.getpid()}-", dir=parent))
+    folder = Path(tempfile.mkdtemp(prefix=f"{_prefix()}{process}-", dir=parent))
+    atexit.register(_delete_folder, folder, process)
+    return folder
+
+
+def _delete_folder(folder: Path, process: int) -> None:
+    if process == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _prefix() -> str:

@@ -54,7 +54,7 @@ class StateRanks:
         after = _after_the_mark(stream.stage)
         fails = () if stream.on_error == "raise" else (f"on_error={stream.on_error!r}",)
         moved = [stage.name for stage in after if not _keeps_step(stage, even=even)]
-        fixed = _fixed(after, may_skip=stream.on_error != "raise")
+        fixed = _fixed(after)
         several = [stage.name for stage in after if stage.expands]
         out_of_step = (*fails, *moved) if place.world_size > 1 else ()
         return cls(place, out_of_step, tuple(fixed), tuple(several))
@@ -89,10 +89,12 @@ class StateRanks:
             raise StreamStateError(msg)
         rank, number = self.place
         if "rank" in saved and (saved["rank"], saved["of"]) != self.place:
+            stages = _listed(self.out_of_step)
+            because = f" ({stages} after the sharding mark)" if stages else ""
             reason = (
                 f"it is that of rank {saved['rank']} of {saved['of']}, this is rank {rank} of "
-                f"{number}, and ranks can be at different positions ({_listed(self.out_of_step)} "
-                "after the sharding mark): load the state of this rank, or that of merged_states()"
+                f"{number}, and ranks can be at different positions{because}: load the state of "
+                "this rank, or that of merged_states()"
             )
             raise StreamStateError(reason)
         fixed = self.fixed or (self.several if splits_element else ())
@@ -117,17 +119,18 @@ def _after_the_mark(last: Stage) -> list[Stage]:
     return stages
 
 
-def _fixed(after: Sequence[Stage], *, may_skip: bool) -> list[str]:
+def _fixed(after: Sequence[Stage]) -> list[str]:
     """Return the names of stages that another number of ranks cannot go on with.
+
+    Skipped failures are counted in the state: ranks whose states are equal have read as many lists.
 
     Args:
         after: The stages after the mark, sources first.
-        may_skip: Whether failed items are skipped.
     """
     repeats = any(isinstance(stage, Repeat) for stage in after)
     names, is_grouped = [], False  # lists of other ranks have other items
     for stage in after:
-        drops = may_skip or not _keeps_step(stage, even=True)  # lists, depending on their items
+        drops = not _keeps_step(stage, even=True)  # lists, depending on their items
         if (
             not stage.is_elastic()
             or (repeats and isinstance(stage, Skip))

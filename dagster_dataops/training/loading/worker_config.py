@@ -58,7 +58,9 @@ class WorkerConfig:
 
     A dataset of ``rank`` r of ``world_size`` W reads the samples r, r + W and so on of the order
     that all ranks share. Unlike in Energon, neither the number of worker processes nor that of the
-    ranks changes this order, and any number of both can load a state.
+    ranks changes this order. Any number of both can load the states of all ranks together (see
+    ``save_state_global`` of the loader, and ``merged_states``), except where each rank has packs,
+    groups or dropped last batches of its own.
 
     Attributes:
         rank: The number of this process among those that train in parallel, counted from 0.

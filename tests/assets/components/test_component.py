@@ -296,7 +296,7 @@ def test_settings_of_files_are_fields_of_the_resource(project, instance, tmp_pat
 
     @dg.asset
     def asked(dataops: DataOpsResource) -> None:
-        seen.append((dict(config.logins), config.file_cache.name, config.file_cache_gb))
+        seen.append((dict(config.logins()), config.file_cache.name, config.file_cache_gb))
 
     with project.loaded() as definitions:
         resources = definitions.resources

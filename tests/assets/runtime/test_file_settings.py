@@ -93,7 +93,7 @@ def test_a_run_has_the_settings_in_all_its_processes_and_hides_their_secrets(
     assert result_of(place / "root", "docs", "count") == [{"bytes": [len(CONTENT)] * 2}] * 3
     assert list((place / "kept").rglob("account"))
     assert server.sent - sent <= 2 * len(CONTENT)  # six reads; two may be at the same time
-    assert not config.logins
+    assert not config.logins()
     assert config.file_cache is None
     shown = [
         serialize_value(RepositorySnap.from_def(definitions.get_repository_def())),
@@ -187,7 +187,7 @@ def test_the_fields_precede_the_settings_and_these_are_the_same_afterwards(
 
     @dg.asset
     def asked(dataops: DataOpsResource) -> None:
-        seen.append((dict(config.logins), config.file_cache, config.file_cache_gb))
+        seen.append((dict(config.logins()), config.file_cache, config.file_cache_gb))
 
     config.url_options.update({"http://a": {"n": 1}, "http://b": {"n": 2}})
     try:
@@ -196,6 +196,6 @@ def test_the_fields_precede_the_settings_and_these_are_the_same_afterwards(
         )
         dg.materialize([asked], resources={"dataops": dataops}, instance=instance)
         assert seen == [({"http://a": {"n": 1}, "http://b": {"n": 3}}, tmp_path, 7.0)]
-        assert config.logins["http://b"] == {"n": 2}
+        assert config.logins()["http://b"] == {"n": 2}
     finally:
         config.url_options.clear()

@@ -1,6 +1,8 @@
 import asyncio
 import inspect
 import traceback
+from math import inf
+from random import Random
 from typing import Any
 
 import orjson
@@ -109,6 +111,80 @@ def test_an_integer_beyond_64_bits_is_found_behind_any_value(before: bytes) -> N
         assert call_one(settle, b'{"a":%s}' % before) == b'{"a":%s,"seen":true}\n' % before
     assert isinstance(failure, Failure)
     assert "an integer beyond 64 bits" in failure.message
+
+
+@pytest.mark.parametrize("line", [b'{"a":1e300,"b":1}', b'{"a":-9.1e18}', b'{"b":[1.5,2]}'])
+def test_a_float_is_no_integer_beyond_64_bits(line: bytes) -> None:
+    tally = Tally()
+    tally.exact = True
+    with calling_each(keep(), (), tally=tally) as settle:
+        assert isinstance(call_one(settle, line), bytes)
+        for long in (2**64, -(2**63) - 1, 10**300):
+            assert isinstance(call_one(settle, line[:-1] + b',"c":%d}' % long), Failure)
+
+
+class Sketched(data_register.new_group("sketching")):
+    """Sketches what a record has."""
+
+    def sketch(self, record):
+        if "raise" in record:
+            raise ValueError(record["raise"])
+        return record.get("value", {1, 2})
+
+    def keep(self, sketches):
+        return (True for _ in sketches)
+
+
+VALUES = [
+    *["a", "b,c", "é", 'quo"te', "back\\slash", "", "\x00\n", "ab", "z", "},{", "\x7f"],
+    *[1, -2, 3, 2**63, -(2**63), 2**64 - 1, 1.5, -0.0, 1e300, True, None],
+    *[[1, "x"], ["y"], {"k": [None]}],
+]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sketches_are_written_as_records_with_them_are(seed: int) -> None:
+    values = Random(seed).choices(VALUES, k=seed * 3)
+    output = bytearray()
+    with calling_each(Sketched(), ()) as settle:
+        stretch = settle((encode({"value": value}) for value in values), output, inf)
+    assert (stretch.finished, stretch.dropped, stretch.extra) == (len(values), 0, 0)
+    assert bytes(output) == b"".join(encode({"sketch": value}) for value in values)
+
+
+@pytest.mark.parametrize(
+    ("line", "exception"),
+    [
+        (b"[]", "InvalidLine"),
+        (b"{", "InvalidLine"),
+        (b"{}", "InvalidResult"),
+        (b'{"raise":"x"}', "ValueError"),
+    ],
+)
+def test_sketches_before_a_failure_are_written(line: bytes, exception: str) -> None:
+    lines = iter([b'{"value":"a"}', b'{"value":1}', line, b'{"value":2}'])
+    output = bytearray()
+    with calling_each(Sketched(), ()) as settle:
+        stretch = settle(lines, output, inf)
+        assert (stretch.finished, stretch.line) == (2, line)
+        assert isinstance(stretch.failure, Failure)
+        assert stretch.failure.exception == exception
+        assert settle(lines, output, inf).finished == 1
+    assert bytes(output) == b'{"sketch":"a"}\n{"sketch":1}\n{"sketch":2}\n'
+
+
+def test_sketches_before_an_interrupt_are_written() -> None:
+    class Stopped(type(Sketched())):
+        def sketch(self, record):
+            if record["value"] == 2:
+                raise Stop
+            return record["value"]
+
+    output = bytearray()
+    with calling_each(Stopped(), (Stop,)) as settle:
+        stretch = settle(iter([b'{"value":1}', b'{"value":2}', b'{"value":3}']), output, inf)
+    assert isinstance(stretch.interrupt, Stop)
+    assert (stretch.finished, bytes(output)) == (1, b'{"sketch":1}\n')
 
 
 @pytest.mark.parametrize("line", [b"", b" ", b"\t\r", b"\r"])

@@ -1,21 +1,29 @@
 """Tests of repeated digests in partitions."""
 
-from array import array
 from random import Random
 
-from dagster_dataops.library.sorting.first_seen import repeats_in, split_digests
+import pytest
+
+from dagster_dataops.library.sorting.first_seen import firsts_in, in_order, split_digests
 
 
-def test_repeats_in_a_partition_are_found_with_little_memory() -> None:
-    digests = [(number << 40).to_bytes(8) * 2 for number in Random(3).choices(range(900), k=3000)]
+@pytest.mark.parametrize("memory", [1 << 14, 1 << 30])
+@pytest.mark.parametrize("partitions", [1, 3, 256])
+def test_the_first_of_equal_digests_is_found_in_partitions(memory: int, partitions: int) -> None:
+    draw = Random(3)
+    values = [draw.randbytes(16) for _ in range(900)]
+    digests = draw.choices(values, k=3000)
     ranges = [digests[start : start + 300] for start in range(0, 3000, 300)]
-    parts = [split_digests(enumerate(some), 1)[0] for some in ranges]
-    found = list(repeats_in(parts, 1 << 14))
-    assert found == list(repeats_in(parts, 1 << 30))
+    split = [split_digests(b"".join(some), partitions) for some in ranges]
+    decided = [
+        list(firsts_in([parts[number] for parts, _ in split], memory))
+        for number in range(partitions)
+    ]
     seen: set[bytes] = set()
-    for some, numbers in zip(ranges, found, strict=True):
-        expected = []
-        for number, digest in enumerate(some):
-            expected += [number] * (digest in seen)
+    for place, (some, (_, order)) in enumerate(zip(ranges, split, strict=True)):
+        firsts = list(in_order([flags[place] for flags in decided], order))
+        with pytest.raises(ValueError, match="decided over 299 of 300 digests"):
+            in_order([b"\1" * 299], order)
+        for digest, first in zip(some, firsts, strict=True):
+            assert first == (digest not in seen)
             seen.add(digest)
-        assert array("I", numbers).tolist() == expected

@@ -15,6 +15,7 @@ from dagster_dataops.checkpoints.journal.kept_journal import KeptJournal
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.errors import TraceError
+from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.operators.outcomes.dispositions import (
     USUAL,
     Disposition,
@@ -288,3 +289,59 @@ def test_records_are_found_across_blocks(
     assert records.find(wanted) == {at: FoundLine(at + 1, lines[at]) for at in wanted}
     assert [records.index_of(at + 1) for at in wanted] == wanted
     assert records.count() == 200
+
+
+class SparseIndex:
+    """An index of each line of a file that was made by reading all of it.
+
+    Args:
+        path: The file.
+        kept: The share of its lines that have an entry.
+    """
+
+    def __init__(self, path: Path, kept: float) -> None:
+        chance = random.Random(2)
+        self.state = FileState.of(path.stat())
+        self.starts, byte, records = [(0, 0, 0)], 0, 0
+        for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+            byte, records = byte + len(line), records + (not line.isspace())
+            if chance.random() < kept:
+                self.starts.append((byte, number, records))
+
+    def before_line(self, line: int) -> tuple[int, int, int]:
+        return max(start for start in self.starts if start[1] <= line)
+
+    def before_record(self, record: int) -> tuple[int, int, int]:
+        return max(start for start in self.starts if start[2] <= record)
+
+
+@pytest.mark.parametrize("kept", [0.02, 0.3, 1.0])
+def test_an_index_of_lines_changes_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: float
+) -> None:
+    monkeypatch.setattr(record_file, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(record_file, "_FIRST_BYTES", 32)
+    chance = random.Random(1)
+    path = tmp_path / "in.jsonl"
+    lines = [
+        b" " * chance.randrange(3) if chance.random() < 0.3 else b'{"n":%d}' % number
+        for number in range(200)
+    ]
+    path.write_bytes(b"\n".join(lines))
+    index = SparseIndex(path, kept)
+    records = RecordFile(path, ours=False)
+    for _ in range(30):
+        wanted = chance.sample(range(210), chance.randrange(1, 12))
+        before = records.find(wanted), [records.index_of(at + 1) for at in wanted]
+        with record_file.using_indices(lambda _: index):
+            assert records.find(wanted) == before[0]
+            assert [records.index_of(at + 1) for at in wanted] == before[1]
+
+
+def test_an_index_of_another_content_is_not_used(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"n":0}\n{"n":1}\n')
+    index = SparseIndex(path, 1.0)
+    path.write_bytes(b'\n\n{"n":0}\n{"n":"one"}\n')
+    with record_file.using_indices(lambda _: index):
+        assert RecordFile(path, ours=False).find([1]) == {1: FoundLine(4, b'{"n":"one"}')}

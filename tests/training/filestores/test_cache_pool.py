@@ -1,3 +1,4 @@
+import gc
 import logging
 import multiprocessing
 import os
@@ -56,8 +57,8 @@ def content(number):
 
 
 def cached(tmp_path):
-    found = (tmp_path / "cache").rglob("*")
-    return [path for path in found if path.is_file() and path.name != "account"]
+    paths = (tmp_path / "cache" / "v1").rglob("*")
+    return [path for path in paths if path.is_file() and path.name != "account"]
 
 
 def test_a_lazy_file_is_read_once_and_stays_for_later_pools(store, pool, tmp_path):
@@ -196,6 +197,35 @@ def test_keep_false_deletes_only_the_own_files(store, pool, tmp_path):
         assert len(cached(tmp_path)) == 2
 
     assert len(cached(tmp_path)) == 1
+
+
+def _read(pool, store):
+    pool.get_lazy(store, "2.txt").get()
+    pool.close()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_keep_false_deletes_the_files_of_copies_in_other_processes(store, tmp_path, method):
+    store = FolderStore(store.path)
+    pool = FileStoreCachePool(parent_cache_dir=tmp_path / "cache", keep=False)
+    pool.get_lazy(store, "1.txt").get()
+    pickle.loads(pickle.dumps(pool)).close()
+    process = multiprocessing.get_context(method).Process(target=_read, args=(pool, store))
+    process.start()
+    process.join()
+    assert len(cached(tmp_path)) == 2
+
+    pool.close()
+    assert cached(tmp_path) == list((tmp_path / "cache").glob(".written*")) == []
+
+
+def test_keep_false_deletes_the_files_with_the_pool(store, tmp_path):
+    pool = FileStoreCachePool(parent_cache_dir=tmp_path / "cache", keep=False)
+    pool.get_lazy(store, "1.txt").get()
+    del pool
+    gc.collect()
+
+    assert cached(tmp_path) == []
 
 
 def test_a_changed_store_has_other_files(store, pool):

@@ -2,12 +2,22 @@ import gc
 import multiprocessing
 import os
 import pickle
+from itertools import islice
 
 import orjson
 import pytest
 
-from dagster_dataops import FileStoreCachePool, NoCachePool
+from dagster_dataops import (
+    DefaultTaskEncoder,
+    FileStoreCachePool,
+    NoCachePool,
+    basic_sample_keys,
+    cooker,
+    get_savable_loader,
+    get_train_dataset,
+)
 from dagster_dataops.errors import StreamSourceError
+from tests.training.cooking.mixtures import dataset
 
 
 def files(folder):
@@ -35,12 +45,48 @@ def test_a_value_stays_in_memory_without_a_folder(tmp_path):
     assert FileStoreCachePool(parent_cache_dir=tmp_path / "file").to_cache([1], "x").get() == [1]
 
 
-def test_a_value_can_neither_be_written_nor_sent(tmp_path):
+def test_a_value_can_be_sent_but_not_written(tmp_path):
     kept = FileStoreCachePool(parent_cache_dir=tmp_path).to_cache([1], "x")
-    with pytest.raises(TypeError, match="'x' of to_cache"):
-        pickle.dumps(kept)
+    sent = pickle.loads(pickle.dumps(kept))
+
+    assert (sent.get(), sent.name) == ([1], "x")
+    assert len(files(tmp_path)) == 2
+    del kept
+    gc.collect()
+    assert sent.get() == [1]
     with pytest.raises(TypeError):
-        orjson.dumps({"value": kept})
+        orjson.dumps({"value": sent})
+    assert pickle.loads(pickle.dumps(NoCachePool().to_cache(b"raw", "x"))).get() == b"raw"
+
+
+@cooker(need_cache=True)
+def put(sample, cache):
+    value = {"text": sample["txt"].decode(), "process": os.getpid()}
+    return {**basic_sample_keys(sample), "value": cache.to_cache(value, "text")}
+
+
+class Putting(DefaultTaskEncoder):
+    """Values are put aside where samples are encoded, and read where they are packed."""
+
+    cookers = (put,)
+
+    def select_samples_to_pack(self, samples):
+        return [samples]
+
+    def pack_selected_samples(self, samples):
+        return {"values": [sample["value"].get() for sample in samples]}
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_workers_send_values_to_the_training_process(tmp_path, num_workers):
+    dataset(tmp_path / "a", 20)
+    data = get_train_dataset(tmp_path / "a", task_encoder=Putting(), packing_buffer_size=5)
+    pool = FileStoreCachePool(parent_cache_dir=tmp_path / "cache")
+    with get_savable_loader(data, num_workers=num_workers, cache_pool=pool) as loader:
+        values = [value for pack in islice(loader, 4) for value in pack["values"]]
+
+    assert [value["text"] for value in values] == [f"a {n}" for n in range(20)]
+    assert (os.getpid() in {value["process"] for value in values}) == (num_workers == 0)
 
 
 def test_a_file_that_was_changed_is_not_unpickled(tmp_path):

@@ -54,6 +54,7 @@ def _groups(window):
     return [window[:2], window[2:]]
 
 
+FAILING = "fails on a first item below 3"
 STAGES = {
     "map": lambda stream: stream.map(lambda item: item),
     "random map": lambda stream: stream.map(lambda item, random: item, random=True),
@@ -61,6 +62,7 @@ STAGES = {
     "threads, any order": lambda stream: stream.map(
         lambda item: item, num_parallel_calls=2, deterministic=False
     ),
+    FAILING: lambda stream: stream.map(_checked),
     "filter": lambda stream: stream.filter(lambda item: _number(item) % 5 != 3),
     "filter nothing": lambda stream: stream.filter(lambda item: True),
     "filter of one rank": lambda stream: stream.filter(lambda item: _number(item) % 4 > 0),
@@ -80,6 +82,12 @@ STAGES = {
     "shard": lambda stream: stream.shard(0, 2),
 }
 DIRECTLY = ["yield_from", "bucket by length"]  # items must be numbers, or lists
+
+
+def _checked(item):
+    if _number(item) < 3:
+        raise ValueError(item)
+    return item
 
 
 def _number(item):
@@ -132,7 +140,7 @@ def _is_exact(everything, heads, rest):
 
 @settings(max_examples=150, deadline=None)
 @given(
-    names=st.lists(st.sampled_from(sorted({*STAGES} - {*DIRECTLY})), max_size=3)
+    names=st.lists(st.sampled_from(sorted({*STAGES} - {*DIRECTLY, FAILING})), max_size=3)
     | st.sampled_from(DIRECTLY).map(lambda name: [name]),
     count=st.integers(0, 25),
     number=st.integers(1, 3),
@@ -254,7 +262,15 @@ def test_the_start_of_an_epoch_is_a_state_for_any_number_of_ranks(name):
             assert list(loader)
 
 
-@each("case", [(["filter nothing"], {}), (["map"], {"on_error": "skip"}), (["repeat"], {})])
+OUT_OF_STEP = [
+    (["filter nothing"], {}),
+    (["repeat"], {}),
+    (["map"], {"on_error": "skip"}),
+    (["bucket", "map"], {"on_error": "skip"}),
+]
+
+
+@each("case", OUT_OF_STEP)
 def test_a_state_of_a_rank_that_may_be_out_of_step_is_for_this_rank(case):
     names, options = case
     everything, heads, states = _read(names, 24, 2, 2, options)
@@ -274,13 +290,22 @@ def test_a_state_of_a_rank_that_may_be_out_of_step_is_for_this_rank(case):
         assert _is_exact(everything, heads, _rest(names, 24, other, merged, options))
 
 
-@each("case", [(["bucket", "filter nothing"], {}), (["bucket", "map"], {"on_error": "skip"})])
-def test_lists_that_may_be_dropped_are_those_of_the_same_number_of_ranks(case):
-    names, options = case
-    _, _, states = _read(names, 24, 2, 2, options)
-    _rest(names, 24, 2, merged_states(states), options)
+def test_lists_that_may_be_dropped_are_those_of_the_same_number_of_ranks():
+    names = ["bucket", "filter nothing"]
+    _, _, states = _read(names, 24, 2, 2, {})
+    _rest(names, 24, 2, merged_states(states), {})
     with pytest.raises(StreamStateError, match="taken with 2 ranks, and here is 1 rank"):
-        _rest(names, 24, 1, merged_states(states), options)
+        _rest(names, 24, 1, merged_states(states), {})
+
+
+@each("other", [1, 2, 3])
+def test_failed_lists_neither_lose_nor_double_others_with_another_number_of_ranks(other):
+    """Both ranks have read a list that fails, so that their states are equal."""
+    names, options = ["bucket", FAILING], {"on_error": "skip"}
+    _, heads, states = _read(names, 24, 2, 2, options)
+    rest = _rest(names, 24, other, merged_states(states), options)
+
+    assert sorted(_flat([*heads, *rest])) == list(range(5, 25))  # without [1, 3] and [2, 4]
 
 
 def test_states_are_merged_in_the_order_of_their_ranks():

@@ -1,6 +1,7 @@
 """Find the parts of records, such as sentences or lines, that occurred before in the set."""
 
 import base64
+import marshal
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,8 +11,9 @@ import xxhash
 
 from dagster_dataops.library.sorting.first_seen import (
     first_of_equals,
+    firsts_in,
+    in_order,
     partitions_of,
-    repeats_in,
     split_digests,
     unpacked,
 )
@@ -88,28 +90,30 @@ class RepeatedParts:
         return partitions_of(sketch_bytes // _DIGEST_BYTES, memory)
 
     def split(self, sketches: Iterator[str], partitions: int) -> tuple[list[bytes], bytes]:
-        """Return the part of each partition, and how many parts each record has."""
+        """Return the digests of each partition, and what `verdicts` needs of the range."""
         counts, joined = array("I"), bytearray()
         for packed in sketches:
             digests = base64.b64decode(packed)
             counts.append(len(digests) // _DIGEST_BYTES)
             joined += digests
-        numbered = enumerate(unpacked(bytes(joined)))
-        kept = ((number, digest) for number, digest in numbered if digest != _NEVER_REPEATED)
-        return split_digests(kept, partitions), counts.tobytes()
+        every = bytes(joined)
+        numbered = enumerate(unpacked(every))
+        blank = (number for number, digest in numbered if digest == _NEVER_REPEATED)
+        parts, order = split_digests(every, partitions)
+        return parts, marshal.dumps((counts, order, array("I", blank)))
 
     def decide(self, parts: Sequence[bytes], scratch: Path, memory: int) -> Iterable[bytes]:  # noqa: ARG002
-        """Return the numbers of the repeated parts of each range."""
-        return repeats_in(parts, memory)
+        """Return for each part of a record, of each range, whether it is the first of its value."""
+        return firsts_in(parts, memory)
 
     def verdicts(self, decided: Sequence[bytes], rest: bytes) -> Iterator[Any]:
         """Yield the verdict of each record."""
-        repeats = iter(sorted(array("I", b"".join(decided))))
-        repeat, first = next(repeats, None), 0
-        for count in array("I", rest):
-            numbers = []
-            while repeat is not None and repeat < first + count:
-                numbers.append(repeat - first)
-                repeat = next(repeats, None)
-            first += count
-            yield self._verdict(numbers)
+        counts, order, blank = marshal.loads(rest)  # noqa: S302 - our own file
+        firsts = bytearray(in_order(decided, order))
+        for number in array("I", blank):
+            firsts[number] = 1
+        start = 0
+        for size in array("I", counts):
+            marks = firsts[start : start + size]
+            yield self._verdict([place for place, first in enumerate(marks) if not first])
+            start += size

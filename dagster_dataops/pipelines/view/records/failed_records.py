@@ -15,6 +15,7 @@ from dagster_dataops.pipelines.view.records.viewed_file import ViewedFile, index
 
 _MOST_GROUPS: Final = 200
 _FORM: Final = 160  # characters of a message that are compared
+_SPECIAL: Final = re.compile(r"[.^$*+?{}\[\]\\|()]")
 _VARIABLE: Final = re.compile(r"\d[\d.,:_]*|'[^']*'|\"[^\"]*\"|`[^`]*`|\{.*|0x[0-9a-f]+")
 
 
@@ -26,13 +27,24 @@ class FailedGroup:
         exception: The type of the exception.
         part: The part of a chain, or the stage of a stream, that failed; may be empty.
         message: The message of the first.
+        form: The beginning of their messages, with ``…`` for each value.
         records: Their indices in the error file.
     """
 
     exception: str
     part: str
     message: str
+    form: str = ""
     records: "array[int]" = field(default_factory=lambda: array("Q"))
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression for messages of this form."""
+        start = self.message[:_FORM]
+        value = f"…|{_VARIABLE.pattern}"  # the sign for a value may be in the message itself
+        literals = map(_escaped, re.split(value, start))
+        end = r"\Z" if len(self.message) <= _FORM else ""
+        return f"^{f'(?:{value})'.join(literals)}{end}"
 
 
 @dataclass
@@ -88,7 +100,12 @@ def _add(
     groups: dict[tuple[str, str, str], FailedGroup], record: int, row: Mapping[str, Any]
 ) -> None:
     message, (exception, part) = excerpt(row.get("message", "")), cause_of(row)
-    key = (exception, part, _VARIABLE.sub("…", message[:_FORM]))
-    if key not in groups and len(groups) >= _MOST_GROUPS:
-        key = exception, part, message = ("others", "", "")
-    groups.setdefault(key, FailedGroup(exception, part, message)).records.append(record)
+    form = _VARIABLE.sub("…", message[:_FORM])
+    if (exception, part, form) not in groups and len(groups) >= _MOST_GROUPS:
+        exception, part, form, message = ("others", "", "", "")
+    new = FailedGroup(exception, part, message, form)
+    groups.setdefault((exception, part, form), new).records.append(record)
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)

@@ -63,11 +63,13 @@ class DroppedRecords:
         records: Their indices in the joined inputs, in order.
         reasons: Of each the index of its reason in ``names``.
         names: The reasons; of several parts of a chain they are joined.
+        parts: The reasons that each of these names joins.
     """
 
     records: "array[int]" = field(default_factory=lambda: array("Q"))
     reasons: "array[int]" = field(default_factory=lambda: array("L"))
     names: dict[str, int] = field(default_factory=dict)
+    parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def counts(self) -> list[tuple[str, int]]:
         """Return the number of records for each reason, the most frequent first."""
@@ -94,7 +96,9 @@ def dropped_records(node: TracedNode, manifest: Manifest, works: BackgroundWorks
     def find(work: BackgroundWork) -> DroppedRecords:
         dropped = DroppedRecords()
         for number, (record, fields) in enumerate(node.dropped(), 1):
-            reason = ", ".join(reasons_of(fields))
+            parts = tuple(reasons_of(fields))
+            reason = ", ".join(parts)
+            dropped.parts.setdefault(reason, parts)
             dropped.records.append(record)
             dropped.reasons.append(dropped.names.setdefault(reason, len(dropped.names)))
             if not number % 10_000:

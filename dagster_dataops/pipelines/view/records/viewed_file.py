@@ -11,7 +11,7 @@ import xxhash
 
 from dagster_dataops.datasets.lines import Interval, opened_content
 from dagster_dataops.errors import InputError
-from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import Location, local_path
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.private_folders import private_folder
 from dagster_dataops.foundation.places.range_source import Readable, read_range, state_of
@@ -203,6 +203,14 @@ def indexed(
 
         work = works.begun(("index", str(location), state), make, urgent=True)
         yield ViewedFile(location, source, interval, state, work, ours)
+
+
+def ready_index(location: Location, works: BackgroundWorks) -> LineStarts | None:
+    """Return the index of a file of this machine; ``None`` while it is made in the background."""
+    if local_path(location) is not None:
+        with suppress(InputError), indexed(location, works, ours=False) as file:
+            return file.index
+    return None
 
 
 def _index_of(

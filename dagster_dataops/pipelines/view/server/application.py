@@ -4,16 +4,18 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.pipelines.view.server.guard import Guard
-from dagster_dataops.pipelines.view.server.media import file_part, thumbnail
+from dagster_dataops.pipelines.view.server.media import named_file, picture_of, sent_part
 from dagster_dataops.pipelines.view.server.overview_page import overview_page
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, View, link
 from dagster_dataops.pipelines.view.server.page_table import NODE_PAGES, NodePage
 from dagster_dataops.pipelines.view.server.page_templates import rendered, style
+from dagster_dataops.pipelines.view.server.review_pages import PREFIX, ReviewPages
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ def application(view: View) -> Guard:
         Route("/media/{key:path}", site.media),
         Route("/node/{key:path}", site.unpublished),
         *(Route(f"/{page.name}/{{key:path}}", site.page(page)) for page in NODE_PAGES),
+        *(ReviewPages(view, site.answer).routes() if view.reviews else ()),
         Route("/{other:path}", site.missing),
     ]
 
@@ -44,7 +47,8 @@ def application(view: View) -> Guard:
         view.works.stop()
 
     failing: Any = {Exception: site.failed}
-    return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=failing))
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=failing)
+    return Guard(app, PREFIX if view.reviews else "")
 
 
 def _style(_: "Request") -> Response:
@@ -55,13 +59,15 @@ class _Site:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def _answer(self, template: str, status: int = 200, **context: Any) -> Response:
+    def answer(self, template: str, status: int = 200, **context: Any) -> Response:
+        """Answer with a template, which names values of ``context``."""
         root = self._view.root
-        whole = {**_EMPTY, "root": root.title, "place": str(root.top), "pages": [], **context}
+        whole = {**_EMPTY, "root": root.title, "place": str(root.top), "pages": []}
+        whole |= {"decides": self._view.reviews is not None, **context}
         return Response(rendered(template, **whole), status, media_type=_HTML)
 
     def _refusal(self, status: int, message: str) -> Response:
-        return self._answer("refusal", status, message=message, found=status != 404)
+        return self.answer("refusal", status, message=message, found=status != 404)
 
     def missing(self, request: "Request") -> Response:
         """Answer with the error of an unknown address."""
@@ -74,7 +80,8 @@ class _Site:
     def overview(self, _: "Request") -> Response:
         """Answer with the first page."""
         try:
-            return self._answer("overview", **overview_page(self._view))
+            with self._view.works.pages.making():
+                return self.answer("overview", **overview_page(self._view))
         except (DataOpsError, OSError) as error:
             return self._refusal(500, str(error))
 
@@ -82,7 +89,8 @@ class _Site:
         """Return the function that answers with a page about a node."""
 
         def shown(request: "Request") -> Response:
-            return self._of_node(request, page)
+            with self._view.works.pages.making():
+                return self._of_node(request, page)
 
         return shown
 
@@ -110,7 +118,7 @@ class _Site:
             context = page.context(asked)
         except (DataOpsError, OSError) as error:
             return self._refusal(409, str(error))
-        return self._answer(page.name, **_about(asked, page), **context)
+        return self.answer(page.name, **_about(asked, page), **context)
 
     def thumbnail(self, request: "Request") -> Response:
         """Answer with a small picture of an image that a record names."""
@@ -124,28 +132,19 @@ class _Site:
         node = self._view.root.node(request.path_params["key"])
         if node is None:
             return self._no_node(request)
+        asked = PageRequest(self._view, node, request.query_params)
         try:
-            return answer(PageRequest(self._view, node, request.query_params), request)  # type: ignore[no-any-return]
+            return answer(named_file(asked), request, asked)  # type: ignore[no-any-return]
         except (DataOpsError, OSError) as error:
             return Response(f"{error}\n", 404, media_type="text/plain; charset=utf-8")
 
     @staticmethod
-    def _picture(asked: PageRequest, _: "Request") -> Response:
-        picture = thumbnail(asked)
-        return Response(picture[1], media_type=picture[0]) if picture else Response(b"", 404)
+    def _picture(file: FileReference, _request: "Request", _asked: PageRequest) -> Response:
+        return picture_of(file)
 
     @staticmethod
-    def _part(asked: PageRequest, request: "Request") -> Response:
-        wanted = request.headers.get("range", "")
-        part = file_part(asked, wanted)
-        if part is None:
-            return Response(b"", 416)
-        length = part.end - part.start
-        headers = {"accept-ranges": "bytes", "content-length": str(length)}
-        if length < part.size:
-            headers["content-range"] = f"bytes {part.start}-{part.end - 1}/{part.size}"
-        status = 206 if length < part.size else 200
-        return StreamingResponse(part.blocks, status, headers, part.media_type)
+    def _part(file: FileReference, request: "Request", asked: PageRequest) -> Response:
+        return sent_part(file, request.headers.get("range", ""), str(asked.location))
 
 
 def _about(asked: PageRequest, page: NodePage) -> dict[str, Any]:
@@ -164,7 +163,7 @@ def _about(asked: PageRequest, page: NodePage) -> dict[str, Any]:
         "page": page,
         "output": asked.output,
         "outputs": list(node.outputs),
-        "is_published": asked.output not in node.outputs or node.is_published(asked.output),
+        "is_published": asked.is_published,
         "inputs": _inputs(node, asked.view),
     }
 

@@ -23,6 +23,8 @@ from dagster_dataops.pipelines.view.records.searches import (
 )
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
 from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged, waiting
+from dagster_dataops.pipelines.view.shown.redo_conditions import of_dropped
+from dagster_dataops.pipelines.view.shown.redo_offer import RedoOffer, is_chain
 from dagster_dataops.pipelines.view.shown.shown_cells import Row, cell, columns_of_rows
 
 _AT_ONCE: Final = 50_000  # records of an input whose pairs are found without being asked for
@@ -56,11 +58,19 @@ def dropped_page(request: PageRequest) -> dict[str, Any]:
     chosen = dropped.of_reason(reason)
     first = min(request.number("from", 1, 1), max(1, len(chosen))) - 1
     records = list(chosen[first : first + page_size(request)])
+    if chosen:
+        context |= {"redo": _redo(request, dropped, reason)}
     context |= {"reasons": dropped.counts()} | paged(request, first, len(chosen), len(records))
     try:
         return context | _rows(request, traced, manifest, dropped, records)
     except (DataOpsError, OSError) as error:  # an input is gone, or was changed
         return context | {"note": str(error)}
+
+
+def _redo(request: PageRequest, dropped: DroppedRecords, reason: str | None) -> RedoOffer:
+    reasons = None if reason is None else dropped.parts[reason]
+    condition = of_dropped(reasons, chain=is_chain(request.node.manifest))
+    return RedoOffer.of(request.node, condition, published=request.is_published)
 
 
 def _rows(

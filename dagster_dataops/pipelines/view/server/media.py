@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
+from starlette.responses import Response, StreamingResponse
+
 from dagster_dataops.datasets.file_values.file_contents import is_reference
 from dagster_dataops.datasets.file_values.media_types import type_of_content, type_of_name
 from dagster_dataops.datasets.file_values.reference import FileReference
@@ -27,7 +29,7 @@ _PLAYED: Final = ("audio/", "video/")
 
 
 @dataclass(frozen=True)
-class MediaPart:
+class _MediaPart:
     """A part of a file.
 
     Attributes:
@@ -60,45 +62,70 @@ def named_file(request: PageRequest) -> FileReference:
             reason = file.work.error or "is being indexed; load the page again"
             raise InputError(str(request.location), reason)
         line = file.record_of_line(number)
-    value: Any = line.shown().get(column) if line is not None else None
-    if "at" in request.query and isinstance(value, list):
-        at = request.number("at", 0)
-        value = value[at] if at < len(value) else None
+    value = line.shown().get(column) if line is not None else None
+    return file_at(value, request.query.get("at"), str(request.location))
+
+
+def file_at(value: Any, at: str | None, place: str) -> FileReference:
+    """Return the file that a value names.
+
+    Args:
+        value: A reference to a file, or a list of values.
+        at: The index in the list, if any.
+        place: Where the value is, for errors.
+
+    Raises:
+        InputError: It names no file of this machine.
+        FileError: The reference is malformed.
+    """
+    if at is not None and isinstance(value, list):
+        number = int(at) if at.isdecimal() and at.isascii() and len(at) < 10 else 0
+        value = value[number] if number < len(value) else None
     if not is_reference(value) or not is_local(value["file"]):
-        raise InputError(str(request.location), "the record names no file of this machine there")
+        raise InputError(place, "the record names no file of this machine there")
     return FileReference.of(value)
 
 
-def thumbnail(request: PageRequest) -> tuple[str, bytes] | None:
-    """Return media type and bytes of a small picture of an image; ``None`` if there is none."""
-    url = data_url(named_file(request))
+def picture_of(reference: FileReference) -> Response:
+    """Answer with a small picture of an image; with 404 if there is none."""
+    url = data_url(reference)
     if not url:
-        return None
+        return Response(b"", 404)
     head, _, data = url.partition(",")
-    return head.removeprefix("data:").partition(";")[0], b64decode(data)
+    media_type = head.removeprefix("data:").partition(";")[0]
+    return Response(b64decode(data), media_type=media_type)
 
 
-def file_part(request: PageRequest, wanted: str) -> MediaPart | None:
-    """Return a part of a file.
+def sent_part(reference: FileReference, wanted: str, place: str) -> Response:
+    """Answer with a file or a part of it; with 416 if it has no such part.
 
     Args:
-        request: It names the record, and the place of the file in it.
+        reference: The file.
         wanted: The header ``Range``; empty for all.
-
-    Returns:
-        The part; ``None`` if the file has no such part.
+        place: Where it is named, for errors.
 
     Raises:
-        InputError: The record names no file there, or one that is no image, sound or film.
-        FileError: The file cannot be read.
+        InputError: It is no image, sound or film.
+        FileError: It cannot be read.
     """
-    reference = named_file(request)
+    part = _file_part(reference, wanted, place)
+    if part is None:
+        return Response(b"", 416)
+    length = part.end - part.start
+    headers = {"accept-ranges": "bytes", "content-length": str(length)}
+    if length < part.size:
+        headers["content-range"] = f"bytes {part.start}-{part.end - 1}/{part.size}"
+    status = 206 if length < part.size else 200
+    return StreamingResponse(part.blocks, status, headers, part.media_type)
+
+
+def _file_part(reference: FileReference, wanted: str, place: str) -> _MediaPart | None:
     stack = ExitStack()
     try:
         opened = stack.enter_context(reference.open())
         head = opened.read(_HEAD)
         size = opened.seek(0, 2)
-        kind = _type_of(head, reference, request)
+        kind = _type_of(head, reference, place)
         limits = _range(wanted, size)
         if limits is None:
             stack.close()
@@ -106,17 +133,17 @@ def file_part(request: PageRequest, wanted: str) -> MediaPart | None:
     except BaseException:
         stack.close()
         raise
-    return MediaPart(kind, *limits, size, _blocks(stack, opened, *limits))
+    return _MediaPart(kind, *limits, size, _blocks(stack, opened, *limits))
 
 
-def _type_of(head: bytes, reference: FileReference, request: PageRequest) -> str:
+def _type_of(head: bytes, reference: FileReference, place: str) -> str:
     kind = type_of_content(head) or ""
     named = reference.media_type or type_of_name(reference.file) or ""
     if kind.startswith(_PLAYED) and named.startswith(_PLAYED):
         return named  # such as audio in an MP4 file
     if kind not in SHOWN and not kind.startswith(_PLAYED):
         reason = "the file that the record names there is no image, sound or film"
-        raise InputError(str(request.location), reason)
+        raise InputError(place, reason)
     return kind
 
 

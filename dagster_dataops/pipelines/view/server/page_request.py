@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.pipelines.view.records.background_work import BackgroundWorks
+from dagster_dataops.pipelines.view.viewed_reviews import ViewedReviews
 from dagster_dataops.pipelines.view.viewed_root import ViewedNode, ViewedRoot
 
 if TYPE_CHECKING:
@@ -19,10 +20,12 @@ class View:
 
     Attributes:
         root: The nodes.
+        reviews: The reviews that people decide; ``None`` in a view that changes nothing.
         works: The computations in the background.
     """
 
     root: ViewedRoot
+    reviews: ViewedReviews | None = None
     works: BackgroundWorks = field(default_factory=BackgroundWorks)
 
 
@@ -54,6 +57,11 @@ class PageRequest:
             ResultMissingError: There is none.
         """
         return self.node.result(self.output)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the file of the requested result is the published one, or there is none."""
+        return self.output not in self.node.outputs or self.node.is_published(self.output)
 
     def number(self, name: str, default: int, least: int = 0) -> int:
         """Return a number of the query, at least ``least``; without a valid one, the default."""

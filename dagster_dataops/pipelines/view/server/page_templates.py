@@ -5,6 +5,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from dagster_dataops.foundation.quantities import counted, percentage
 from dagster_dataops.pipelines.reporting.excerpts import excerpt, text_of_value
@@ -33,6 +34,7 @@ def templates() -> Environment:
     }
     environment.globals |= {
         "link": link,
+        "copy_script": lambda: Markup(copy_script()),  # noqa: S704 - a file of the package
         "BOX": (funnel_picture.WIDTH, funnel_picture.HEIGHT),
         "CHART": (histograms.WIDTH, histograms.HEIGHT),
     }
@@ -42,6 +44,12 @@ def templates() -> Environment:
 def style() -> str:
     """Return the style sheet of the pages."""
     return files(_PACKAGE).joinpath("templates", "style.css").read_text(encoding="utf-8")
+
+
+@cache
+def copy_script() -> str:
+    """Return the only script of the pages: it copies a text when a button is pressed."""
+    return files(_PACKAGE).joinpath("templates", "copy.js").read_text(encoding="utf-8")
 
 
 def rendered(name: str, **context: Any) -> bytes:

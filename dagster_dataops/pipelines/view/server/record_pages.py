@@ -9,6 +9,12 @@ from dagster_dataops.pipelines.view.records.searches import search
 from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, ViewedFile, indexed
 from dagster_dataops.pipelines.view.server.page_request import PageRequest
 from dagster_dataops.pipelines.view.server.paging import ROWS, SOON, page_size, paged, waiting
+from dagster_dataops.pipelines.view.shown.redo_conditions import (
+    RedoCondition,
+    of_failed,
+    of_search,
+)
+from dagster_dataops.pipelines.view.shown.redo_offer import RedoOffer, is_chain
 from dagster_dataops.pipelines.view.shown.shown_cells import Row, cell, columns_of_rows
 
 
@@ -64,7 +70,19 @@ def _found(request: PageRequest, file: ViewedFile, conditions: Conditions) -> di
     waits = not work.ready and len(records) < size
     context |= {"refresh": SOON if waits else 0, "searched": searched}
     context["note"] = f"The search failed: {work.error}" if work.error else ""
-    return context | _table([lines[record] for record in records], conditions)
+    table = _table([lines[record] for record in records], conditions)
+    if records:
+        context["redo"] = _redo(request, conditions, table["rows"])
+    return context | table
+
+
+def _redo(request: PageRequest, conditions: Conditions, rows: Sequence[Row]) -> RedoOffer:
+    if len(request.node.outputs) > 1:
+        condition = RedoCondition(reason="conditions read the lines of all outputs of an operator.")
+    else:
+        columns = {name for row in rows for name in row.record}
+        condition = of_search(conditions, columns, chain=is_chain(request.node.manifest))
+    return RedoOffer.of(request.node, condition, published=request.is_published)
 
 
 def _table(lines: Sequence[ReadLine], conditions: Conditions) -> dict[str, Any]:
@@ -103,6 +121,11 @@ def failed_page(request: PageRequest) -> dict[str, Any]:
         first = min(request.number("from", 1, 1), max(1, len(chosen))) - 1
         records = list(chosen[first : first + page_size(request)])
         lines = file.records(records)
+    if chosen:
+        group = groups.groups[wanted] if "group" in request.query else None
+        condition = of_failed(group, groups.groups)
+        offer = RedoOffer.of(request.node, condition, published=request.is_published)
+        context |= {"redo": offer}
     context |= {"groups": groups.groups, "group": wanted if "group" in request.query else None}
     context |= paged(request, first, len(chosen), len(records))
     return context | {"rows": [lines[record].shown() for record in records if record in lines]}

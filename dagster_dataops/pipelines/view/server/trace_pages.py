@@ -8,9 +8,11 @@ from dagster_dataops.errors import InputError
 from dagster_dataops.foundation.places.bucket import Location, local_path
 from dagster_dataops.pipelines.reporting.excerpts import shown_line
 from dagster_dataops.pipelines.reporting.record_changes import ValueChange, changes
+from dagster_dataops.pipelines.tracing.record_file import using_indices
 from dagster_dataops.pipelines.tracing.tracer import trace
 from dagster_dataops.pipelines.tracing.trail import Place, Step, Trace
-from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, indexed
+from dagster_dataops.pipelines.view.records.background_work import BackgroundWork
+from dagster_dataops.pipelines.view.records.viewed_file import ReadLine, indexed, ready_index
 from dagster_dataops.pipelines.view.server.page_request import PageRequest, link
 from dagster_dataops.pipelines.view.server.paging import SOON, waiting
 from dagster_dataops.pipelines.view.shown.shown_cells import LONG, MOST_COLUMNS, cell
@@ -131,7 +133,12 @@ def _way(
     """Return how each node changed a record, once the trace is there."""
     manifest = request.node.manifest
     key = ("way", request.node.key, asked, manifest and (manifest.run, manifest.modified_ns))
-    work = request.view.works.begun(key, lambda _: traces(), urgent=True)
+
+    def follow(_: BackgroundWork) -> list[Trace]:
+        with using_indices(lambda location: ready_index(location, request.view.works)):
+            return traces()
+
+    work = request.view.works.begun(key, follow, urgent=True)
     context: dict[str, Any] = {"steps": [], "ends": [], "sources": [], "way": work}
     if not work.ready or work.error:
         return context | {"refresh": 0 if work.error else SOON}

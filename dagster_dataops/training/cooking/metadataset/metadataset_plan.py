@@ -212,7 +212,7 @@ def _mixture(entry: Mixture, outer: _Outer) -> Planned:
 def _shares(subset: Subset | None, outer: _Outer) -> tuple[Subset, ...]:
     """Return the ranges of the datasets below an entry."""
     if subset is not None and subset.is_absolute:
-        reason = "numbers of samples select from a leaf dataset only; use shares, such as 20%"
+        reason = "numbers of samples are only allowed for a leaf dataset; use shares, such as 20%"
         raise subset.place.error(reason)
     return _ranges(subset, outer)
 
