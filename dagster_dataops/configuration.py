@@ -75,13 +75,14 @@ class Configuration:
     """
 
     # A misspelt setting is an AttributeError.
-    __slots__ = ("_assigned", "_clients", "_storage_options", "_url_options")
+    __slots__ = ("_assigned", "_clients", "_of_runs", "_storage_options", "_url_options")
 
     def __init__(self) -> None:
         self._assigned: Final[dict[str, object]] = {}
         self._clients: Final[dict[str, object]] = {}
         self._storage_options: Final[dict[str, str]] = {}
         self._url_options: Final[dict[str, Mapping[str, Any]]] = {}
+        self._of_runs: Final[list[Mapping[str, Any]]] = []  # those of a later run precede
 
     @property
     def clients(self) -> dict[str, object]:
@@ -154,8 +155,18 @@ class Configuration:
 
     @property
     def url_options(self) -> dict[str, Mapping[str, Any]]:
-        """Arguments of fsspec's file systems by the beginning of URLs."""
+        """Arguments of fsspec's file systems by the beginning of URLs, as they were assigned."""
         return self._url_options
+
+    def logins(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the `url_options`, and over them those of the runs of this process."""
+        of_runs = [settings.get("url_options") for settings in tuple(self._of_runs)]
+        if not any(of_runs):
+            return self._url_options
+        logins = dict(self._url_options)
+        for options in of_runs:
+            logins.update(options or {})
+        return logins
 
     @property
     def file_cache(self) -> Path | None:
@@ -235,6 +246,29 @@ class Configuration:
             self._assigned.clear()
             self._assigned.update(before)
 
+    @contextmanager
+    def of_run(self, settings: Mapping[str, Any]) -> Iterator[None]:
+        """Let settings of a run precede the assigned ones inside a ``with`` block, in any thread.
+
+        Args:
+            settings: Values of ``url_options``, ``file_cache`` and ``file_cache_gb``; ``None`` for
+                one that the run does not set.
+        """
+        own = dict(settings)
+        self._of_runs.append(own)
+        try:
+            yield
+        finally:
+            self._of_runs[:] = [other for other in self._of_runs if other is not own]
+
+    def take_settings_of_run(self, settings: Mapping[str, Any]) -> None:
+        """Take the settings of the run that this process works for, in place of those before.
+
+        Args:
+            settings: As for `of_run`.
+        """
+        self._of_runs[:] = [dict(settings)]
+
     def scratch_path(self) -> Path:
         """Return the path of `data_process_scratch` without creating or checking the folder."""
         from dagster_dataops.foundation.places.private_folders import private_path
@@ -246,6 +280,9 @@ class Configuration:
         return folder_setting("data_process_scratch", str(value)) if value else None
 
     def _read(self, setting: str) -> object:
+        for settings in reversed(self._of_runs):
+            if settings.get(setting) is not None:
+                return settings[setting]
         assigned = self._assigned.get(setting)
         return os.environ.get(f"DATAOPS_{setting.upper()}") if assigned is None else assigned
 

@@ -4,6 +4,7 @@
 """
 
 import io
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -198,7 +199,7 @@ def decoding(file: str, verb: str = "decoded") -> Iterator[None]:
 
 _OF_DECODERS: Final = (
     ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, SyntaxError,
-    TypeError, ValueError, Warning,
+    TypeError, ValueError, Warning, struct.error,
 )  # fmt: skip
 """The errors of decoders for damaged files, without `FileError` and `MemoryError`."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from dagster_dataops.datasets.file_values.media_types import ending_of_type
+from dagster_dataops.datasets.file_values.media_types import ending_of_type, type_of_content
 from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.errors import FileError, FileReferenceError
 from dagster_dataops.models.smaller_images import within
@@ -117,7 +117,8 @@ class FilePart(dict[str, Any]):
         """Read the file for its digest, unless the part has a digest, an address or an id.
 
         Raises:
-            FileError: There is no such file, or it cannot be read, or it is larger than allowed.
+            FileError: There is no such file, or it cannot be read, is of another kind, or larger
+                than allowed.
         """
         if self.keys().isdisjoint(("digest", "url", _FILE_ID)):
             await asyncio.to_thread(self._add_digest)
@@ -125,6 +126,7 @@ class FilePart(dict[str, Any]):
     def _add_digest(self) -> None:
         assert self._reference is not None  # noqa: S101 - else it has an id
         self._read = self._reference.read(self._attachments.max_bytes)
+        self._checked_type(self._reference, self._read)  # also if the reply is stored
         self["digest"] = digest = f"sha256:{sha256(self._read).hexdigest()}"
         self._reference = replace(self._reference, digest=digest)  # a later read must find it
 
@@ -161,13 +163,7 @@ class FilePart(dict[str, Any]):
         data, self._read = self._read, None
         if data is None:
             data = reference.read(self._attachments.max_bytes)
-        if not data:
-            raise FileError(reference.file, "is empty", "leave the file out")
-        media_type = reference.media_type_of(data)
-        if not (media_type or "").startswith(_TYPES[self._kind]):
-            problem = f"is of {media_type or 'no known type'}, which is no {_NAMES[self._kind]}"
-            raise FileError(reference.file, problem, "name its column in the option for its kind")
-        media_type = media_type or "application/octet-stream"
+        media_type = self._checked_type(reference, data)
         side = self._attachments.max_side
         if self._kind == "image" and side is not None:
             data, media_type = within(side, data, media_type, reference.file)
@@ -175,6 +171,23 @@ class FilePart(dict[str, Any]):
         if self._kind == "audio":  # servers look at the ending alone
             name = f"sound{ending_of_type(media_type) or '.' + media_type.partition('/')[2]}"
         return FormFile(name, data, media_type)
+
+    def _checked_type(self, reference: FileReference, data: bytes) -> str:
+        """Return the media type of a file. Images and sounds show it by their content.
+
+        Raises:
+            FileError: It is empty, or of another kind.
+        """
+        if not data:
+            raise FileError(reference.file, "is empty", "leave the file out")
+        media_type, name = reference.media_type_of(data), _NAMES[self._kind]
+        if not (media_type or "").startswith(_TYPES[self._kind]):
+            problem = f"is of {media_type or 'no known type'}, which is no {name}"
+            raise FileError(reference.file, problem, "name its column in the option for its kind")
+        if self._kind != "file" and type_of_content(data) is None:
+            problem = f"is no {name} by its first bytes, but {media_type} by its name or record"
+            raise FileError(reference.file, problem, "replace the file, or leave it out")
+        return media_type or "application/octet-stream"
 
     def _with_address(self, address: str) -> dict[str, Any]:
         name = f"{self._kind}_url"

@@ -1,5 +1,6 @@
 """Make images smaller before they are sent to a model."""
 
+import struct
 from io import BytesIO
 from typing import Final
 
@@ -9,6 +10,11 @@ from dagster_dataops.models.replies.image_sizes import image_size
 
 _JPEG: Final = "image/jpeg"
 _QUALITY: Final = 90  # of JPEG
+_OF_DECODERS: Final = (
+    ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, SyntaxError,
+    TypeError, ValueError, struct.error,
+)  # fmt: skip
+"""The errors of Pillow for damaged files."""
 
 
 def within(side: int, data: bytes, media_type: str, name: str) -> tuple[bytes, str]:
@@ -48,7 +54,7 @@ def within(side: int, data: bytes, media_type: str, name: str) -> tuple[bytes, s
             form = "JPEG" if media_type == _JPEG else "PNG"
             target = BytesIO()
             pixels.save(target, form, quality=_QUALITY)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except (*_OF_DECODERS, Image.DecompressionBombError) as error:
         reason = f"cannot be decoded: {error}"
         raise FileError(name, reason, "mend the file, or leave it out") from error
     return target.getvalue(), f"image/{form.lower()}"

@@ -30,6 +30,10 @@ def folder(tmp_path_factory) -> Path:
     picture.save(folder / "turned.png", compress_level=0, exif=turned)
     picture.save(folder / "a.tif")
     picture.save(folder / "a.bmp")
+    picture.save(folder / "a.webp", quality=90, method=0)
+    picture.save(folder / "turned.webp", quality=90, method=0, exif=turned)
+    part = picture.crop((0, 0, 900, 700))
+    part.save(folder / "exact.webp", lossless=True, quality=0, method=0)
     sound = noise.uniform(-0.9, 0.9, (SECONDS * RATE, 2))
     for name in ("a.wav", "a.flac", "a.aiff"):
         soundfile.write(folder / name, sound, RATE)
@@ -69,6 +73,9 @@ def _move_exif_behind_pixels(path: Path) -> None:
         ("a.png", data.images.Size, {"image_width": 2 * SIDE, "image_height": SIDE}, 0.1),
         ("a.tif", data.images.AspectRatio, {"image_aspect_ratio": 2.0}, 0.1),
         ("a.bmp", data.images.AspectRatio, {"image_aspect_ratio": 2.0}, 0.1),
+        ("a.webp", data.images.Size, {"image_width": 2 * SIDE, "image_height": SIDE}, 0.1),
+        ("exact.webp", data.images.Size, {"image_width": 900, "image_height": 700}, 0.1),
+        ("turned.webp", data.images.Size, {"image_width": SIDE, "image_height": 2 * SIDE}, 0.15),
         ("turned.png", data.images.Size, {"image_width": SIDE, "image_height": 2 * SIDE}, 1.2),
         ("a.wav", data.audio.Duration, {"audio_seconds": SECONDS}, 0.1),
         ("a.aiff", data.audio.SampleRate, {"audio_rate": RATE}, 0.1),
@@ -132,3 +139,9 @@ def test_a_file_is_fetched_once_into_the_folder_for_files(folder: Path, tmp_path
         assert signals(data.images.Brightness(mode="tag"), record) == first
         assert signals(data.images.Size(mode="tag"), record)["image_width"] == SIDE
         assert server.sent == size
+
+
+def test_a_large_webp_file_that_is_cut_off_is_an_error(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.webp").write_bytes((folder / "a.webp").read_bytes()[:-100])
+    with pytest.raises(FileError, match="a.webp: cannot be read: it is truncated"):
+        data.images.Size(min_width=1).forward({"file": str(tmp_path / "a.webp")})

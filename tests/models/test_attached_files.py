@@ -160,6 +160,9 @@ def test_another_file_than_the_record_names_is_an_error(
         ("empty.png", "empty"),
         ("a.pdf", "application/pdf"),
         ("wrong.png", "image/gif"),
+        ("text.png", "is no image by its first bytes, but image/png by its name"),
+        ("zeros.png", "is no image by its first bytes"),
+        ("same.gif", "is image/png by its content, image/gif by its name"),
         ("large.png", "max_bytes"),
         ([], "empty list"),
         (None, "NoneType"),
@@ -173,14 +176,18 @@ def test_a_file_that_cannot_be_sent_is_an_error_of_its_record(
 ) -> None:
     (files / "empty.png").write_bytes(b"")
     (files / "wrong.png").write_bytes(b"GIF89a" + bytes(20))
+    (files / "text.png").write_bytes(b"root:x:0:0:")
+    (files / "zeros.png").write_bytes(bytes(100))
+    (files / "same.gif").write_bytes((files / "a.png").read_bytes())
     (files / "large.png").write_bytes(png() + bytes(10_000))
     asked = model()
     named = f"{files}/{value}" if isinstance(value, str) else value
 
     operator = data.llm.Generate(prompt="x", images="i", max_bytes=5000, client=asked)
     rows = operator([{"i": named}, {"i": f"{files}/a.png"}])
+    again = operator([{"i": named}, {"i": f"{files}/a.png"}])  # its reply is stored
 
-    assert [row["answer"] for row in rows] == ["seen"]
+    assert [row["answer"] for row in (*rows, *again)] == ["seen", "seen"]
     (row,) = error_rows(root)
     assert said in row["message"]
     assert len(asked.requests) == 1
@@ -263,7 +270,7 @@ def test_an_image_of_a_format_that_runs_programs_is_not_decoded(files: Path, roo
     )
 
     (row,) = error_rows(root)
-    assert "cannot be decoded" in row["message"]
+    assert "is no image by its first bytes" in row["message"]
 
 
 def test_a_file_that_is_replaced_before_it_is_sent_again_is_not_sent(files: Path) -> None:

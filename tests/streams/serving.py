@@ -77,21 +77,24 @@ class Handler(SimpleHTTPRequestHandler):
             with file:
                 self._send(file.read())
             return
-        content = Path(self.translate_path(self.path)).read_bytes()
-        first, last = int(found[1]), min(int(found[2]), len(content) - 1)
+        with Path(self.translate_path(self.path)).open("rb") as content:
+            size = content.seek(0, 2)
+            first, last = int(found[1]), min(int(found[2]), size - 1)
+            content.seek(first)
+            part = content.read(last - first + 1)
         self.send_response(206)
-        self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
-        self.send_header("Content-Length", str(last - first + 1))
+        self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
+        self.send_header("Content-Length", str(len(part)))
         self.end_headers()
-        self._send(content[first : last + 1])
+        self._send(part)
 
     def _send(self, content):
         if self.server.cuts and len(content) > self.server.cuts[0]:
             self.wfile.write(content[: self.server.cuts.pop(0)])
             self.close_connection = True
         else:
+            self.server.sent += len(content)  # before the client can go on
             self.wfile.write(content)
-            self.server.sent += len(content)
 
 
 @contextmanager

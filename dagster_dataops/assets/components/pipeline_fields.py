@@ -190,19 +190,23 @@ class RayClusterModel(dg.Model):
 
 
 ResourceModel = _resource_model(
-    DataOpsResource, cluster=RayClusterModel, storage_options=dict[str, EnvironmentVariable | str]
+    DataOpsResource,
+    cluster=RayClusterModel,
+    storage_options=dict[str, EnvironmentVariable | str],
+    url_options=dict[str, dict[str, Any]],
 )
 ClientModel: Any = _resource_model(LLMResource, api_key=EnvironmentVariable)
 
 
 def resolve_resource(context: dg.ResolutionContext, model: dg.Model) -> DataOpsResource:
-    """Return the resource; its root is taken from the folder of the project."""
+    """Return the resource; its folders are taken from the folder of the project."""
     fields = written(context, model)
     if fields.get("root"):
         options = written_values(fields.get("storage_options") or {})
         root_setting("root", fields["root"], options)  # another URL is refused
-        if not is_url(fields["root"]):
-            fields["root"] = str(in_project(context, fields["root"]))
+    for name in ("root", "file_cache"):
+        if fields.get(name) and not is_url(fields[name]):
+            fields[name] = str(in_project(context, fields[name]))
     if fields.get("cluster"):
         fields["cluster"] = RayCluster(**fields["cluster"])
     return DataOpsResource(**fields)

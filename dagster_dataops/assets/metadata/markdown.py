@@ -1,7 +1,7 @@
 """Markdown in which values are shown as text: tables with values as cells, fenced texts, prose.
 
 Dagster's UI shows Markdown of less than 1,000 characters inline on the asset page. A line has room
-for about 45 characters there, and the rest is cut off. Longer Markdown is shown in a wide window
+for about 42 characters there, and the rest is cut off. Longer Markdown is shown in a wide window
 behind a link. Therefore a narrow table is kept below 1,000 characters, and a wide table is padded
 to more.
 """
@@ -15,7 +15,7 @@ import orjson
 
 INLINE_CHARACTERS: Final = 1000
 _WIDTHS: Final = (120, 80, 60, 40)  # lengths of a cell; the largest that fits is used
-_ROOM: Final = 45  # total length of the longest words in a row: browsers do not break words
+_ROOM: Final = 42  # total length of the longest words in a row: browsers do not break words
 _LONGEST_ROW: Final = 120  # length of a row that takes two or three lines
 _BLOCK: Final = re.compile(r"([-+=]|[0-9]+[.)])")  # begins a list or a rule
 _CODE: Final = re.compile(r"(?<![`\\])(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)

@@ -159,8 +159,8 @@ def _first_records(dataset: JsonlDataset) -> dict[str, Any]:
     except InputError as error:  # a file that the package did not write
         return {PREVIEW: dg.MetadataValue.md(cell(str(error)))}
     return {
-        PREVIEW: dg.MetadataValue.md(preview(rows)),
         **thumbnail_metadata(dataset.location, rows, THUMBNAILS),
+        PREVIEW: dg.MetadataValue.md(preview(rows)),
     }
 
 
@@ -225,8 +225,16 @@ def _shown(value: object) -> object:
         return value
     name = reference.name
     if name in (reference.digest or ""):  # an operator has made it
-        name = reference.media_type or "a file"
-    return name if reference.size is None else f"{name}, {counted(reference.size, 'bytes')}"
+        name = (reference.media_type or "a file").rpartition("/")[2]
+    return name if reference.size is None else f"{name}, {_size(reference.size)}"
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes as a short text."""
+    kilobytes = count / 1000
+    if kilobytes < 1:
+        return f"{count} B"
+    return f"{kilobytes:.0f} kB" if kilobytes < 1000 else f"{kilobytes / 1000:,.1f} MB"
 
 
 def resumed_metadata(report: "RunReport") -> dict[str, Any]:

@@ -100,3 +100,23 @@ def shape_of(value: object) -> str:
     if isinstance(value, Mapping):
         return f"a mapping with the keys {list(value)}"
     return f"a value of type {type(value).__name__}"
+
+
+def fault_of_option(value: object) -> str | None:
+    """Describe what an argument of a library may not be, without its content.
+
+    Args:
+        value: The argument: a text, a number, a truth value, ``None``, a variable that holds a
+            text, or a list or mapping of these.
+
+    Returns:
+        The fault; ``None`` if there is none.
+    """
+    if value is None or isinstance(value, (bool, int, float)) or is_text(value):
+        return None
+    if isinstance(value, (list, tuple)):
+        return next(filter(None, map(fault_of_option, value)), None)
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        faults = ((key, fault_of_option(item)) for key, item in value.items())
+        return next((f"{fault} in {key!r}" for key, fault in faults if fault), None)
+    return shape_of(value)

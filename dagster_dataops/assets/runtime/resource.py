@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from dagster_dataops.assets.runtime.asset_paths import folder_of
 from dagster_dataops.assets.runtime.environment_values import (
+    fault_of_option,
     from_environment,
     is_text,
     shape_of,
@@ -37,7 +38,7 @@ from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import FORMS
 from dagster_dataops.foundation.places.root import Root
-from dagster_dataops.foundation.places.url_forms import ObjectUrl
+from dagster_dataops.foundation.places.url_forms import ObjectUrl, folder_setting
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator, reconfigured
 from dagster_dataops.operators.options.settings import ExecutionSettings
@@ -66,6 +67,11 @@ def refuse_unknown(resource: type[BaseModel], fields: Any) -> Any:
             msg = f"{resource.__name__}() got an unexpected keyword argument {name!r}; {hint}"
             raise TypeError(msg)
     return fields
+
+
+def is_resource(value: object) -> bool:
+    """Return whether a value is a resource, which gives the value when a run starts."""
+    return isinstance(value, (dg.ConfigurableResource, dg.ResourceDefinition))
 
 
 class DataOpsResource(dg.ConfigurableResource[None]):
@@ -106,6 +112,30 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             "Options of the object stores of root and source over those of the environment, such "
             "as endpoint, region, access_key_id and secret_access_key. Give secrets as "
             "dg.EnvVar(...): they are read when a run starts. A launch cannot change them."
+        ),
+    )
+    url_options: dg.ResourceDependency[Any] = Field(
+        default={},  # type: ignore[arg-type]
+        repr=False,
+        description=(
+            "Arguments of fsspec's file systems, such as logins, by the beginning of URLs. They "
+            "hold for all that a run reads by URL. Give secrets as dg.EnvVar(...): they are read "
+            "when a step starts. A launch cannot change them. Over those of config.url_options."
+        ),
+    )
+    file_cache: str | None = Field(
+        default=None,
+        description=(
+            "Folder of each machine for copies of files that records name by URL, or in a shard or "
+            "an object store. Left empty: environment DATAOPS_FILE_CACHE, else none are kept."
+        ),
+    )
+    file_cache_gb: float | None = Field(
+        default=None,
+        ge=0.0,
+        description=(
+            "The largest size of all files in file_cache, in GB. The least recently used files "
+            "are deleted. Left empty: environment DATAOPS_FILE_CACHE_GB, else 50."
         ),
     )
     max_workers: int | None = Field(
@@ -170,12 +200,35 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             "storage_options maps names of options to texts or dg.EnvVar(...), which may be "
             'written as {"env": "NAME"}'
         )
+        if is_resource(options):
+            return options
         if not isinstance(options, Mapping):
             msg = f"{allowed}; found {shape_of(options)}"
             raise ValueError(msg)  # noqa: TRY004 - pydantic reports it
         for name, value in options.items():
             if not (name and isinstance(name, str) and is_text(value)):
                 msg = f"{allowed}; found {shape_of(value)} for {name!r}"
+                raise ValueError(msg)
+        return dict(options)
+
+    @field_validator("url_options", mode="before")
+    @classmethod
+    def _options_of_urls(cls, options: Any) -> Any:
+        if is_resource(options):
+            return options
+        allowed = (
+            "url_options maps beginnings of URLs to mappings of arguments: texts, numbers, lists, "
+            'mappings or dg.EnvVar(...), which may be written as {"env": "NAME"}'
+        )
+        if not isinstance(options, Mapping):
+            msg = f"{allowed}; found {shape_of(options)}"
+            raise ValueError(msg)  # noqa: TRY004 - pydantic reports it
+        for prefix, arguments in options.items():
+            is_named = bool(prefix) and isinstance(prefix, str)
+            of_mapping = is_named and isinstance(arguments, Mapping) and not is_text(arguments)
+            fault = fault_of_option(arguments) if of_mapping else shape_of(arguments)
+            if fault:
+                msg = f"{allowed}; found {fault} for {prefix!r}"
                 raise ValueError(msg)
         return dict(options)
 
@@ -201,11 +254,46 @@ class DataOpsResource(dg.ConfigurableResource[None]):
 
     @property
     def _store_options(self) -> dict[str, str]:
-        options = self.storage_options.items()
+        options = self._mapping("storage_options").items()  # one may have the name "env"
         values = {
             name: from_environment(f"storage_options.{name}", value) for name, value in options
         }
         return {**config.storage_options, **values}
+
+    def _mapping(self, name: str) -> dict[str, Any]:
+        """Return the mapping of a field.
+
+        Raises:
+            ConfigurationError: It is a resource that Dagster has not set up.
+        """
+        value = getattr(self, name)
+        if is_resource(value):
+            allowed = "a mapping here: a resource gives one only in a run that has it as a resource"
+            raise ConfigurationError(name, type(value).__name__, allowed)
+        return dict(value)
+
+    @override
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Any]:
+        """Yield the resource. While a step has it, its settings of files hold in the process."""
+        # A sensor reads no files, and may lack the variables with the secrets of runs.
+        settings = self._file_settings() if context.run is not None else {}
+        with config.of_run(settings), super().yield_for_execution(context) as resource:
+            yield resource
+
+    def _file_settings(self) -> dict[str, Any]:
+        """Return the settings of `config` for files, as the fields set them.
+
+        Raises:
+            ConfigurationError: A variable is not set, or no folder can have the path.
+        """
+        return {
+            "url_options": from_environment("url_options", self._mapping("url_options")),
+            "file_cache": folder_setting("file_cache", self.file_cache)
+            if self.file_cache
+            else None,
+            "file_cache_gb": self.file_cache_gb,
+        }
 
     def location(self, file: Path | ObjectUrl) -> Location:
         """Return where a file is."""
@@ -220,7 +308,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         if not self.root or isinstance(self.root, dg.EnvVar):
             return None
         # A code server may lack the variables with the secrets of its runs.
-        options = {**config.storage_options, **written_values(self.storage_options)}
+        own = {} if is_resource(self.storage_options) else self.storage_options
+        options = {**config.storage_options, **written_values(own)}
         return root_setting("root", self.root, options)
 
     @property
@@ -332,7 +421,9 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         from dagster_dataops.execution.executor import OperatorExecutor  # the engine; loaded by use
 
         attempt = attempt_context(self, context, resume, folder)
-        with ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
+        # Dagster may not have set up the resource: a unit test may pass it to the function.
+        files = config.of_run(self._file_settings())
+        with files, ended_by_interrupts(context), self._settings_of(operator, attempt) as fair:
             report = OperatorExecutor(attempt).run(reconfigured(operator, {}, fair), inputs, folder)
         _log_view_command(context, attempt.run, str(self.results_root))
         if report.error_path is not None:

@@ -201,10 +201,15 @@ class FileKeeper:
         bucket = self.root.bucket
         assert bucket is not None  # noqa: S101 - else nothing is uploaded
         # Imported only if there is a bucket.
+        from dagster_dataops.datasets.file_values.pruning_mark import PruningMark
         from dagster_dataops.foundation.places.open_stores import writing
 
         store = writing(bucket, bucket.key_of(self.root.path))
-        _each(lambda item: store.put(*item), list(uploads.items()))
+        mark = PruningMark(str(self.root), bucket.key_of(self.root.path / FILES), store)
+        seen = None
+        while seen is None or mark.read() != seen:  # files may have been deleted meanwhile
+            seen = mark.idle()
+            _each(lambda item: store.put(*item), list(uploads.items()))
 
     def _sync(self, written: set[Path]) -> None:
         with storage(self.root.path / FILES, "sync"):

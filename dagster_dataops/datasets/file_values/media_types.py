@@ -66,9 +66,8 @@ _SVG: Final = re.compile(
 )
 _XML: Final = re.compile(rb"\s*<\?xml\b")
 _MARKS: Final = (b"\xef\xbb\xbf",)
-_MPEG_FRAME: Final = re.compile(
-    rb"\xff[\xe2-\xe7\xf2-\xf7\xfa\xfb\xfc\xfd\xfe][\x10-\xeb]", re.DOTALL
-)
+# Without FF FE, of layer I: so begin texts in UTF-16.
+_MPEG_FRAME: Final = re.compile(rb"\xff[\xe2-\xe7\xf2-\xf7\xfa-\xfd][\x10-\xeb]", re.DOTALL)
 _AAC_FRAME: Final = re.compile(rb"\xff[\xf0\xf1\xf8\xf9]", re.DOTALL)
 _TAIL_BYTES: Final = 64 << 10  # of an archive, with the names of its files
 

@@ -65,9 +65,9 @@ def facts_of_keeper(keeper: FileKeeper | None) -> tuple[Any, ...]:
     others = (root for root in roots() if root.path != keeper.root.path)
     cache = config.file_cache
     settings = {
-        "url_options": dict(config.url_options),
+        "url_options": dict(config.logins()),
         "file_cache": None if cache is None else str(cache),
-        "file_cache_gb": config.file_cache_gb,
+        "file_cache_gb": str(config.file_cache_gb),  # JSON has no inf
     }
     return settings, *map(_facts_of, (keeper.root, *others))
 
@@ -81,8 +81,7 @@ def keeper_in_run(facts: Sequence[Any]) -> FileKeeper | None:
     if not facts:
         return None
     settings, *places = facts
-    config.url_options.update(settings["url_options"])
-    config.file_cache, config.file_cache_gb = settings["file_cache"], settings["file_cache_gb"]
+    config.take_settings_of_run(settings)
     roots_of_run = [_root_of(*place) for place in places]
     for root in reversed(roots_of_run):
         use_root(root)

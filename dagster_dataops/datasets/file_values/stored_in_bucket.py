@@ -19,6 +19,7 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.datasets.file_values.file_keeper import FILES
+from dagster_dataops.datasets.file_values.pruning_mark import PruningMark
 from dagster_dataops.datasets.file_values.stored_files import (
     BLOCK_BYTES,
     StoredFile,
@@ -153,17 +154,30 @@ class FilesOfBucket(StoredFiles):
     @override
     def deleted(self, files: list[StoredFile], grace_seconds: float) -> list[StoredFile]:
         store = writing(self._bucket, self._key(FILES))
-        clock = self._key(f"{FILES}/{_CLOCK}{uuid.uuid4().hex}")
+        mark = PruningMark(str(self._root), self._key(FILES), store)
+        shelves: dict[str, list[StoredFile]] = defaultdict(list)
+        for file in files:
+            shelves[file.name.rpartition("/")[0]].append(file)
+        deleted: list[StoredFile] = []
+        for shelf, of_shelf in shelves.items():
+            with mark.deleting() as deletion:
+                old = self._old(store, shelf, grace_seconds)
+                gone = [file for file in of_shelf if file in old]
+                for at in range(0, len(gone), _AT_ONCE):
+                    deletion.check()
+                    store.remove(self._key(file.name) for file in gone[at : at + _AT_ONCE])
+            deleted += gone
+        return deleted
+
+    def _old(self, store: ResultStore, shelf: str, grace_seconds: float) -> set[StoredFile]:
+        """Return the files of a folder that are older than the grace period, by their store."""
+        clock = self._key(f"{shelf}/{_CLOCK}{uuid.uuid4().hex}")
         store.put(clock, b"")
         try:
-            listed = store.listed(self._prefix)
-            old = set(self._stored(listed, listed[clock].modified - grace_seconds))
-            deleted = [file for file in files if file in old]
-            for at in range(0, len(deleted), _AT_ONCE):
-                store.remove(self._key(file.name) for file in deleted[at : at + _AT_ONCE])
+            listed = store.listed(self._key(shelf))
         finally:
             store.remove([clock])
-        return deleted
+        return set(self._stored(listed, listed[clock].modified - grace_seconds))
 
 
 def _last_entries(objects: dict[str, ListedObject], since: float) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -87,8 +87,8 @@ class Assignment:
     segment: int
     checks_input: bool
     heartbeat: int = -1
-    bucket: tuple[Any, ...] = ()
-    keeper: tuple[Any, ...] = ()
+    bucket: tuple[Any, ...] = field(default=(), repr=False)
+    keeper: tuple[Any, ...] = field(default=(), repr=False)
     gpus: str = ""
 
 

@@ -274,12 +274,22 @@ def _check_chunks(file: BinaryIO, order: str, sound: bytes) -> None:
         at += 8 + size + size % 2
 
 
-def _check_wav(file: BinaryIO) -> None:
+def check_wav(file: BinaryIO) -> None:
+    """Check that the sound of a WAV file is complete.
+
+    Raises:
+        ValueError: It is not.
+    """
     file.seek(0)
     _check_chunks(file, "little" if file.read(4) == b"RIFF" else "big", b"data")
 
 
-def _check_aiff(file: BinaryIO) -> None:
+def check_aiff(file: BinaryIO) -> None:
+    """Check that the sound of an AIFF file is complete.
+
+    Raises:
+        ValueError: It is not.
+    """
     _check_chunks(file, "big", b"SSND")
 
 
@@ -303,8 +313,8 @@ def _check_ogg(file: BinaryIO) -> None:
 
 
 _COMPLETE: Final[dict[str, Callable[[BinaryIO], None]]] = {
-    "AIFF": _check_aiff,
+    "AIFF": check_aiff,
     "OGG": _check_ogg,
-    "WAV": _check_wav,
-    "WAVEX": _check_wav,
+    "WAV": check_wav,
+    "WAVEX": check_wav,
 }

@@ -10,10 +10,25 @@ from annotated_types import Interval
 
 from dagster_dataops.data import data_register
 from dagster_dataops.datasets.file_values.image_pixels import ONE_PICTURE, readable, shallow
+from dagster_dataops.datasets.file_values.media_types import (
+    HEAD_BYTES,
+    same_type,
+    type_of_content,
+)
 from dagster_dataops.errors import FileError
 from dagster_dataops.foundation.quantities import counted
-from dagster_dataops.library.file_column import FileColumn, HeadFile, RecordFile, decoding
-from dagster_dataops.library.images.orientation import has_late_orientation, orientation_of
+from dagster_dataops.library.file_column import (
+    LEAVE_OUT,
+    FileColumn,
+    HeadFile,
+    RecordFile,
+    decoding,
+)
+from dagster_dataops.library.images.image_heads import (
+    has_late_orientation,
+    orientation_of,
+    webp_size,
+)
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.records import Record
 
@@ -96,9 +111,7 @@ class ImageSource:
             try:
                 image = Image.open(data, formats=readable())
             except UnidentifiedImageError:
-                formats = ", ".join(readable())
-                msg = f"it is no image of the formats {formats}, or its head is damaged"
-                raise ValueError(msg) from None
+                raise _unidentified(file, data) from None
         self.check_size(file, image.size)
         return image
 
@@ -211,7 +224,28 @@ class ImageSize(HeadFile):
             FileError: It cannot be used.
         """
         with self.opened() as file:
-            return _upright_size(self.name, self._source.opened(self.name, file), file)
+            with decoding_image(self.name, "read"):
+                size = webp_size(file)
+            if size is None:
+                return _upright_size(self.name, self._source.opened(self.name, file), file)
+            self._source.check_size(self.name, size)
+            return size
+
+
+def _unidentified(file: str, data: BinaryIO) -> FileError:
+    """Return the error for a file that Pillow does not open."""
+    from PIL import Image
+
+    data.seek(0)
+    kind, formats = type_of_content(data.read(HEAD_BYTES)), ", ".join(readable())
+    if kind is None:
+        problem = f"cannot be read: it is no image of the formats {formats}"
+        return FileError(file, problem, LEAVE_OUT)
+    if any(same_type(kind, Image.MIME.get(name, "")) for name in readable()):
+        problem = f"cannot be read: it begins as {kind}, and its head is damaged"
+        return FileError(file, problem, LEAVE_OUT)
+    convert = "convert it to one of these before, or leave it out"
+    return FileError(file, f"is {kind}, and files of the formats {formats} are read", convert)
 
 
 def _upright_size(name: str, image: Any, file: BinaryIO) -> tuple[int, int]:

@@ -1,10 +1,11 @@
 """Numbers of an image."""
 
+from itertools import product
 from typing import Final
 
 from dagster_dataops.library.images.image_files import ImageFile, ImageSize
 
-_ROWS: Final = 256  # of pixels, worked on at once
+_SIDE: Final = 2048  # pixels of the squares that are worked on
 
 
 def aspect_ratio(image: ImageFile | ImageSize) -> float:
@@ -35,8 +36,9 @@ def sharpness(image: ImageFile) -> float:
 
     grey = np.pad(np.asarray(image.grey), 1, "reflect")
     count = total = squares = 0
-    for start in range(0, len(grey) - 2, _ROWS):
-        rows = grey[start : start + _ROWS + 2].astype(np.int32)
+    height, width = grey.shape
+    for top, left in product(range(0, height - 2, _SIDE), range(0, width - 2, _SIDE)):
+        rows = grey[top : top + _SIDE + 2, left : left + _SIDE + 2].astype(np.int32)
         around = rows[:-2, 1:-1] + rows[2:, 1:-1] + rows[1:-1, :-2] + rows[1:-1, 2:]
         values = around - 4 * rows[1:-1, 1:-1]
         count += values.size

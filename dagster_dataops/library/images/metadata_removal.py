@@ -16,7 +16,7 @@ from dagster_dataops.library.images.image_files import (
     MaxPixels,
     images,
 )
-from dagster_dataops.library.images.orientation import orientation_of
+from dagster_dataops.library.images.image_heads import orientation_of
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
 

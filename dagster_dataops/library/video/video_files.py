@@ -1,6 +1,5 @@
 """`VideoSource` and `VideoFile`: films of records, opened and decoded within limits."""
 
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,6 +12,7 @@ from dagster_dataops.files import FileReference, type_of_content
 from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, HeadFile, decoding
 from dagster_dataops.library.images.image_files import MAX_PIXELS
 from dagster_dataops.library.option_values import needs_extra
+from dagster_dataops.library.video.film_sizes import check_complete
 from dagster_dataops.records import Record
 
 video: Any = data_register.new_group("video")
@@ -23,7 +23,7 @@ _GUESSING: Final = frozenset({"aac", "amr", "mp3", "mpeg", "mpegvideo"})  # dura
 _LENIENT: Final = 19  # the version of PyAV that reads metadata in any encoding
 _HEAD: Final = 1 << 16
 _MICROSECONDS: Final = 1_000_000
-_OPEN_SIZE: Final = 0xFFFFFFFF  # of a program that could not know the size
+_MOST_RATE: Final = 10_000  # pictures a second
 _SLACK: Final = 0.5  # seconds by which the end of a film may miss the duration that it tells
 
 _FORMATS: Final = {
@@ -144,14 +144,12 @@ class VideoSource:
         """
         import av
 
-        size = file.seek(0, io.SEEK_END)
         file.seek(0)
         head = file.read(_HEAD)
-        file.seek(0)
         form = _FORMATS.get(type_of_content(head) or "") or _MPEG.get(head[:4])
         if form is None:
             raise FileError(name, "is no film or sound by its first bytes", LEAVE_OUT)
-        _check_riff(name, head, size)
+        check_complete(name, form, file)
         with decoding_film(name, "read"):
             lenient = int(av.__version__.split(".")[0]) >= _LENIENT
             options: Any = {} if lenient else {"metadata_errors": "ignore"}
@@ -243,8 +241,12 @@ class OpenFilm:
         context, rate = stream.codec_context, stream.average_rate
         if context is None or not context.width or not context.height:
             raise FileError(self.name, "has pictures of an unknown codec or size", LEAVE_OUT)
+        seconds = self._seconds_of_packets() if told is None else told
+        if stream.frames > max(1, _MOST_RATE * seconds):
+            problem = f"is damaged: it tells {stream.frames:,} pictures in {seconds:g} seconds"
+            raise FileError(self.name, problem, LEAVE_OUT)
         return VideoFacts(
-            self._seconds_of_packets() if told is None else told,
+            seconds,
             context.width,
             context.height,
             float(rate or 0),
@@ -318,14 +320,3 @@ def _end(packet: Any) -> float:
         return 0.0
     first = packet.stream.start_time or 0
     return float((packet.pts - first + (packet.duration or 0)) * packet.time_base)
-
-
-def _check_riff(name: str, head: bytes, size: int) -> None:
-    """Check that an AVI file has the size that it tells; FFmpeg takes the rest for all.
-
-    Raises:
-        FileError: It is shorter.
-    """
-    told = int.from_bytes(head[4:8], "little") + 8
-    if head[:4] == b"RIFF" and size < told < _OPEN_SIZE:
-        raise FileError(name, f"is truncated: it tells {told:,} bytes, and has {size:,}", LEAVE_OUT)

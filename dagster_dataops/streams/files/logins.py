@@ -11,11 +11,14 @@ def with_login(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
     In a chain, such as ``zip://a.png::https://host/b.zip``, each URL has its own login.
     """
-    if not config.url_options:
+    logins = config.logins()
+    if not logins:
         return dict(options)
     first, *others = url.split("::")
-    chained = {other.partition("://")[0]: login for other in others if (login := _login(other))}
-    return {**chained, **_login(first), **options}
+    chained = {
+        other.partition("://")[0]: login for other in others if (login := _login(other, logins))
+    }
+    return {**chained, **_login(first, logins), **options}
 
 
 def has_login(url: str) -> bool:
@@ -23,10 +26,10 @@ def has_login(url: str) -> bool:
     return bool(with_login(url, {}))
 
 
-def _login(url: str) -> Mapping[str, Any]:
+def _login(url: str, logins: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the login whose text is the longest that a URL begins with."""
-    fitting = [prefix for prefix in config.url_options if _is_below(url, prefix)]
-    return config.url_options[max(fitting, key=len)] if fitting else {}
+    fitting = [prefix for prefix in logins if _is_below(url, prefix)]
+    return logins[max(fitting, key=len)] if fitting else {}
 
 
 def _is_below(url: str, prefix: str) -> bool:

@@ -6,6 +6,9 @@ The account holds the bytes and the number of all files. Files change only while
 that a count finds each file once and whole. Room is added to it before a file is written and
 subtracted after one was deleted. So a killed process leaves an account that is too large, never one
 that is too small; the next eviction corrects it.
+
+A file that does not fit into memory arrives in a part beside the files, which is locked as long as
+its process lives. Such parts are not in the account.
 """
 
 import contextlib
@@ -13,13 +16,14 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import orjson
 import xxhash
 
-from dagster_dataops.foundation.concurrency.file_lock import locked
+from dagster_dataops.foundation.concurrency.file_lock import lock_at_once, locked, unused
 from dagster_dataops.training.filestores.source_info import SourceInfo
 
 _VERSION: Final = "v1"
@@ -27,6 +31,8 @@ _ACCOUNT: Final = struct.Struct("<QQ")
 _TAIL: Final = struct.Struct("<IQ8s")  # bytes of the source, checksum, mark
 _MARK: Final = b"DDOCACHE"
 _DRAFT: Final = ".tmp-"
+_PART: Final = ".part-"
+_BLOCK_BYTES: Final = 1 << 20
 _SPARED: Final = 0.9  # share of the limits that an eviction leaves in use
 
 
@@ -34,6 +40,67 @@ class _CachedFile(NamedTuple):
     used: float
     size: int
     path: str
+
+
+class KeptFile:
+    """A file of a cache that is read by ranges.
+
+    Attributes:
+        size: Its size in bytes.
+    """
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self.size = file, size
+
+    def read(self, size: int, offset: int) -> bytes:
+        """Return ``size`` bytes from ``offset``; fewer only at the end."""
+        return os.pread(self._file.fileno(), max(0, min(size, self.size - offset)), offset)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class ArrivingFile:
+    """A file that is written to a cache in parts.
+
+    Args:
+        folder: An existing folder of the cache.
+
+    Raises:
+        OSError: It cannot be created or locked.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.path = f"{folder}/{_PART}{os.urandom(8).hex()}"
+        self._file = open(self.path, "xb")  # noqa: PTH123,SIM115 - closed by `end`
+        lock_at_once(self._file.fileno())
+        self._digest = xxhash.xxh3_64()
+
+    def write(self, block: bytes) -> bool:
+        """Add bytes; return ``True``.
+
+        Raises:
+            OSError: The disk refuses them.
+        """
+        self._file.write(block)
+        self._digest.update(block)
+        return True
+
+    def finish(self, source: SourceInfo) -> None:
+        """Write the source and the checksum.
+
+        Raises:
+            OSError: The disk refuses them.
+        """
+        self._file.write(_tail(source, self._digest.intdigest()))
+        self._file.flush()
+
+    def end(self) -> None:
+        """Close the file, and delete it unless it was renamed."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+        Path(self.path).unlink(missing_ok=True)
 
 
 class CacheFolder:
@@ -72,21 +139,79 @@ class CacheFolder:
             OSError: The file cannot be written.
         """
         wrapped = _wrapped(data, source)
-        size = len(wrapped)
-        if size > self._max_bytes or self._max_count < 1:
+        if not self.has_room_for(len(wrapped)):
             return False
+        self._put(path, len(wrapped), lambda: _write(path, wrapped), kept)
+        return True
+
+    def has_room_for(self, size: int) -> bool:
+        """Return whether a file of ``size`` bytes may be in the cache."""
+        return size <= self._max_bytes and self._max_count >= 1
+
+    def _put(
+        self, path: str, size: int, write: Callable[[], None], kept: Callable[[], set[str]]
+    ) -> None:
+        """Put a file in its place, after others were deleted to make room."""
         with self._account() as account:
             if account.exceeds(size, self._max_bytes, self._max_count):
                 self._evict(account, size, kept())
             replaced = _size(path)
             account.add(size, 1)
             try:
-                _write(path, wrapped)
+                write()
             except OSError:
                 account.add(-size, -1)
                 raise
             if replaced is not None:  # another process wrote the same file
                 account.add(-replaced, -1)
+
+    def opened(self, path: str) -> KeptFile | None:
+        """Return a file for reads by ranges; ``None`` if it is missing or damaged.
+
+        The checksum is compared once in a process.
+        """
+        try:
+            file = open(path, "rb", buffering=0)  # noqa: PTH123,SIM115 - the caller closes it
+        except OSError:
+            return None
+        size = None
+        with contextlib.suppress(OSError):
+            os.utime(file.fileno())
+            size = _size_of_content(path, os.fstat(file.fileno()).st_ino)
+        if size is None:
+            file.close()
+            return None
+        return KeptFile(file, size)
+
+    def arriving(self, path: str) -> ArrivingFile:
+        """Return a new file that is written in parts; then call `keep`, and its ``end`` always.
+
+        Raises:
+            OSError: It cannot be created.
+        """
+        folder = path.rpartition("/")[0]
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        return ArrivingFile(folder)
+
+    def keep(
+        self, path: str, file: ArrivingFile, source: SourceInfo, kept: Callable[[], set[str]]
+    ) -> bool:
+        """Put a file that has arrived in its place. Return whether it may be there.
+
+        Args:
+            path: The path of the file.
+            file: The file.
+            source: Its source.
+            kept: Returns the paths of files to delete last.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        file.finish(source)
+        size = Path(file.path).stat().st_size
+        if not self.has_room_for(size):
+            return False
+        self._put(path, size, lambda: os.replace(file.path, path), kept)  # noqa: PTH105 - texts
         return True
 
     def delete(self, path: str) -> None:
@@ -128,6 +253,9 @@ class CacheFolder:
             for entry in os.scandir(folder) if folder.is_dir() else ():
                 if entry.name.startswith(_DRAFT):
                     Path(entry.path).unlink(missing_ok=True)
+                    continue
+                if entry.name.startswith(_PART):
+                    _delete_unused(entry.path)
                     continue
                 with contextlib.suppress(FileNotFoundError):  # deleted by hand
                     status = entry.stat()
@@ -171,10 +299,41 @@ def _write(path: str, wrapped: bytes) -> None:
         raise
 
 
+def _delete_unused(path: str) -> None:
+    """Delete a part of a file whose process was killed."""
+    with contextlib.suppress(OSError), unused(Path(path)) as free:
+        if free:
+            Path(path).unlink()
+
+
 def _wrapped(data: bytes, source: SourceInfo) -> bytes:
+    return data + _tail(source, xxhash.xxh3_64_intdigest(data))
+
+
+def _tail(source: SourceInfo, digest_of_data: int) -> bytes:
+    """Return what follows the content of a file."""
     described = orjson.dumps(dict(source))
-    digest = xxhash.xxh3_64_intdigest(described, xxhash.xxh3_64_intdigest(data))
-    return b"".join([data, described, _TAIL.pack(len(described), digest, _MARK)])
+    digest = xxhash.xxh3_64_intdigest(described, digest_of_data)
+    return described + _TAIL.pack(len(described), digest, _MARK)
+
+
+@lru_cache(maxsize=1024)
+def _size_of_content(path: str, _inode: int) -> int | None:
+    """Return the size of the content of a file; ``None`` if it is damaged."""
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a text
+        end = file.seek(0, os.SEEK_END) - _TAIL.size
+        if end < 0:
+            return None
+        length, digest, mark = _TAIL.unpack(os.pread(file.fileno(), _TAIL.size, end))
+        size = end - length
+        if mark != _MARK or size < 0:
+            return None
+        hashed = xxhash.xxh3_64()
+        for start in range(0, size, _BLOCK_BYTES):
+            block = os.pread(file.fileno(), min(_BLOCK_BYTES, size - start), start)
+            hashed.update(block)
+        described = os.pread(file.fileno(), length, size)
+    return size if xxhash.xxh3_64_intdigest(described, hashed.intdigest()) == digest else None
 
 
 def _unwrapped(content: bytes) -> tuple[bytes, SourceInfo] | None:

@@ -10,8 +10,9 @@ import threading
 import uuid
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
@@ -20,7 +21,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import ConfigurationError
 from dagster_dataops.foundation.places.url_forms import check_local
-from dagster_dataops.training.filestores.cache_folder import CacheFolder
+from dagster_dataops.training.filestores.cache_folder import ArrivingFile, CacheFolder, KeptFile
 from dagster_dataops.training.filestores.kept_values import KeptValue
 from dagster_dataops.training.filestores.lazy_files import Lazy, address_of
 from dagster_dataops.training.filestores.source_info import SourceInfo
@@ -193,6 +194,39 @@ class FileStoreCachePool(CachePool):
         """Return a file and its source if the cache has it; the store is not read."""
         return self._folder.load(self._path(store, name))
 
+    def find_file(self, store: FileStore, name: str) -> KeptFile | None:
+        """Return a file for reads by ranges if the cache has it; the caller closes it."""
+        return self._folder.opened(self._path(store, name))
+
+    def keeping(self, store: FileStore, name: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the blocks of a file, and keep the file when the last one was taken.
+
+        If the disk refuses the file, the blocks are still yielded.
+
+        Args:
+            store: The store of the file.
+            name: The name of the file in it.
+            blocks: The content in order. They raise an error if the file is not whole.
+        """
+        path = self._path(store, name)
+        file = self._tried(lambda: self._folder.arriving(path))
+        try:
+            for block in blocks:
+                if file is not None and not self._tried(partial(file.write, block)):
+                    file.end()
+                    file = None
+                yield block
+            if file is not None:
+                source = SourceInfo.of(store.path, name, store.path, [name])
+                self._tried(partial(self._keep_arrived, path, file, source))
+        finally:
+            if file is not None:
+                file.end()
+
+    def _keep_arrived(self, path: str, file: ArrivingFile, source: SourceInfo) -> None:
+        if self._folder.keep(path, file, source, self._pending):
+            self._note_written(path)
+
     @override
     def close(self) -> None:
         """Stop reading ahead. Files stay in the cache, unless ``keep`` is false."""
@@ -226,15 +260,27 @@ class FileStoreCachePool(CachePool):
     def _fill(self, store: FileStore, name: str, path: str) -> Read:
         """Read a file and keep it."""
         data, source = store.read(name)
+        self._tried(partial(self._save, path, data, source))
+        return data, source
+
+    def _save(self, path: str, data: bytes, source: SourceInfo) -> None:
+        if self._folder.save(path, data, source, self._pending):
+            self._note_written(path)
+
+    def _note_written(self, path: str) -> None:
+        if not self._keep:
+            with self._written.open("a") as written:
+                written.write(f"{path}\n")
+
+    def _tried(self, write: Callable[[], T]) -> T | None:
+        """Return the result of writing to the folder; ``None``, and a warning, if it fails."""
         try:
-            if self._folder.save(path, data, source, self._pending) and not self._keep:
-                with self._written.open("a") as written:
-                    written.write(f"{path}\n")
+            return write()
         except OSError as error:
             if not self._warned:
                 self._warned = True
                 _LOGGER.warning("the cache %s cannot be written: %s", self._parent, error)
-        return data, source
+            return None
 
     def _pending(self) -> set[str]:
         return set(self._entries)

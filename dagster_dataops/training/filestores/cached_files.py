@@ -1,6 +1,6 @@
 """Files of records in a cache pool: each is the only file of a store."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -9,6 +9,7 @@ from typing_extensions import override
 from dagster_dataops.configuration import config
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.files.remote import file_details, identity_of, is_url
+from dagster_dataops.training.filestores.cache_folder import KeptFile
 from dagster_dataops.training.filestores.cache_pool import FileStoreCachePool
 from dagster_dataops.training.filestores.lazy_files import store_at
 from dagster_dataops.training.filestores.source_info import SourceInfo
@@ -44,6 +45,14 @@ class CacheableFile(FileStore):
     def content(self) -> bytes:
         """Return the content, from the cache if it is there; else it is fetched and kept."""
         return self._pool.read(self, self.path, None)[0]
+
+    def opened(self) -> KeptFile | None:
+        """Return the file for reads by ranges if the cache has it; the caller closes it."""
+        return self._pool.find_file(self, self.path)
+
+    def keeping(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the blocks of the file, and keep it; see `FileStoreCachePool.keeping`."""
+        return self._pool.keeping(self, self.path, blocks)
 
     @override
     def names(self) -> Iterator[str]:

@@ -18,6 +18,7 @@ from dagster_dataops import (
     OperatorPipelineComponent,
     build_definitions,
     checks,
+    config,
     data,
     pipeline,
     trace,
@@ -274,6 +275,35 @@ def test_a_pipeline_in_yaml_runs(project, instance, tmp_path):
 
     rows = result_of(tmp_path, "docs", "joined")
     assert [row.get("seen") for row in rows] == [{"deep": [1, "007", None]}] * 4 + [None] * 4
+
+
+def test_settings_of_files_are_fields_of_the_resource(project, instance, tmp_path, monkeypatch):
+    monkeypatch.setenv("DATA_LOGIN", "Bearer of tests")
+    project.write(
+        CHAIN.replace("timeout: 2.5", "timeout: 30")
+        + textwrap.dedent(
+            f"""
+            resource:
+              root: {tmp_path}
+              file_cache: kept
+              file_cache_gb: 2
+              url_options:
+                https://data.example.org: {{headers: {{Authorization: {{env: DATA_LOGIN}}}}}}
+            """
+        )
+    )
+    seen = []
+
+    @dg.asset
+    def asked(dataops: DataOpsResource) -> None:
+        seen.append((dict(config.logins()), config.file_cache.name, config.file_cache_gb))
+
+    with project.loaded() as definitions:
+        resources = definitions.resources
+        dg.materialize([asked], resources={"dataops": resources["dataops"]}, instance=instance)
+
+    headers = {"Authorization": "Bearer of tests"}
+    assert seen == [({"https://data.example.org": {"headers": headers}}, "kept", 2.0)]
 
 
 def test_traces_are_switched_off_in_yaml(project, instance, tmp_path):

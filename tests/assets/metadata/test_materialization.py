@@ -91,12 +91,12 @@ def test_an_empty_result_is_reported_as_empty() -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        ({"file": "a/b/7.png", "size": 1234, "version": "modified:1"}, "7.png, 1,234 bytes"),
+        ({"file": "a/b/7.png", "size": 1234, "version": "modified:1"}, "7.png, 1 kB"),
         ({"file": "s.tar#0/7.png"}, "7.png"),
-        ({"file": f"files/ab/{'c' * 62}", "size": 1, "digest": DIGEST}, "a file, 1 byte"),
+        ({"file": f"files/ab/{'c' * 62}", "size": 1, "digest": DIGEST}, "a file, 1 B"),
         (
             {"file": f"files/ab/{'c' * 62}", "digest": DIGEST, "media_type": "image/png"},
-            "image/png",
+            "png",
         ),
         ({"file": "7.png", "page": 3}, '{"file":"7.png","page":3}'),
         ({"file": "7.png", "size": "big"}, '{"file":"7.png","size":"big"}'),

@@ -17,6 +17,7 @@ from tests.streams.serving import served
 
 LOGIN = "Bearer of tests"
 CONTENT = os.urandom(3000)
+LARGE = (256 << 20) + 1000  # bytes; more than is held in memory
 
 
 @pytest.fixture
@@ -166,3 +167,62 @@ def test_the_longest_beginning_of_a_url_has_the_login(login, case):
     login["s3://"] = {"anon": True}
     assert with_login(url, {}) == options
     assert with_login(url, {"key": 3}) == {**options, "key": 3}
+
+
+@pytest.fixture
+def large(folder):
+    """A sparse file above the size that is held in memory."""
+    with (folder / "large.bin").open("wb") as file:
+        file.truncate(LARGE)
+        for at in (0, LARGE // 2, LARGE - 4):
+            file.seek(at)
+            file.write(b"mark")
+    with served(folder, ranges=True) as server:
+        yield server, FileReference(f"{server.url}/large.bin")
+
+
+def read_in(way, reference):
+    """Read a file whole; return its size and its last bytes."""
+    if way == "read":
+        data = reference.read()
+        return len(data), data[-4:]
+    if way == "digest":
+        facts = reference.with_facts(digest=True)
+        return facts.size, b"mark"
+    with reference.local() as path, path.open("rb") as file:
+        file.seek(-4, 2)
+        return path.stat().st_size, file.read()
+
+
+@each("way", ["local", "read"])
+def test_a_large_file_is_fetched_once_too(large, way, tmp_path):
+    server, reference = large
+    with config.temporary(file_cache=tmp_path / way, file_cache_gb=1):
+        sent = server.sent
+        assert read_in(way, reference) == (LARGE, b"mark")
+        fetched = server.sent - sent
+        assert LARGE <= fetched < LARGE + (8 << 20)
+        for again in ("local", "digest"):
+            assert read_in(again, reference) == (LARGE, b"mark")
+        with reference.open() as file:
+            file.seek(LARGE // 2)
+            assert file.read(4) == b"mark"
+        assert server.sent - sent == fetched
+        assert not list((tmp_path / way).rglob(".part-*"))
+
+
+@each("name", ["large.bin", "a.bin"])
+def test_a_file_above_the_limit_is_not_kept_and_one_line_says_so(large, name, tmp_path, caplog):
+    server, _ = large
+    limit = 0.2 if name == "large.bin" else 1e-6
+    caplog.clear()
+    with config.temporary(file_cache=tmp_path / name, file_cache_gb=limit):
+        sent = server.sent
+        for _ in range(2):
+            with FileReference(f"{server.url}/{name}").local() as path:
+                size = path.stat().st_size
+        assert server.sent - sent >= 2 * size
+    (line,) = [record.getMessage() for record in caplog.records if "GB" in record.getMessage()]
+    assert f"file_cache_gb={limit:g}" in line
+    assert server.url in line
+    assert not [path for path in (tmp_path / name).rglob("*") if path.is_file()]

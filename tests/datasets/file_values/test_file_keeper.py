@@ -27,6 +27,9 @@ class Slow:
         self.refuses, self.requests = refuses, 0
         self.objects: dict[str, bytes] = {}
 
+    def read(self, key: str) -> None:
+        """Return that there is no such object."""
+
     def put(self, key: str, data: bytes) -> None:
         self.requests += 1
         self.begun.set()

@@ -36,6 +36,8 @@ def zipped(*names: str, stored: bytes = b"") -> bytes:
         (b"OggS", "audio/ogg"),
         (b"ID3\x04", "audio/mpeg"),
         (b"\xff\xfb\x90\x00", "audio/mpeg"),
+        ("<html>".encode("utf-16"), None),
+        ("a,b\n1,2".encode("utf-16"), None),
         (b"%PDF-1.7", "application/pdf"),
         (b"\n%PDF-1.7", "application/pdf"),
         (b"<!DOCTYPE html><p>", "text/html"),

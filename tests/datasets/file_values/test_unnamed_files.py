@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 import time
 from hashlib import sha256
 
@@ -9,9 +10,11 @@ import pytest
 
 from dagster_dataops import File, config, data_register, pipeline
 from dagster_dataops.configuration import root_setting
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from tests.command_line import main
+from tests.each import each
 from tests.nodes import FolderLock
-from tests.object_stores import FakeStore, use, writing
+from tests.object_stores import FakeStore, machine, use, writing
 
 
 @data_register("data.unnamed_files", _concurrency_mode="single")
@@ -172,7 +175,9 @@ def store(tmp_path):
 
 def stored_objects(store):
     return sorted(
-        "".join(key.split("/")[-2:]) for key in store.objects if key.startswith("results/files/")
+        "".join(key.split("/")[-2:])
+        for key in store.objects
+        if key.startswith("results/files/") and "/." not in key
     )
 
 
@@ -313,3 +318,135 @@ def test_a_store_tells_the_time_of_its_objects(tmp_path):
         assert image.status.size == len("image 1")
         assert abs(image.modified - time.time()) < 60
         assert main(["prune-files", "memory://listed/a", "--days", "0", "--yes"]) == 0
+
+
+class Interrupted:
+    """A block around the requests of a store that calls a function before one of them."""
+
+    def __init__(self, function, at):
+        self.function, self.at, self.requests = function, at, 0
+
+    def __call__(self):
+        return self
+
+    def __enter__(self):
+        self.requests += 1
+        if self.requests == self.at + 1:
+            self.function()
+
+    def __exit__(self, *_):
+        pass
+
+
+def use_store(store):
+    bucket = root_setting("root", BUCKET).bucket
+    assert bucket is not None
+    use(bucket, store)
+
+
+class OtherMachine:
+    """A run on another machine that stores file 1 again, and pauses before one of its requests.
+
+    Args:
+        store: The store.
+        scratch: Its folder for working copies.
+        pause: The number of the request, from 0.
+    """
+
+    def __init__(self, store, scratch, pause):
+        self._reached, self._goes_on = threading.Event(), threading.Event()
+        self._pause, self._requests, self._waits = pause, 0, threading.Event()
+        seen = store.seen_by(lambda: self)
+        read = seen.read
+        seen.read = lambda key: self._noticed(read(key))
+        keeper = FileKeeper(machine(scratch, seen, "results"))
+        keeper.keep(File(b"image 1"))
+        self._thread = threading.Thread(target=keeper.sync)
+        self._thread.start()
+        self._reached.wait(30)
+
+    def __enter__(self):
+        if self._requests == self._pause:
+            self._reached.set()
+            self._goes_on.wait(30)
+        self._requests += 1
+
+    def __exit__(self, *_):
+        pass
+
+    def _noticed(self, found):
+        if found is not None and found[0].startswith(b"deleting"):
+            self._waits.set()
+        return found
+
+    def go_on(self):
+        """Let it go on until it ends, or waits for the end of a deletion."""
+        self._goes_on.set()
+        while self._thread.is_alive() and not self._waits.is_set():
+            self._thread.join(0.01)
+
+    def end(self):
+        self._goes_on.set()
+        self._thread.join(30)
+
+
+@each("pause", [0, 1, 2])
+def test_a_file_that_a_run_stores_again_during_the_deletion_is_there(store, tmp_path, pause):
+    """Interleave the requests of both: the run goes on before each request of the command."""
+    key = f"results/files/{digest(1)[:2]}/{digest(1)[2:]}"
+    number, lost = 0, []
+    while True:
+        forget(store, "p")
+        store.remove(["results/files/.pruned"])
+        store.put(key, b"image 1")
+        age_objects(store, below=key)
+        other = OtherMachine(store, tmp_path / f"other{pause}-{number}", pause)
+        interrupted = Interrupted(other.go_on, number)
+        use_store(store.seen_by(interrupted))
+        ended = main(["prune-files", BUCKET, "--yes"])
+        other.end()
+        assert ended == 0
+        if digest(1) not in stored_objects(store):
+            lost.append(number)
+        if interrupted.requests <= number:
+            break
+        number += 1
+    assert number > 5
+    assert lost == []
+
+
+def test_a_run_stores_files_again_that_were_deleted_while_it_stored_them(store, tmp_path):
+    key = f"results/files/{digest(1)[:2]}/{digest(1)[2:]}"
+    request = 0
+    while True:
+        forget(store, "p")
+        store.put(key, b"image 1")
+        age_objects(store, below=key)
+        use_store(store)
+
+        def prune():
+            assert main(["prune-files", BUCKET, "--yes"]) == 0
+
+        interrupted = Interrupted(prune, request)
+        root = machine(tmp_path / f"other{request}", store.seen_by(interrupted), "results")
+        keeper = FileKeeper(root)
+        keeper.keep(File(b"image 1"))
+        keeper.sync()
+        assert digest(1) in stored_objects(store)
+        if interrupted.requests <= request:
+            break
+        request += 1
+    assert request == 3
+
+
+def test_a_second_command_waits_for_none_and_a_killed_one_is_forgotten(store, capsys):
+    forget(store, "p")
+    age_objects(store)
+    store.put("results/files/.pruned", b"deleting x")
+    assert main(["prune-files", BUCKET, "--yes"]) == 1
+    assert "another prune-files" in capsys.readouterr().err
+    assert len(stored_objects(store)) == 4
+    age_objects(store)
+    assert main(["prune-files", BUCKET, "--yes"]) == 0
+    assert stored_objects(store) == []
+    assert store.objects["results/files/.pruned"][0].startswith(b"idle")

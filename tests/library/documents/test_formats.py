@@ -369,3 +369,12 @@ def test_a_web_page_is_one_page_in_its_encoding(tmp_path: Path) -> None:
     assert texts_of(path)[0].split() == ["Привет", "мир"]
     (made,) = data.documents.Images().forward({"file": str(path), "page": 1})
     assert made["image"].data == PNG
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-16-be"])
+def test_a_web_page_in_unicode_is_read_by_its_mark(tmp_path: Path, encoding: str) -> None:
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    path = tmp_path / "a.html"
+    path.write_bytes(mark + "<html><body><p>Привет</p></body></html>".encode(encoding))
+
+    assert texts_of(path) == ["Привет"]

@@ -67,6 +67,7 @@ CONTENTS: Final[dict[str, tuple[Callable[[bytes], bytes], str]]] = {
     "good.html": (lambda good: good, "application/pdf by its content"),
     "picture.html": (lambda _: PNG, "image/png by its content"),
     "zeros.html": (lambda _: b"abc\0\0\0", "zero bytes"),
+    "utf32.html": (lambda _: "<html>a page".encode("utf-32"), "zero bytes"),
     "note.txt": (lambda _: b"a note", "of no known type"),
     "note": (lambda _: b"a note", "of no known type, no document"),
     "locked.docx": (lambda _: OLE, "is encrypted"),

@@ -15,7 +15,17 @@ from dagster_dataops import data
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File
 from tests.each import each
-from tests.library.media import film, picture, reason, saved, signals, sound, speech, stored
+from tests.library.media import (
+    film,
+    picture,
+    reason,
+    saved,
+    signals,
+    sound,
+    speech,
+    stored,
+    tone,
+)
 
 MP4, MKV, AVI = film(), film("matroska"), film("avi", sound_codec="mp3")
 FORMS = {
@@ -87,11 +97,22 @@ def test_limits_have_reasons(operator: str, options: Any, said: str | None, tmp_
     assert reason(getattr(data.video, operator)(**options), record) == said
 
 
+def live(content: bytes) -> bytes:
+    """Return a Matroska file whose segment tells no size, as of a program that streams it."""
+    at = content.index(b"\x18S\x80g") + 4
+    return content[:at] + b"\x01" + b"\xff" * 7 + content[at + 8 :]
+
+
 BAD: dict[str, tuple[str, bytes | None, str]] = {
     "missing": ("a.mp4", None, "No such file"),
     "empty": ("a.mp4", b"", "is empty"),
-    "the head alone": ("a.mp4", MP4[:60], "cannot be read"),
-    "half of an MP4": ("a.mp4", MP4[: len(MP4) // 2], "cannot be read"),
+    "the head alone": ("a.mp4", MP4[:60], "is truncated: it tells"),
+    "no more than a type": ("a.mp4", MP4[:30], "cannot be read"),
+    "half of an MP4": ("a.mp4", MP4[: len(MP4) // 2], "is truncated: it tells"),
+    "an MP4 cut off in its index": ("a.mp4", MP4[:-400], "is truncated: it tells"),
+    "an MP4 without its last byte": ("a.mp4", MP4[:-1], "is truncated: it tells"),
+    "half of a Matroska": ("a.mkv", MKV[: len(MKV) // 2], "is truncated: it tells"),
+    "a Matroska without its last byte": ("a.mkv", MKV[:-1], "is truncated: it tells"),
     "half of an AVI": ("a.avi", AVI[: len(AVI) // 2], "is truncated: it tells"),
     "MP4 named AVI": ("a.avi", MP4, "is video/mp4 by its content, video/x-msvideo by its name"),
     "an image": ("a", saved(picture(), "PNG"), "is image/png, no video"),
@@ -99,7 +120,11 @@ BAD: dict[str, tuple[str, bytes | None, str]] = {
     "a list of files": ("a", b"ffconcat version 1.0\nfile 'b.mp4'\n", "is no film or sound"),
 }
 DECODED: dict[str, tuple[str, bytes | None, str]] = {
-    "half of a Matroska": ("a.mkv", MKV[: len(MKV) // 2], "is truncated: it tells 4.*and has 2"),
+    "half of a live Matroska": (
+        "a.mkv",
+        live(MKV)[: len(MKV) // 2],
+        "is truncated: it tells 4.*and has 2",
+    ),
     "too long": ("a.mp4", film(seconds=6), "more than max_seconds=5 seconds"),
 }
 OPERATORS: dict[str, Callable[[], Any]] = {
@@ -254,3 +279,40 @@ def test_every_mode_stores_the_same_files(mode: str, tmp_path: Path) -> None:
             for record in (record if isinstance(record, list) else [record])
         ]
         assert Path(made).read_text().count('"digest":"sha256:') == len(expected)
+
+
+@each("name", ["a.mp4", "a.mkv", "a.avi"])
+def test_bytes_behind_a_film_are_no_error(name: str, tmp_path: Path) -> None:
+    content = {"a.mp4": MP4, "a.mkv": MKV, "a.avi": AVI}[name]
+    record = stored(tmp_path, name, content + b"a few bytes of another program" * 9)
+
+    assert reason(data.video.Check(), record) is None
+
+
+def test_a_film_that_ends_with_its_file_is_read(tmp_path: Path) -> None:
+    at = MP4.index(b"mdat") - 4
+    parts = MP4[:at], MP4[at:]
+    assert reason(data.video.Check(), stored(tmp_path, "live.mkv", live(MKV))) is None
+    first, second = int.from_bytes(parts[1][:4], "big"), MP4[at:]
+    index = second[first:]
+    whole = parts[0] + bytes(4) + second[4:first]  # without its index
+    with pytest.raises(FileError, match="cannot be read"):
+        data.video.Check().forward(stored(tmp_path, "a.mp4", whole))
+    assert index[4:8] == b"moov"
+
+
+def test_a_damaged_clock_is_an_error(tmp_path: Path) -> None:
+    at = MP4.index(b"mdhd") + 16  # the ticks of a second, and of the film
+    damaged = MP4[:at] + b"\xff" * 8 + MP4[at + 8 :]
+
+    for operator in (data.video.Duration(min_seconds=0), data.video.Check()):
+        with pytest.raises(FileError, match=r"tells 40 pictures in .* seconds"):
+            operator.forward(stored(tmp_path, "a.mp4", damaged))
+
+
+def test_a_sound_that_is_cut_off_has_no_audio(tmp_path: Path) -> None:
+    content = sound(tone(2))
+    told = content[:40] + (1 << 30).to_bytes(4, "little") + content[44:]
+    for name, cut in {"a.wav": content[:-9], "b.wav": told}.items():
+        with pytest.raises(FileError, match="is truncated"):
+            data.video.Audio().forward(stored(tmp_path, name, cut))

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import orjson
@@ -308,3 +309,65 @@ def test_forked_processes_share_the_folder(store, pool, tmp_path):
 def test_invalid_options_are_refused(options):
     with pytest.raises(ConfigurationError):
         FileStoreCachePool(**options)
+
+
+def blocks_of(number, failure=None):
+    for start in range(0, 10_000, 1000):
+        yield content(number)[start : start + 1000]
+    if failure is not None:
+        raise failure
+
+
+def test_a_file_that_arrives_in_blocks_is_read_by_ranges(pool, store, tmp_path):
+    assert pool.find_file(store, "1.txt") is None
+    assert b"".join(pool.keeping(store, "1.txt", blocks_of(1))) == content(1)
+    with closing(pool.find_file(store, "1.txt")) as file:
+        assert (file.size, file.read(5, 9998), file.read(4, 20_000)) == (10_000, b"11", b"")
+    assert pool.find(store, "1.txt")[0] == content(1)  # the same form
+    pool.read(store, "2.txt", None)
+    with closing(pool.find_file(store, "2.txt")) as file:
+        assert file.size == 10_000
+    assert len(cached(tmp_path)) == 2
+
+
+def test_a_file_that_is_not_whole_is_not_kept(pool, store, tmp_path):
+    with pytest.raises(OSError, match="broken"):
+        list(pool.keeping(store, "1.txt", blocks_of(1, OSError("broken"))))
+    next(pool.keeping(store, "1.txt", blocks_of(1)))  # the reader stops
+    assert pool.find_file(store, "1.txt") is None
+    assert not cached(tmp_path)
+
+
+def test_a_file_that_was_damaged_is_not_read_by_ranges(pool, store, tmp_path):
+    list(pool.keeping(store, "1.txt", blocks_of(1)))
+    (path,) = cached(tmp_path)
+    damaged = path.read_bytes()
+    for other in (b"2" + damaged[1:], damaged[:-1], damaged[100:], b""):
+        path.unlink()
+        path.write_bytes(other)
+        assert pool.find_file(store, "1.txt") is None
+
+
+def test_a_disk_that_refuses_an_arriving_file_is_no_error(pool, store, tmp_path, caplog):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    for _ in range(2):
+        assert b"".join(pool.keeping(store, "1.txt", blocks_of(1))) == content(1)
+    assert sum("cannot be written" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_an_eviction_deletes_parts_of_killed_processes_and_spares_those_in_use(store, tmp_path):
+    place = tmp_path / "cache"
+    with FileStoreCachePool(parent_cache_dir=place, max_cache_size_gbytes=25_000 / 2**30) as pool:
+        arriving = pool.keeping(store, "1.txt", blocks_of(1))
+        next(arriving)
+        (part,) = cached(tmp_path)
+        killed = part.with_name(".part-of-a-killed-process")
+        killed.write_bytes(b"x" * 1000)
+        for number in (2, 3, 4):
+            pool.read(store, f"{number}.txt", None)
+        assert not killed.exists()
+        assert part.exists()
+        assert b"".join(arriving) == content(1)[1000:]
+        with closing(pool.find_file(store, "1.txt")) as file:
+            assert file.size == 10_000
+        assert sum(path.stat().st_size for path in cached(tmp_path)) <= 25_000

@@ -26,6 +26,7 @@ from dagster_dataops.library.option_values import needs_extra
 _DATA: Final = re.compile(r"data:(?P<type>[\w.+/-]*)[^,]{0,100}?(?P<coded>;base64)?,")
 _HREF: Final = "{http://www.w3.org/1999/xlink}href"
 _SOURCES: Final = ("src", "xlink:href", _HREF, "href")
+_UTF_16: Final = re.compile(rb"\xff\xfe(?!\0\0)|\xfe\xff")  # not UTF-32
 _READ: Final = "page"  # the column that the operators of the group html read
 
 
@@ -43,7 +44,14 @@ class HtmlReader:
 
     @staticmethod
     def decoded(content: bytes) -> str:
-        """Return the text of a page, by its mark, its declaration or the likeliest encoding."""
+        """Return the text of a page, by its mark, its declaration or the likeliest encoding.
+
+        Raises:
+            ValueError: It is no text, or in UTF-32, which HTML does not allow.
+        """
+        if b"\0" in content[:1024] and not _UTF_16.match(content):
+            msg = "is no HTML: it has zero bytes"
+            raise ValueError(msg)
         from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 
         encoding = detect_encoding(content, from_html_meta=True) or "utf-8"
@@ -100,10 +108,10 @@ class WebPage(Document):
         if len(content) > limits.max_bytes:
             problem = f"is too large: it has more than max_bytes={limits.max_bytes:,} bytes"
             raise FileError(name, problem, "raise the limit, or leave the file out")
-        if b"\0" in content[:1024] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
-            problem = "is no HTML: it has zero bytes"
-            raise FileError(name, problem, "correct the name, or leave the file out")
-        self._page = self._reader.decoded(content)
+        try:
+            self._page = self._reader.decoded(content)
+        except ValueError as error:
+            raise FileError(name, str(error), "correct the name, or leave the file out") from None
 
     @override
     def text(self, page: int) -> str:

@@ -1,4 +1,4 @@
-"""How an image must be turned to be upright, by its EXIF or XMP metadata."""
+"""What the heads of images tell: how one must be turned to be upright, and the size of WebP."""
 
 import io
 import re
@@ -17,6 +17,12 @@ _TAG: Final = 0x0112
 _SHORT: Final = 3
 _MOST: Final = 8
 _XMP: Final = re.compile(rb'tiff:Orientation(?:="|>)\s*([0-9]+)')
+_WEBP_HEAD: Final = 30  # bytes
+_WEBP_CHUNKS: Final = 12  # where they begin
+_HAS_METADATA: Final = 0x0C  # flags for EXIF and XMP
+_METADATA: Final = {b"EXIF": "exif", b"XMP ": "xmp"}
+_SIDE: Final = 0x3FFF  # 14 bits
+_LARGE: Final = 1 << 20
 _XMP_PLACES: Final = ("XML:com.adobe.xmp", "xmp")
 
 
@@ -85,6 +91,63 @@ def _chunks_from(end: bytes, at: int) -> list[bytes]:
         names.append(end[at + _LENGTH : at + 2 * _LENGTH])
         at += int.from_bytes(end[at : at + _LENGTH], "big") + _OTHERS
     return names if at == len(end) and names[-1] == _LAST else []
+
+
+def webp_size(file: BinaryIO) -> tuple[int, int] | None:
+    """Return width and height of a large WebP image, upright; Pillow would read all of it.
+
+    Args:
+        file: The file; its position is then the beginning.
+
+    Returns:
+        ``None`` for other files, of which Pillow tells more: small ones, and other formats.
+
+    Raises:
+        ValueError: The file is truncated, or its metadata is damaged.
+    """
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    head = file.read(_WEBP_HEAD)
+    file.seek(0)
+    if size <= _LARGE or head[:4] != b"RIFF" or head[8:12] != b"WEBP":
+        return None
+    told = int.from_bytes(head[4:8], "little") + 8
+    if told > size:
+        msg = f"it is truncated: it tells {told:,} bytes, and has {size:,}"
+        raise ValueError(msg)
+    sides = _webp_sides(head)
+    if sides is None or head[12:16] != b"VP8X" or not head[20] & _HAS_METADATA:
+        return sides
+    width, height = sides
+    return (height, width) if orientation_of(_webp_metadata(file, told)) > 4 else sides
+
+
+def _webp_sides(head: bytes) -> tuple[int, int] | None:
+    """Return width and height as they are stored; ``None`` if the head has another form."""
+    kind = head[12:16]
+    if kind == b"VP8X":
+        return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:], "little")
+    if kind == b"VP8L" and head[20] == 0x2F:  # its mark
+        bits = int.from_bytes(head[21:25], "little")
+        return 1 + (bits & _SIDE), 1 + (bits >> 14 & _SIDE)
+    if kind == b"VP8 " and head[23:26] == b"\x9d\x01*":
+        width, height = struct.unpack("<HH", head[26:])
+        return width & _SIDE, height & _SIDE
+    return None
+
+
+def _webp_metadata(file: BinaryIO, end: int) -> dict[str, bytes]:
+    """Return the chunks of metadata, as Pillow names them."""
+    metadata, at = {}, _WEBP_CHUNKS
+    while at + 8 <= end:
+        file.seek(at)
+        head = file.read(8)
+        size = int.from_bytes(head[4:], "little")
+        if head[:4] in _METADATA:
+            metadata[_METADATA[head[:4]]] = file.read(size)
+        at += 8 + size + size % 2
+    file.seek(0)
+    return metadata
 
 
 def _of_exif(data: bytes) -> int | None:
