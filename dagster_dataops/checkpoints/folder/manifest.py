@@ -554,6 +554,19 @@ def other_format(path: LocalFile) -> str:
     return "" if is_read(written_format) else written_format  # empty for that of a source
 
 
+def is_damaged(path: LocalFile) -> bool:
+    """Return whether a manifest is there, and is malformed.
+
+    Raises:
+        NewerVersionError: It has the format of a newer version.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return False
+    return Manifest.parse(data, path) is None
+
+
 def _check_not_newer(format_: str, path: LocalFile) -> None:
     if is_newer(format_):
         raise NewerVersionError(str(path), format_, FORMAT)
