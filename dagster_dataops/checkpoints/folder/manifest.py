@@ -518,7 +518,9 @@ _LATER_FACTS: Final = {"parted": "", "compressed_bytes": 0}  # which version 0.2
 def _format_in(content: Mapping[str, Any]) -> str:
     """Return the format that a manifest notes in its fingerprint; that of a source has none."""
     made_from = content.get("made_from")
-    return str(made_from.get("format", "")) if isinstance(made_from, dict) else ""
+    if not isinstance(made_from, dict):
+        return ""
+    return str(made_from.get("format", "")) or ("unknown" if "operator" in made_from else "")
 
 
 def _read_format(content: dict[str, Any]) -> dict[str, Any]:

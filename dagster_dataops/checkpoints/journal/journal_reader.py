@@ -167,7 +167,9 @@ def format_of(path: Path) -> str:
 def format_in(attempt: dict[str, Any] | None) -> str:
     """Return the format that an attempt has noted, as text; empty if it has none."""
     fingerprint = (attempt or {}).get("fingerprint")
-    return str(fingerprint.get("format", "")) if isinstance(fingerprint, dict) else ""
+    if not isinstance(fingerprint, dict):
+        return ""
+    return str(fingerprint.get("format", "")) or ("unknown" if "operator" in fingerprint else "")
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:

@@ -37,8 +37,8 @@ def notes_on(folder: NodeFolder, contents: Iterable[CheckpointContent]) -> Itera
     """
     for content in contents:
         if is_newer(content.format):
-            place = str(folder.located(content.folder))
-            raise NewerVersionError(place, content.format, FORMAT)
+            newer = str(folder.located(content.folder))
+            raise NewerVersionError(newer, content.format, FORMAT)
         if not content.foreign:
             if not content.attempts and not content.table.records and content.segments.names():
                 yield (

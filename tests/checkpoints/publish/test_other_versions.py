@@ -262,7 +262,7 @@ def test_a_checkpoint_whose_format_is_a_larger_number_is_refused(
     shutil.rmtree(folder.path)
 
 
-@each("format_", [3, True, None, -7, [], {"a": 1}, "x" * 400])
+@each("format_", ["", 3, True, None, -7, [], {"a": 1}, "x" * 400])
 def test_a_checkpoint_whose_format_is_no_name_is_named_and_kept(
     tmp_path: Path, format_: Any
 ) -> None:
@@ -270,7 +270,8 @@ def test_a_checkpoint_whose_format_is_no_name_is_named_and_kept(
     (checkpoint,) = existing(folder.checkpoints)
     before = _files(checkpoint.folder)
     report = run(single(), dataset, folder)
-    assert any(f"of run older has format {format_}; " in note for note in report.notes)
+    shown = "unknown" if format_ == "" else format_
+    assert any(f"of run older has format {shown}; " in note for note in report.notes)
     (kept,) = (folder.path / ".other_versions").glob("*/checkpoint-1")
     assert _files(kept) == before
     shutil.rmtree(folder.path)
@@ -312,6 +313,22 @@ def test_a_result_whose_manifest_is_damaged_is_named_and_kept(
         "kept": (place / "kept").read_bytes(),
     }
     assert not any("damaged" in note for note in run(threads(), dataset, folder).notes)
+    shutil.rmtree(folder.path)
+
+
+@each("format_", [None, "", 3, True])
+def test_a_result_whose_format_is_no_name_is_named_and_kept(tmp_path: Path, format_: Any) -> None:
+    dataset, folder = _input(tmp_path), node(tmp_path)
+    run(single(), dataset, folder)
+    noted = orjson.loads(folder.manifest.read_bytes())
+    noted["made_from"]["format"] = format_
+    folder.manifest.write_bytes(orjson.dumps(noted))
+    result = folder.result.read_bytes()
+    report = run(threads(), dataset, folder)
+    shown = "unknown" if format_ == "" else format_
+    assert any(f"has format {shown}; this version reads" in note for note in report.notes)
+    place = folder.path / ".other_versions" / f"format-{shown}"
+    assert (place / "result.jsonl").read_bytes() == result
     shutil.rmtree(folder.path)
 
 
