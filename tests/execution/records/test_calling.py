@@ -187,6 +187,17 @@ def test_sketches_before_an_interrupt_are_written() -> None:
     assert (stretch.finished, bytes(output)) == (1, b'{"sketch":1}\n')
 
 
+@pytest.mark.parametrize("start", [b'"a":1e300,', b'"a":-9.1e18,', b'"a":[1.5],', b""])
+def test_sketches_of_records_with_an_integer_beyond_64_bits_fail(start: bytes) -> None:
+    tally = Tally()
+    tally.exact = True
+    with calling_each(Sketched(), (), tally=tally) as settle:
+        assert isinstance(call_one(settle, b'{%s"value":1}' % start), bytes)
+        for long in (2**64, -(2**63) - 1, 10**300):
+            line = b'{%s"b":1.5,"c":%d,"value":1}' % (start, long)
+            assert isinstance(call_one(settle, line), Failure)
+
+
 @pytest.mark.parametrize("line", [b"", b" ", b"\t\r", b"\r"])
 def test_blank_lines_have_no_outcome(line: bytes) -> None:
     assert _settled(keep(), line) is None
