@@ -95,6 +95,14 @@ class StageTask:
     folder: Path
 
 
+def agents_share_files(attempt: NodeAttempt) -> bool:
+    """Return whether agents see the files of the stages: those of a node in a bucket they do not.
+
+    Then only processes of this machine do the tasks.
+    """
+    return type(attempt.lock.segments(attempt.folder.checkpoints)) is Segments
+
+
 def parts_file(folder: Path, kind: str, number: int) -> Path:
     """Return the file of parts that a task writes.
 
@@ -239,8 +247,7 @@ class Stages:
         before: CheckpointContent,
         fingerprint: RunFingerprint,
     ) -> CheckpointSink:
-        outer = self._attempt
-        shared = type(outer.lock.segments(folder)) is Segments
+        outer, shared = self._attempt, agents_share_files(self._attempt)
         attempt = replace(
             outer,
             operator=_stage_operator(outer.operator, task, shared=shared),
