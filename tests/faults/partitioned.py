@@ -55,6 +55,19 @@ def in_partitions() -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
+def stages_begun(patch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets the name of each stage when it begins."""
+    names: list[str] = []
+    run_stage = stages.Stages.run
+
+    def run_and_note(self: Any, name: str, *arguments: Any) -> Any:
+        names.append(name)
+        return run_stage(self, name, *arguments)
+
+    patch.setattr(stages.Stages, "run", run_and_note)
+    return names
+
+
 @contextmanager
 def parts_in_form(number: int) -> Iterator[None]:
     """Let selections write their parts as those of another form."""

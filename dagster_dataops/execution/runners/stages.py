@@ -96,9 +96,9 @@ class StageTask:
 
 
 def agents_share_files(attempt: NodeAttempt) -> bool:
-    """Return whether agents see the files of the stages: those of a node in a bucket they do not.
+    """Return whether agents see the files of the stages, and so may do their tasks.
 
-    Then only processes of this machine do the tasks.
+    Those of a node in a bucket are on this machine alone, whose processes do the tasks then.
     """
     return type(attempt.lock.segments(attempt.folder.checkpoints)) is Segments
 
@@ -202,7 +202,7 @@ class Stages:
             self._remove_old(folder, kind)
         before.table = before.table.without(self._lost(before.table, tasks, kind))
         with ExitStack() as resources:
-            sink = self._sink(folder, task, tasks, resources, before, fingerprint)
+            sink = self._sink(task, tasks, resources, before, fingerprint)
             with synced_on_failure(sink.checkpoint):
                 self._run(sink)
             return _results(sink.checkpoint)
@@ -240,7 +240,6 @@ class Stages:
 
     def _sink(
         self,
-        folder: Path,
         task: Task,
         tasks: JsonlDataset,
         resources: ExitStack,
