@@ -179,9 +179,11 @@ class Lost(NamedTuple):
 
     Attributes:
         reason: The cause, as far as it is known.
+        node: The id of its node, for `AgentPool.has_left`; empty if it is not known.
     """
 
     reason: str
+    node: str = ""
 
 
 Message: TypeAlias = Ready | Said | Ended | Lost
@@ -222,6 +224,10 @@ class AgentPool(Protocol):
 
     def receive(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
         """Wait up to ``seconds`` for messages, and return them; `Lost` comes last of an agent."""
+        ...
+
+    def has_left(self, node: str) -> bool:
+        """Return whether a node has left the cluster, so that it took its agents with it."""
         ...
 
     def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:

@@ -116,6 +116,10 @@ class SubprocessAgents(AgentPool):
         return received
 
     @override
+    def has_left(self, node: str) -> bool:
+        return False  # this machine
+
+    @override
     def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
         """Do nothing: agents on this machine take nothing from other runs."""
 

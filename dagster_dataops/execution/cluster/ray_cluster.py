@@ -183,15 +183,19 @@ class RayAgents(AgentPool):
         for reference in ready:
             agent = self._receiving.pop(reference)
             try:
-                messages = ray.get(reference, timeout=_GET_SECONDS)
+                agent.node, messages = ray.get(reference, timeout=_GET_SECONDS)
             except ray.exceptions.RayError as error:
                 agent.kill()
-                received.append((agent, Lost(_first_lines(error))))
+                received.append((agent, Lost(_first_lines(error), agent.node)))
                 continue
             received += [(agent, message) for message in messages]
             if not any(isinstance(message, Ended) for message in messages):
                 self._receiving[agent.receive()] = agent
         return received
+
+    @override
+    def has_left(self, node: str) -> bool:
+        return any(one["NodeID"] == node and not one["Alive"] for one in _ray().nodes())
 
     @override
     def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:
@@ -224,13 +228,17 @@ class RayAgent(AgentHandle):
 
     Args:
         actor: Its actor.
+
+    Attributes:
+        node: The id of its node; empty until it has sent a message.
     """
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
+        self.node = ""
 
     def receive(self) -> Any:
-        """Return a reference to its next messages."""
+        """Return a reference to the id of its node and its next messages."""
         return self._actor.receive.remote(_RECEIVE_SECONDS)
 
     @override
@@ -249,12 +257,13 @@ class _Actor:
         from dagster_dataops.execution.agents.agent import Agent  # only on nodes
 
         self._agent = Agent(order)
+        self._node: str = _ray().get_runtime_context().get_node_id()
         self._agent.messages.put(PLACED)
         threading.Thread(target=self._agent.run, daemon=True).start()
 
-    def receive(self, seconds: float) -> list[Message]:
-        """Wait up to ``seconds`` for messages, and return them."""
-        return self._agent.receive(seconds)
+    def receive(self, seconds: float) -> tuple[str, list[Message]]:
+        """Wait up to ``seconds`` for messages; return the id of this node, and them."""
+        return self._node, self._agent.receive(seconds)
 
     def follow(self, instruction: Instruction) -> None:
         self._agent.follow(instruction)

@@ -61,7 +61,7 @@ class Head:
         self._orders = AgentOrders(sink, cluster)
         self._agents: dict[AgentHandle, AgentState] = {}
         self._count = 0
-        self._lost_in_a_row = 0
+        self._lost: list[Lost] = []  # since a span was journaled
         self._failure: Failure | None = None
         self._last_failed: list[int] = []
         self._error: BaseException | None = None
@@ -124,7 +124,7 @@ class Head:
             case Ended():
                 self._hear_end(handle, message)
             case Lost():
-                self._lose(handle, message.reason)
+                self._lose(handle, message)
 
     def _handle_ready(self, agent: AgentState, ready: Ready) -> None:
         here = self._orders.environment
@@ -146,7 +146,7 @@ class Head:
         for start, end in said.returned:
             self._schedule.give_back(agent, start, end)
         if any(settled):
-            self._lost_in_a_row = 0
+            self._lost.clear()
 
     def _journal_batch(self, agent: AgentState, batch: SpanBatch) -> bool:
         """Journal the spans of a batch that count; return whether any does."""
@@ -169,7 +169,7 @@ class Head:
         self._last_failed += ended.last_failed
         self._failure = self._failure or ended.failure
         if self._failure is None and ended.error is None:
-            self._lose(handle, "it ended before its work was done")
+            self._lose(handle, Lost("it ended before its work was done"))
             return
         self._error = self._error or ended.error
         self._forget(handle)
@@ -179,21 +179,29 @@ class Head:
         self._schedule.revoke(agent)
         return agent
 
-    def _lose(self, handle: AgentHandle, reason: str) -> None:
+    def _lose(self, handle: AgentHandle, lost: Lost) -> None:
         """Replace an agent that has died, and lease its parts again."""
         agent = self._forget(handle)
         if agent.silent or agent.leaving:  # it was replaced before, or is not replaced
             return
-        self._lost_in_a_row += 1
-        if self._lost_in_a_row > max(_MOST_LOST, 2 * self._count):  # all nodes may go at once
-            text = f"{self._lost_in_a_row} agents in a row died, the last with: {reason}"
-            raise ClusterError(str(self._cluster), text)
+        self._lost.append(lost)
+        self._check_lost()
         where = f" on {agent.node}" if agent.node else ""
         self._sink.attempt.log(
-            f"an agent{where} died ({reason}); its unsettled records are done again"
+            f"an agent{where} died ({lost.reason}); its unsettled records are done again"
         )
         if self._schedule and self._failure is None:
             self._start_agent()
+
+    def _check_lost(self) -> None:
+        """Raise a `ClusterError` if too many agents have died in a row on nodes that are there."""
+        most = max(_MOST_LOST, 2 * self._count)  # all nodes may go at once
+        if len(self._lost) <= most:
+            return
+        self._lost = [lost for lost in self._lost if not self._pool.has_left(lost.node)]
+        if len(self._lost) > most:
+            text = f"{len(self._lost)} agents in a row died, the last with: {self._lost[-1].reason}"
+            raise ClusterError(str(self._cluster), text)
 
     def _replace_silent(self, now: float) -> None:
         """Replace agents that are silent for too long.

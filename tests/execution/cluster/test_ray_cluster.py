@@ -139,6 +139,7 @@ class TestOnRay:
     ) -> None:
         monkeypatch.setattr(node_wait, "_FIRST_NOTE_SECONDS", 1.0)
         dataset = input_of(tmp_path, _MIXED * 100)
+        ray_nodes.add()  # with more nodes, more agents die in a row
         listener = Meanwhile(50, ray_nodes.lose_all)
 
         def come(text: str) -> None:

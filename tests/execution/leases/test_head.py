@@ -76,6 +76,9 @@ class _Cluster(LocalCluster):
 
     def close(self) -> None: ...
 
+    def has_left(self, node: str) -> bool:
+        return node.startswith("gone")
+
     def ask(self, resources: Mapping[str, Any], agents: int | None) -> None: ...
 
     def asked(self, resources: Mapping[str, Any]) -> list[int]:
@@ -112,6 +115,25 @@ def test_agents_that_die_again_and_again_end_the_run(tmp_path: Path) -> None:
     cluster = _Cluster(lambda *_: [Lost("out of memory")])
     with pytest.raises(ClusterError, match="6 agents in a row died, the last with: out of memory"):
         run_over(tmp_path, act(), plan(["keep"]), cluster=cluster)
+
+
+def test_agents_that_die_with_their_nodes_do_not_count(tmp_path: Path) -> None:
+    def behaviour(order: AgentOrder, number: int) -> list[Message]:
+        if number < 30:
+            return [Lost("its node is dead", f"gone-{number}" if number % 6 else "there")]
+        return [_ready(order), _all_of(order)]
+
+    run_over(tmp_path, act(), plan(["keep"]), cluster=_Cluster(behaviour))
+
+
+def test_agents_that_die_beside_those_that_leave_with_their_nodes_end_the_run(
+    tmp_path: Path,
+) -> None:
+    def behaviour(_: AgentOrder, number: int) -> list[Message]:
+        return [Lost("out of memory", "there" if number % 2 else f"gone-{number}")]
+
+    with pytest.raises(ClusterError, match="6 agents in a row died, the last with: out of memory"):
+        run_over(tmp_path, act(), plan(["keep"]), cluster=_Cluster(behaviour))
 
 
 def test_an_error_of_an_agent_is_that_of_the_run(tmp_path: Path) -> None:
