@@ -1,7 +1,7 @@
 """Operators that work in partitions of small inputs, and runs of them that end between stages."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.execution.runners import dataset_stages, part_files, selection_stages, stages
+from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal
+from dagster_dataops.execution.runners import (
+    dataset_stages,
+    part_files,
+    record_runner,
+    selection_stages,
+    stages,
+)
 from tests.execution.helpers import SpanSizes, cut_by, node, run, write_input
-from tests.nodes import NodeFolder, ResumePolicy
+from tests.nodes import NodeFolder, ResumePolicy, background
 from tests.object_stores import FakeStore, machine
 
 _COUNT = 600
@@ -107,7 +114,8 @@ class PartitionedCase:
         with pytest.MonkeyPatch.context() as patch:
             cut_by(patch, SpanSizes(0.0, 50, 4_000, 0.01))
             place = self.place(where)
-            self.report = run(operator, self.inputs, place, resume=ResumePolicy.AUTO)
+            how = {"resume": ResumePolicy.AUTO, "flush_seconds": 0.0}
+            self.report = run(operator, self.inputs, place, **how)
         return place.result.read_bytes()
 
     def kill_after(self, stage: str, mode: str = "single") -> list[Path]:
@@ -122,5 +130,8 @@ class PartitionedCase:
 
         with pytest.MonkeyPatch.context() as patch, pytest.raises(_Killed):
             patch.setattr(stages.Stages, "run", run_and_die)
+            patch.setattr(record_runner, "synced_on_failure", nullcontext)  # as after SIGKILL
+            patch.setattr(ShippedJournal, "least_seconds", 0.0)
             self.result("killed", mode)
+        background.finish()
         return sorted(self.folder.rglob(NAMES[stage]))

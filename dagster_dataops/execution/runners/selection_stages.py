@@ -85,7 +85,6 @@ class SelectionStages:
     def decide(self) -> None:
         """Run the stages that make the verdicts."""
         checkpoint = self._sink.checkpoint
-        checkpoint.sync()  # the stages may take long, and do not flush it
         checkpoint.segments.fetch()  # workers read them in the folder
         sketch_bytes = sum(checkpoint.table.column("output_bytes"))
         self._count = self._partitioning.partitions(sketch_bytes, self._memory)

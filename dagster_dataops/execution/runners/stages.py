@@ -122,6 +122,7 @@ class Stages:
         folder: For the files of the tasks; deleted with the checkpoints of the node.
         fingerprint: Of the step.
         state: Returns the progress of the step.
+        checkpoint: Of the step, if it has one; it is synced while stages run.
 
     Attributes:
         folder: The folder.
@@ -133,9 +134,11 @@ class Stages:
         folder: Path,
         fingerprint: RunFingerprint,
         state: Callable[[], ProgressState],
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._attempt, self.folder = attempt, folder
         self._fingerprint, self._state = fingerprint, state
+        self._checkpoint = checkpoint
 
     @classmethod
     def of(cls, sink: CheckpointSink) -> "Stages":
@@ -143,7 +146,8 @@ class Stages:
         checkpoint = sink.checkpoint
         fingerprint = checkpoint.content.fingerprint
         assert fingerprint is not None  # noqa: S101 - an attempt has begun
-        return cls(sink.attempt, checkpoint.folder / "partitions", fingerprint, sink.state)
+        folder = checkpoint.folder / "partitions"
+        return cls(sink.attempt, folder, fingerprint, sink.state, checkpoint)
 
     @property
     def workers(self) -> int:
@@ -261,7 +265,7 @@ class Stages:
         checkpoint = Checkpoint(before, fingerprint, context.run, context.flush_seconds)
         work = WorkList(attempt.operator, tasks)
         work.open = checkpoint.table.gaps(work.content)
-        return _StageSink(self._state, attempt, work, checkpoint)
+        return _StageSink(self._state, self._checkpoint, attempt, work, checkpoint)
 
     def _run(self, sink: CheckpointSink) -> None:
         try:
@@ -327,11 +331,19 @@ def repaired(attempt: NodeAttempt, folder: Path, work: Callable[[], Returned]) -
 
 
 class _StageSink(CheckpointSink):
-    """Shows the progress of the whole step."""
+    """Shows the progress of the whole step, and syncs its checkpoint when that is due."""
 
-    def __init__(self, state: Callable[[], ProgressState], *arguments: Any) -> None:
-        self._state = state
+    def __init__(
+        self, state: Callable[[], ProgressState], of_step: Checkpoint | None, *arguments: Any
+    ) -> None:
+        self._state, self._of_step = state, of_step
         super().__init__(*arguments)
+
+    @override
+    def tick(self) -> None:
+        super().tick()
+        if self._of_step is not None:
+            self._of_step.sync_if_due(time.monotonic())
 
     @override
     def state(self) -> ProgressState:
