@@ -8,9 +8,16 @@ import orjson
 from dagster_dataops.library.review.decision_files import FaultError, Row
 from dagster_dataops.library.review.decisions import Decision
 from dagster_dataops.library.review.question_files import NEW, text_of
-from dagster_dataops.library.review.questions import EDITED, Form
+from dagster_dataops.library.review.questions import COMMENT, DECISION, EDITED, REVIEWER, Form
 
 _SHOWN: Final = 80
+_NUMBERS: Final = (int, float)
+_MEANT: Final = {
+    **{name: name for name in (DECISION, REVIEWER, COMMENT)},
+    "comments": COMMENT,
+    **dict.fromkeys(("edit", "edits", "edited"), f"{EDITED}<column>"),
+}
+"""What a person means by a name, by its letters."""
 
 
 class Asked(NamedTuple):
@@ -87,7 +94,8 @@ def _typed(row: Row, name: str, value: Any, before: Any) -> Any:
         if row.texts and value == text_of(before):
             return before
         try:
-            value = orjson.loads(value) if row.texts else value
+            plain = value.lower() if isinstance(before, bool) else value  # a spreadsheet: TRUE
+            value = orjson.loads(plain) if row.texts else value
         except ValueError:
             value = str(value)
     if _fits(value, before):
@@ -99,17 +107,20 @@ def _typed(row: Row, name: str, value: Any, before: Any) -> Any:
 def _fits(value: Any, before: Any) -> bool:
     if before is None:
         return True
-    numbers = (int, float)
-    if type(before) in numbers:
-        return type(value) in numbers
+    if type(before) in _NUMBERS:
+        return type(value) in _NUMBERS
     return type(value) is type(before)
 
 
 def _check_shown(row: Row, question: Asked) -> None:
-    """Raise a `FaultError` if a cell that shows a text was changed: that has no effect."""
+    """Raise a `FaultError` for a value that the person wrote to no effect."""
+    for name, cell in row.shown.items():
+        meant = None if name in question.shown else _MEANT.get(_plain(name))
+        if cell and meant not in {None, name}:
+            raise FaultError(row.place, f"{name!r} has no effect; write {meant!r} if it is meant")
     for name, value in question.shown.items():
         cell = row.shown.get(name)
-        if cell is not None and isinstance(value, str) and not _same(cell, text_of(value)):
+        if cell is not None and not _same(cell, value, texts=row.texts):
             way = f"write the new text into the column '{EDITED}{name}'"
             if name not in question.form.edit:
                 way = "restore it, or remove the column from the file"
@@ -117,8 +128,23 @@ def _check_shown(row: Row, question: Asked) -> None:
             raise FaultError(row.place, reason)
 
 
-def _same(cell: str, text: str) -> bool:
-    """Return whether a cell shows a text, as spreadsheets write it."""
+def _plain(name: str) -> str:
+    """Return the letters of a name, small; those before a colon if it has one."""
+    return "".join(filter(str.isalpha, name.casefold().partition(":")[0]))
+
+
+def _same(cell: Any, value: Any, *, texts: bool) -> bool:
+    """Return whether a cell shows a value, as spreadsheets and other programs write it."""
+    if isinstance(value, str) and isinstance(cell, str):
+        return _same_text(cell, text_of(value))
+    if texts:
+        return True  # spreadsheets write numbers in their own ways
+    if type(cell) in _NUMBERS and type(value) in _NUMBERS:
+        return math.isclose(cell, value)
+    return bool(cell == value)
+
+
+def _same_text(cell: str, text: str) -> bool:
     if cell.split() == text.split():
         return True
     try:
