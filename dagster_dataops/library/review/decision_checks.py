@@ -1,6 +1,11 @@
 """Check the decisions in files: known ids, possible choices, permitted changes."""
 
 import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -119,9 +124,8 @@ def _check_shown(row: Row, question: Asked) -> None:
         if cell and meant not in {None, name}:
             raise FaultError(row.place, f"{name!r} has no effect; write {meant!r} if it is meant")
     for name, value in question.shown.items():
-        cell = row.shown.get(name)
-        if cell is not None and not _same(cell, value, texts=row.texts):
-            way = f"write the new text into the column '{EDITED}{name}'"
+        if name in row.shown and not _same(row.shown[name], value, texts=row.texts):
+            way = f"write the new value into the column '{EDITED}{name}'"
             if name not in question.form.edit:
                 way = "restore it, or remove the column from the file"
             reason = f"the cell of {name!r} was changed, which has no effect; {way}"
@@ -135,19 +139,46 @@ def _plain(name: str) -> str:
 
 def _same(cell: Any, value: Any, *, texts: bool) -> bool:
     """Return whether a cell shows a value, as spreadsheets and other programs write it."""
-    if isinstance(value, str) and isinstance(cell, str):
-        return _same_text(cell, text_of(value))
-    if texts:
-        return True  # spreadsheets write numbers in their own ways
+    if isinstance(cell, str) and (texts or isinstance(value, str)):
+        if isinstance(value, bool):
+            return cell.strip().casefold() not in {"", str(not value).casefold()}  # or WAHR, VRAI
+        text = text_of(value)
+        same = _shows_number if type(value) in _NUMBERS else _same_number
+        return _words(cell) == _words(text) or same(cell, text)
     if type(cell) in _NUMBERS and type(value) in _NUMBERS:
         return math.isclose(cell, value)
     return bool(cell == value)
 
 
-def _same_text(cell: str, text: str) -> bool:
-    if cell.split() == text.split():
-        return True
+def _same_number(cell: str, text: str) -> bool:
+    """Return whether a text that is a number is the same one in a cell."""
     try:
         return math.isclose(float(cell.replace(",", ".")), float(text))
     except ValueError:
         return False
+
+
+def _shows_number(cell: str, text: str) -> bool:
+    """Return whether a cell shows a number, rounded to the digits that the cell has."""
+    value = Decimal(text)
+    for number in _readings(cell):
+        last = int(number.as_tuple().exponent)
+        if abs(number - value) <= Decimal(1).scaleb(last) / 2:
+            return True
+    return False
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text; programs differ in the forms of characters, too."""
+    return unicodedata.normalize("NFC", text).split()
+
+
+def _readings(cell: str) -> Iterator[Decimal]:
+    """Yield the numbers that a cell may mean, with a comma before the fraction or in thousands."""
+    compact = "".join(cell.split()).removesuffix("%")
+    fraction = re.sub(r"[,.'](?=.*[,.])", "", compact).replace(",", ".")
+    for text in (fraction, re.sub(r"[,.']", "", compact)):
+        with suppress(InvalidOperation):
+            number = Decimal(text)
+            if number.is_finite():
+                yield number.scaleb(-2) if "%" in cell else number

@@ -23,7 +23,12 @@ from dagster_dataops.library.review.questions import (
 )
 
 _DELIMITERS: Final = ",;\t|"
-_MARKS: Final = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+_MARKS: Final = {
+    b"\xff\xfe\x00\x00": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+    b"\xef\xbb\xbf": "utf-8-sig",
+}
 _NEEDED: Final = (ID, DECISION)
 _EDITED: Final = EDITED.rstrip(":")
 _FIELDS: Final = "fields"
@@ -114,10 +119,11 @@ def _lines(content: bytes) -> Iterator[Row]:
 
 def _json(text: str, place: str, wanted: str) -> Any:
     try:
-        orjson.loads(text)  # is strict
-        return json.loads(text, object_pairs_hook=_object_at(place))
+        value = orjson.loads(text)
+        json.loads(text, object_pairs_hook=_object_at(place))
     except (ValueError, RecursionError) as error:
         raise FaultError(place, f"is not {wanted} ({error}): {text[:_SHOWN]!r}") from None
+    return value
 
 
 def _object_at(place: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
@@ -140,11 +146,13 @@ def _flat(row: Any, place: str) -> Row:
     if DECISION not in row:
         raise FaultError(place, f"lacks {DECISION!r}; it has {', '.join(map(str, row))}")
     edited, fields = row.get(_EDITED) or {}, row.get(_FIELDS) or {}
+    if not isinstance(fields, dict):
+        raise FaultError(place, f"{_FIELDS!r} must be an object; got {fields!r:.80}")
     if isinstance(edited, dict):
         edited = _changes_of(row) | edited
     reviewer, comment = row.get(REVIEWER, row.get("annotator")), row.get(COMMENT)
     person = [_text(value) for value in (reviewer, comment)]
-    seen = _others(row) | (fields if isinstance(fields, dict) else {})
+    seen = _others(row) | fields
     return Row(place, row[ID], row[DECISION], edited, person[0], person[1], seen)
 
 
@@ -295,7 +303,7 @@ def _json_min(task: dict[str, Any], place: str) -> Row:
     edited = _numbered_edits(task)
     skipped = {DECISION: None} if "annotation_id" in task else {}  # has no decision
     row = _flat({**skipped, **task, "edited": edited or task.get("edited")}, place)
-    return row._replace(texts=True)
+    return row._replace(texts=not task.keys().isdisjoint(_OF_EXPORTS))
 
 
 def _numbered_edits(values: Mapping[str, Any]) -> dict[str, Any]:

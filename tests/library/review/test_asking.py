@@ -19,8 +19,16 @@ from dagster_dataops.errors import (
     RunStoppedError,
     RunWaitingError,
 )
+from dagster_dataops.library.review.review_folder import ReviewFolder
 from tests.each import each
-from tests.library.review.reviewers import decide, lines_of, questions, table_of, text_of_table
+from tests.library.review.reviewers import (
+    Row,
+    decide,
+    lines_of,
+    questions,
+    table_of,
+    text_of_table,
+)
 
 RECORDS = [{"n": number, "text": f"text {number}"} for number in range(4)]
 KEEP = {"decision": "keep"}
@@ -308,7 +316,7 @@ WRONG: list[tuple[str, Callable[[str], str | bytes], str]] = [
     (
         "a.jsonl",
         lambda q: f'{{"review_id": "{q}", "decision": "keep", "fields": {{"text": "new"}}}}',
-        "line 1: the cell of 'text' was changed, which has no effect; write the new text into",
+        "line 1: the cell of 'text' was changed, which has no effect; write the new value into",
     ),
     (
         "a.jsonl",
@@ -484,6 +492,34 @@ def test_new_values_are_read_in_the_ways_that_people_write_them(folder: Path) ->
         operator = data.review.Ask(
             ["id", "fine", "text"], edit=["fine", "text"], output_key=name.replace(".", "_")
         )
+
+
+def test_a_cell_shows_a_number_as_spreadsheets_write_it_or_the_run_stops(folder: Path) -> None:
+    record = {"a": 1234, "b": 0.1234, "c": 123456789012345678, "d": True, "e": None, "f": [1, "x"]}
+    asks(data.review.Ask(list(record)), [record])
+    shown = {**record, "d": "true", "e": "", "f": '[1,"x"]'}
+    same = ["1,234", "1.234,0", "1 234.0", "1'234"]
+    others = [{"b": "0,12"}, {"b": "12%"}, {"c": "1,23E+17"}, {"d": "TRUE"}, {"d": "WAHR"}]
+    question, file = first_of(folder), folder / "a.csv"
+
+    def read(cells: Row) -> list[str]:
+        row = {"review_id": question, **shown, **cells, "decision": "keep"}
+        file.write_text(text_of_table([row], ";"), encoding="utf-8")
+        return ReviewFolder(folder).answers().faults
+
+    for cells in [{}, *others, *({"a": cell} for cell in same)]:
+        assert not read(cells), cells
+    changed: list[Row] = [{"a": "1235"}, {"a": ""}, {"a": "many"}, {"a": "nan"}, {"b": "0.2"}]
+    for cells in [*changed, {"d": "FALSE"}, {"d": ""}, {"e": "new"}, {"f": "[2]"}]:
+        (fault,) = read(cells)
+        assert f"a.csv line 2: the cell of {next(iter(cells))!r} was changed" in fault
+
+
+def test_a_link_to_no_file_is_named_and_the_state_of_the_files_can_be_told(folder: Path) -> None:
+    asks(data.review.Ask("text"))
+    (folder / "gone.csv").symlink_to(folder / "nowhere.csv")
+    assert [name for name, _, _ in ReviewFolder(folder).state] == [questions(folder)[0].name]
+    assert "gone.csv: is no file with decisions" in refusal(data.review.Ask("text"))
 
 
 def test_several_reviewers_must_agree(folder: Path) -> None:
