@@ -117,7 +117,7 @@ class ObjectStore(ResultStore):
         self._patient = patient or client
 
     def check(self, below: str = "") -> None:
-        """Check that the store refuses to overwrite objects of other versions.
+        """Check that the store refuses to overwrite objects of other versions, lists and deletes.
 
         All requests are for keys below a prefix, so that rights for other keys are not needed.
 
@@ -133,28 +133,33 @@ class ObjectStore(ResultStore):
         except StorageError as error:
             raise _refused(place, error) from error
         if lacks:
-            reason = f"{lacks}, so two runs could overwrite one another's results"
-            raise StoreRefusedError(place, "hold results", reason)
+            raise StoreRefusedError(place, "hold results", lacks)
 
     def _check(self, folder: str) -> str:
-        """Return the feature that the store lacks; empty if it has all."""
+        """Return what the store does wrong; empty if nothing."""
         key = f"{folder}/{uuid.uuid4().hex}"
         first = self.create(key, b"1")
-        lacks = ""
-        try:
-            self.create(key, b"2")
-            lacks = "it overwrites an object that is to be created (If-None-Match)"
-        except ConflictError:
-            second = self.replace(key, b"3", first)
-            try:
-                self.replace(key, b"4", first)
-                lacks = "it replaces an object of another version (If-Match)"
-            except ConflictError:
-                if second == first:
-                    lacks = "the version of an object does not change with its content"
-        self.names(folder)
+        overwrites = self._overwrites(key, first)
+        is_listed = key in self.names(folder)
         self.remove([key])
-        return lacks
+        if overwrites:
+            return f"{overwrites}, so two runs could overwrite one another's results"
+        if not is_listed:
+            return "its list lacks an object that was written just before"
+        if self.status(key) is not None:
+            return f"it keeps an object that was deleted, {self.url}/{key}"
+        return ""
+
+    def _overwrites(self, key: str, first: Version) -> str:
+        """Return how the store overwrites an object, whose version is ``first``; empty if not."""
+        with suppress(ConflictError):
+            self.create(key, b"2")
+            return "it overwrites an object that is to be created (If-None-Match)"
+        second = self.replace(key, b"3", first)
+        with suppress(ConflictError):
+            self.replace(key, b"4", first)
+            return "it replaces an object of another version (If-Match)"
+        return "the version of an object does not change with its content" * (second == first)
 
     @override
     def create(self, key: str, data: bytes) -> Version:
@@ -384,6 +389,9 @@ def _refused(place: str, error: StorageError) -> StoreRefusedError:
     elif isinstance(cause, _FORBIDDEN) or _NOT_ALLOWED in str(cause):
         action = f"{error.action} objects below it"
         reason += "; results need the rights to read, write, list and delete objects there"
+    elif error.action != "write":
+        action = f"{error.action} objects below it"
+        reason += "; results need a store that reads, writes, lists and deletes objects"
     return StoreRefusedError(place, action, reason)
 
 

@@ -433,6 +433,57 @@ def test_a_store_that_refuses_a_right_is_refused_with_its_name(through, registry
         operator(RECORDS)
 
 
+@pytest.mark.parametrize("status", ["400", "404", "405"])  # those from 500 on are tried again
+@pytest.mark.parametrize(
+    ("action", "refuses"),
+    [
+        ("list", lambda method, path: "list-type" in path),
+        ("delete", lambda method, path: path.endswith("?delete")),
+    ],
+)
+def test_a_store_that_cannot_list_or_delete_is_refused(through, registry, action, refuses, status):
+    operator = registry("data.group", _concurrency_mode="single")(double)()
+    reason = f"cannot {action} objects below it: .*a store that|keeps an object that was deleted"
+    with (
+        through(lambda method, path: status if refuses(method, path) else ""),
+        pytest.raises(StoreRefusedError, match=reason),
+    ):
+        operator(RECORDS)
+
+
+class ForgetfulStore(ObjectStore):
+    """A store that does something else than it is asked for, without an error."""
+
+    def names(self, prefix):
+        return [] if self.forgets == "list" else super().names(prefix)
+
+    def remove(self, keys):
+        if self.forgets != "delete":
+            super().remove(keys)
+
+    def _written(self, key, data, mode):
+        mode = "overwrite" if self.forgets == "replace" and mode != "create" else mode
+        return super()._written(key, data, mode)
+
+
+@pytest.mark.parametrize(
+    ("forgets", "reason"),
+    [
+        ("list", "its list lacks an object that was written just before"),
+        ("delete", "it keeps an object that was deleted, s3://"),
+        ("replace", "replaces an object of another version .*so two runs could overwrite"),
+    ],
+)
+def test_a_store_that_does_something_else_is_refused(on_s3, forgets, reason):
+    store = ForgetfulStore(on_s3.url, on_s3._client)
+    store.forgets = forgets
+    with pytest.raises(StoreRefusedError, match=reason):
+        store.check(forgets)
+    store.forgets = ""
+    store.check("well")
+    assert store.names("well") == []
+
+
 def test_listings_and_deletions_whose_answer_breaks_off_are_repeated(through, tmp_path):
     cut = []
 
