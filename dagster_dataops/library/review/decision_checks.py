@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -16,6 +16,7 @@ from dagster_dataops.library.review.question_files import NEW, text_of
 from dagster_dataops.library.review.questions import COMMENT, DECISION, EDITED, REVIEWER, Form
 
 _SHOWN: Final = 80
+_LOST: Final = Decimal("5e-15")  # spreadsheets keep 15 digits of a number
 _NUMBERS: Final = (int, float)
 _MEANT: Final = {
     **{name: name for name in (DECISION, REVIEWER, COMMENT)},
@@ -163,8 +164,10 @@ def _shows_number(cell: str, text: str) -> bool:
     value = Decimal(text)
     for number in _readings(cell):
         last = int(number.as_tuple().exponent)
-        if abs(number - value) <= Decimal(1).scaleb(last) / 2:
-            return True
+        with suppress(ArithmeticError):  # an exponent of millions
+            kept = max(Decimal(1).scaleb(last) / 2, abs(value) * _LOST)
+            if abs(number - value) <= kept:
+                return True
     return False
 
 
@@ -178,7 +181,7 @@ def _readings(cell: str) -> Iterator[Decimal]:
     compact = "".join(cell.split()).removesuffix("%")
     fraction = re.sub(r"[,.'](?=.*[,.])", "", compact).replace(",", ".")
     for text in (fraction, re.sub(r"[,.']", "", compact)):
-        with suppress(InvalidOperation):
+        with suppress(ArithmeticError):
             number = Decimal(text)
             if number.is_finite():
                 yield number.scaleb(-2) if "%" in cell else number

@@ -19,11 +19,12 @@ from dagster_dataops.errors import (
     RunStoppedError,
     RunWaitingError,
 )
-from dagster_dataops.library.review.review_folder import ReviewFolder
 from tests.each import each
 from tests.library.review.reviewers import (
     Row,
     decide,
+    faults_in,
+    files_of_state,
     lines_of,
     questions,
     table_of,
@@ -499,13 +500,20 @@ def test_a_cell_shows_a_number_as_spreadsheets_write_it_or_the_run_stops(folder:
     asks(data.review.Ask(list(record)), [record])
     shown = {**record, "d": "true", "e": "", "f": '[1,"x"]'}
     same = ["1,234", "1.234,0", "1 234.0", "1'234"]
-    others = [{"b": "0,12"}, {"b": "12%"}, {"c": "1,23E+17"}, {"d": "TRUE"}, {"d": "WAHR"}]
+    others = [
+        {"b": "0,12"},
+        {"b": "12%"},
+        {"c": "1,23E+17"},
+        {"c": "123456789012346000"},
+        {"d": "TRUE"},
+        {"d": "WAHR"},
+    ]
     question, file = first_of(folder), folder / "a.csv"
 
     def read(cells: Row) -> list[str]:
         row = {"review_id": question, **shown, **cells, "decision": "keep"}
         file.write_text(text_of_table([row], ";"), encoding="utf-8")
-        return ReviewFolder(folder).answers().faults
+        return faults_in(folder)
 
     for cells in [{}, *others, *({"a": cell} for cell in same)]:
         assert not read(cells), cells
@@ -518,7 +526,7 @@ def test_a_cell_shows_a_number_as_spreadsheets_write_it_or_the_run_stops(folder:
 def test_a_link_to_no_file_is_named_and_the_state_of_the_files_can_be_told(folder: Path) -> None:
     asks(data.review.Ask("text"))
     (folder / "gone.csv").symlink_to(folder / "nowhere.csv")
-    assert [name for name, _, _ in ReviewFolder(folder).state] == [questions(folder)[0].name]
+    assert files_of_state(folder) == [questions(folder)[0].name]
     assert "gone.csv: is no file with decisions" in refusal(data.review.Ask("text"))
 
 
