@@ -265,7 +265,7 @@ def _check_end(text: str, header: list[str], place: str, cells: list[str]) -> No
 
 def _row_of(place: str, cells: dict[str, str]) -> Row:
     plain = {name: _without_apostrophe(cell) for name, cell in cells.items()}
-    exported = not plain.keys().isdisjoint(_OF_EXPORTS)  # by Label Studio
+    exported = "annotation_id" in plain  # by Label Studio
     edited = {
         name.removeprefix(EDITED): cell
         for name, cell in plain.items()

@@ -523,6 +523,23 @@ def test_a_cell_shows_a_number_as_spreadsheets_write_it_or_the_run_stops(folder:
         assert f"a.csv line 2: the cell of {next(iter(cells))!r} was changed" in fault
 
 
+def test_a_column_of_the_records_may_have_a_name_of_the_files(folder: Path) -> None:
+    names = ["id", "annotator", "fields", "edited", "Comments", "edit"]
+    records = [{name: f"{name} of the record" for name in names}]
+    operator = data.review.Ask(names, edit=["edited", "fields"], format="csv")
+    asks(operator, records)
+    (file,) = questions(folder)
+    (row,) = table_of(file)
+    content = text_of_table([{**row, "decision": "keep", "edited:edited": "new"}])
+    file.write_text(content.replace("id of the record", "other"), encoding="utf-8")
+    (fault,) = faults_in(folder)
+    assert "the cell of 'id' was changed" in fault
+    file.write_text(content, encoding="utf-8")
+    assert operator(records)[0]["edited"] == "new"
+    (taken,) = (folder / "state" / "decisions.jsonl").read_bytes().splitlines()[1:]
+    assert orjson.loads(taken)["reviewer"] == ""
+
+
 def test_a_link_to_no_file_is_named_and_the_state_of_the_files_can_be_told(folder: Path) -> None:
     asks(data.review.Ask("text"))
     (folder / "gone.csv").symlink_to(folder / "nowhere.csv")
