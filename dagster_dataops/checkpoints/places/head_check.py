@@ -12,22 +12,20 @@ from dagster_dataops.foundation.places.confined_names import confined, is_plain
 _NUMBERS: Final = ("size", "modified_ns")
 
 
-def checked_head(content: object, key: str, place: object) -> dict[str, Any]:
+def checked_head(content: Any, key: str, place: object) -> dict[str, Any]:
     """Return the content of a head whose names stay in the folder of the node.
 
     Args:
-        content: The content; anything but an object counts as empty.
+        content: The content.
         key: The key of the node's folder.
         place: The URL or path of the head, for errors.
 
     Raises:
         PathEscapeError: It names a file outside the folder, or an object of another node.
-        ResultMissingError: It has no facts about a file.
+        ResultMissingError: It is no object, or has no facts about a file.
     """
-    if not isinstance(content, dict):
-        return {}
-    home = content.get("home", {})
     try:
+        home = content.get("home", {})
         for name, file in home.get("files", {}).items():
             confined(name, place)
             _check_file(file, key, place)
@@ -35,9 +33,13 @@ def checked_head(content: object, key: str, place: object) -> dict[str, Any]:
             _check_result(facts, place)
         _check_numbers({"commit": 0, **home}, "commit")
     except (AttributeError, KeyError, TypeError) as error:
-        reason = f"its manifest is damaged ({type(error).__name__}: {error})"
+        reason = (
+            f"its manifest is damaged ({type(error).__name__}: {error}); restore it, or delete it "
+            "so that the next run publishes a new result"
+        )
         raise ResultMissingError(str(place), reason) from None
-    return content
+    head: dict[str, Any] = content
+    return head
 
 
 def _check_file(file: Mapping[str, Any], key: str, place: object) -> None:

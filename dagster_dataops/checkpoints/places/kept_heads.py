@@ -6,6 +6,7 @@ head names them; of a file in parts, neither are the objects with the parts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -52,10 +53,9 @@ class KeptHeads:
         stored = self._store.read(key)
         if stored is None:
             return {}
-        try:
+        content = None  # damaged
+        with suppress(orjson.JSONDecodeError):
             content = orjson.loads(stored[0])
-        except orjson.JSONDecodeError:
-            content = {}
         return checked_head(content, self._key, f"{self._store.url}/{key}")
 
     def add(self, content: dict[str, Any]) -> None:

@@ -132,10 +132,9 @@ class PublishedObjects:
         entry = self.store.read(self._head_key)
         if entry is None:
             return None
-        try:
+        content = None  # damaged
+        with suppress(orjson.JSONDecodeError):
             content = orjson.loads(entry[0])
-        except orjson.JSONDecodeError:
-            content = {}
         place = f"{self.store.url}/{self._head_key}"
         return NodeHead(_without_mark(checked_head(content, self.key, place)), entry[1])
 

@@ -125,6 +125,21 @@ def test_a_head_without_its_facts_is_named_damaged(attack: _Attack, change: Any)
         load_result(NodeFolder.at(attack.machine()))
 
 
+@each("head", [b"", b"{", b"null", b"[]", b"7", b"\xff", b"\0" * 100])
+def test_a_head_that_is_no_object_is_refused_and_nothing_is_deleted(
+    tmp_path: Path, attack: _Attack, head: bytes
+) -> None:
+    attack.store.put(attack.head_key, head)
+    before = set(attack.store.objects)
+    folder = NodeFolder.of(attack.machine())
+    with pytest.raises(ResultMissingError, match="its manifest is damaged"):
+        run(act(), write_input(tmp_path / "more.jsonl", _RECORDS), folder)
+    with pytest.raises(ResultMissingError, match="its manifest is damaged"):
+        load_result(NodeFolder.at(attack.machine()))
+    assert before <= set(attack.store.objects)
+    assert attack.store.objects[attack.head_key][0] == head
+
+
 def test_a_run_over_a_hostile_head_deletes_nothing(tmp_path: Path, attack: _Attack) -> None:
     attack.change(_keyed("other/object"))
     attack.store.put("other/object", b"precious")

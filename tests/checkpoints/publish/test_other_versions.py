@@ -25,7 +25,12 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
     is_read,
 )
 from dagster_dataops.data import data_register
-from dagster_dataops.errors import NewerVersionError, RetryRefusedError, TraceError
+from dagster_dataops.errors import (
+    NewerVersionError,
+    ResultMissingError,
+    RetryRefusedError,
+    TraceError,
+)
 from dagster_dataops.foundation.places.opening import FORMS
 from tests.each import each
 from tests.execution.helpers import node, run, write_input
@@ -332,13 +337,16 @@ def test_a_result_whose_format_is_no_name_is_named_and_kept(tmp_path: Path, form
     shutil.rmtree(folder.path)
 
 
-def test_a_damaged_manifest_is_named_on_an_object_store(tmp_path: Path) -> None:
+def test_a_damaged_manifest_on_an_object_store_is_refused_and_its_objects_stay(
+    tmp_path: Path,
+) -> None:
     dataset, store = _input(tmp_path), FakeStore()
     run(single(), dataset, _machine(tmp_path, 1, store))
     store.put("root/docs/node/node_results.jsonl.json", b"{")
-    report = run(threads(), dataset, _machine(tmp_path, 2, store))
-    assert any("node_results.jsonl.json is damaged" in note for note in report.notes)
-    assert "root/docs/node/.other_versions/damaged/manifest.json" in store.objects
+    before = dict(store.objects)
+    with pytest.raises(ResultMissingError, match="manifest is damaged .*restore it, or delete it"):
+        run(threads(), dataset, _machine(tmp_path, 2, store))
+    assert before.items() <= store.objects.items()
 
 
 def test_a_kept_checkpoint_is_used_by_its_version_when_it_is_put_back(tmp_path: Path) -> None:
