@@ -396,17 +396,17 @@ def _would_call(
     manifest: Manifest,
     clients: Mapping[str, Any],
 ) -> WouldCall:
-    requests = sum(one.requests for one in withheld.by_model.values())
+    requests = sum(calls.requests for calls in withheld.by_model.values())
     prices = prices_of(operator, clients)
     unpriced = tuple(model for model in withheld.by_model if model not in prices)
     if unpriced:
         return WouldCall(records, requests, None, None, unpriced)
     cost = highest = 0.0
-    for model, one in withheld.by_model.items():
-        usual = usual_output(manifest, one.requests, one.tokens_out)
+    for model, calls in withheld.by_model.items():
+        usual = usual_output(manifest, calls.requests, calls.tokens_out)
         usages = [
-            Usage(tokens_in=round(one.tokens_in), tokens_out=round(out))
-            for out in (usual, one.tokens_out)
+            Usage(tokens_in=round(calls.tokens_in), tokens_out=round(out))
+            for out in (usual, calls.tokens_out)
         ]
         least, most = map(prices[model].cost, usages)
         cost, highest = cost + least, highest + most

@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
+from dagster_dataops.checkpoints.publish.error_rows import parse_error_row
 from dagster_dataops.checkpoints.resume.resume_policy import (
     ChosenRecords,
     ResumePolicy,
@@ -208,7 +207,7 @@ def _check_ours(report: RunReport) -> None:
 def _warn_of_failures(node: OperatorNode, report: RunReport, errors: Path) -> None:
     """Log one warning. Python prints it to standard error if no logging is configured."""
     with errors.open("rb") as file:
-        first = orjson.loads(file.readline())
+        first = parse_error_row(file.readline())
     kept = errors if _saves(node) else "a file that is not kept, since _save_data is False"
     _LOG.warning(
         "%s: %s of %s records failed. The first, record %s (%s, line %s): %s: %s. All are in %s",

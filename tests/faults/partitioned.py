@@ -1,7 +1,7 @@
 """Operators that work in partitions of small inputs, and runs of them that end between stages."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.execution.runners import dataset_stages, part_files, selection_stages, stages
+from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal
+from dagster_dataops.execution.runners import (
+    dataset_stages,
+    part_files,
+    record_runner,
+    selection_stages,
+    stages,
+)
 from tests.execution.helpers import SpanSizes, cut_by, node, run, write_input
-from tests.nodes import ResumePolicy
+from tests.nodes import NodeFolder, ResumePolicy, background
+from tests.object_stores import FakeStore, machine
 
 _COUNT = 600
 write_parts = part_files.write_parts
@@ -54,6 +62,19 @@ def in_partitions() -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
+def stages_begun(patch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets the name of each stage when it begins."""
+    names: list[str] = []
+    run_stage = stages.Stages.run
+
+    def run_and_note(self: Any, name: str, *arguments: Any) -> Any:
+        names.append(name)
+        return run_stage(self, name, *arguments)
+
+    patch.setattr(stages.Stages, "run", run_and_note)
+    return names
+
+
 @contextmanager
 def parts_in_form(number: int) -> Iterator[None]:
     """Let selections write their parts as those of another form."""
@@ -63,14 +84,26 @@ def parts_in_form(number: int) -> Iterator[None]:
 
 
 class PartitionedCase:
-    """A run of an operator over an input, or two."""
+    """A run of an operator over an input, or two.
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name = folder, name
+    Args:
+        folder: For the files of all runs.
+        name: Of the operator.
+        store: For the results; each run then works on another machine, with a folder of its own.
+    """
+
+    def __init__(self, folder: Path, name: str, store: FakeStore | None = None) -> None:
+        self.folder, self.name, self.store = folder, name, store
         first = write_input(folder / "input.jsonl", _rows())
         others = [write_input(folder / "right.jsonl", _rows()[::-3])] if name == "merge" else []
         self.inputs = [first, *others]
         self.report: Any = None
+
+    def place(self, where: str) -> NodeFolder:
+        """Return the folder of the node in a folder of runs, or on a machine."""
+        if self.store is None:
+            return node(self.folder / where)
+        return NodeFolder.of(machine(self.folder / where, self.store) / "node")
 
     def result(self, where: str, mode: str = "single", **options: Any) -> bytes:
         if self.name == "merge":
@@ -80,12 +113,13 @@ class PartitionedCase:
             operator._max_bytes = 20_000  # of which the right input is more than a half
         with pytest.MonkeyPatch.context() as patch:
             cut_by(patch, SpanSizes(0.0, 50, 4_000, 0.01))
-            place = node(self.folder / where)
-            self.report = run(operator, self.inputs, place, resume=ResumePolicy.AUTO)
-        return node(self.folder / where).result.read_bytes()
+            place = self.place(where)
+            how = {"resume": ResumePolicy.AUTO, "flush_seconds": 0.0}
+            self.report = run(operator, self.inputs, place, **how)
+        return place.result.read_bytes()
 
-    def kill_after(self, stage: str) -> list[Path]:
-        """Run until a stage has ended; return the files of all stages."""
+    def kill_after(self, stage: str, mode: str = "single") -> list[Path]:
+        """Run until a stage has ended; return its files."""
         run_stage = stages.Stages.run
 
         def run_and_die(self: Any, name: str, *arguments: Any) -> Any:
@@ -96,5 +130,8 @@ class PartitionedCase:
 
         with pytest.MonkeyPatch.context() as patch, pytest.raises(_Killed):
             patch.setattr(stages.Stages, "run", run_and_die)
-            self.result("killed")
+            patch.setattr(record_runner, "synced_on_failure", nullcontext)  # as after SIGKILL
+            patch.setattr(ShippedJournal, "least_seconds", 0.0)
+            self.result("killed", mode)
+        background.finish()
         return sorted(self.folder.rglob(NAMES[stage]))

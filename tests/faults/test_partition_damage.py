@@ -11,6 +11,7 @@ from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageErr
 from tests.each import each
 from tests.execution.helpers import error_rows, node, run, write_input
 from tests.faults.partitioned import (
+    NAMES,
     OPERATORS,
     PartitionedCase,
     in_partitions,
@@ -18,6 +19,7 @@ from tests.faults.partitioned import (
     replace_writer,
     write_parts,
 )
+from tests.object_stores import FakeStore, keep_at_most
 
 _SELECTIONS = ("exact", "parts", "top")
 _FILES = {  # the last stage that ends before the kill, by the files that are then damaged
@@ -82,6 +84,26 @@ def test_damaged_files_of_partitions_are_made_again(
         assert case.result("killed") == expected
     assert any("damaged on disk" in note for note in case.report.notes)
     assert not node(folder / "killed").checkpoints.exists()
+
+
+@pytest.mark.parametrize("mode", ["single", "process"])
+@each("name", OPERATORS)
+def test_a_killed_run_in_a_bucket_goes_on_with_its_sketches_on_another_machine(
+    tmp_path: Path, name: str, mode: str
+) -> None:
+    """Its partitions were on the machine that died, and are made again from the sketches."""
+    (folder := tmp_path / name).mkdir()
+    expected = PartitionedCase(folder, name).result("alone")
+    case = PartitionedCase(folder, name, FakeStore())
+    with in_partitions() as patch:
+        keep_at_most(patch, outputs=0, result=1 << 20)  # sketches that were sent are freed
+        assert case.kill_after(_FILES["last"][name], mode)
+        assert case.result("other", mode) == expected
+    if name in _SELECTIONS:
+        assert case.report.manifest.resumed == len(case.inputs[0].read())
+    for pattern in NAMES.values():
+        assert not list((folder / "other").rglob(pattern))
+    assert case.result("reader") == expected
 
 
 @pytest.mark.parametrize("name", ["exact", "sort"])

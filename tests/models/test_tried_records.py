@@ -234,7 +234,7 @@ def test_the_command_loads_the_present_code(tmp_path, root, capsys):
     assert "the name of a pipeline; it has ppl" in capsys.readouterr().err
 
 
-class ForgivingOperator(data.llm.Generate):
+class Forgiving(data_register.new_group("forgiving_calls"), data.llm.Generate):
     """Keeps a record whose call failed."""
 
     async def forward(self, record):
@@ -246,7 +246,7 @@ class ForgivingOperator(data.llm.Generate):
 
 def forgiving(prompt: str, **options: Any) -> Any:
     with pipeline("docs") as ppl:
-        ppl.answer = ForgivingOperator(prompt=prompt, model="small", output_key="text", **options)
+        ppl.answer = Forgiving(prompt=prompt, model="small", output_key="text", **options)
     return ppl
 
 

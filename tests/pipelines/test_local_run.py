@@ -499,6 +499,20 @@ def test_failed_records_are_one_warning_with_the_first_of_them_and_the_error_fil
     assert str(root / "docs" / "first" / "first_error.jsonl") in text
 
 
+@pytest.mark.parametrize("content", [b"", b"null\n", b"{\n", b"\xff\n", b'{"message": 3}\n'])
+def test_an_error_file_that_was_edited_is_still_named(root, caplog, content):
+    with pipeline("docs") as ppl:
+        ppl.only = suffix()
+    config.data_process_resume = True
+    ppl([{"text": "a"}, {"none": 1}])
+    errors = root / "docs" / "only" / "only_error.jsonl"
+    errors.write_bytes(content)
+    caplog.clear()
+    assert ppl([{"text": "a"}, {"none": 1}]) == [{"text": "a!"}]
+    assert "1 of 2 records failed. The first, record unknown" in caplog.text
+    assert str(errors) in caplog.text
+
+
 def test_a_message_with_a_full_stop_has_only_one_in_the_warning(caplog):
     @data_register(f"data.{GROUP}", _concurrency_mode="single")
     def refuse(record):

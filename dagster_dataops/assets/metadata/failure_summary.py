@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import dagster as dg
-import orjson
 
 from dagster_dataops.assets.metadata.markdown import plain, table
+from dagster_dataops.checkpoints.publish.error_rows import parse_error_row
 
 _Cell: TypeAlias = str | int | float | bool | None
 
@@ -68,7 +68,7 @@ def failure_groups(paths: Iterable[Path]) -> list[FailureGroup]:
     for path in paths:
         with path.open("rb", buffering=_BUFFER_BYTES) as file:
             for line in file:
-                row = orjson.loads(line)
+                row = parse_error_row(line)
                 name = str(row["exception"])
                 if name not in groups and len(groups) >= _MOST_GROUPS:
                     name = _OTHERS

@@ -518,7 +518,9 @@ _LATER_FACTS: Final = {"parted": "", "compressed_bytes": 0}  # which version 0.2
 def _format_in(content: Mapping[str, Any]) -> str:
     """Return the format that a manifest notes in its fingerprint; that of a source has none."""
     made_from = content.get("made_from")
-    return str(made_from.get("format", "")) if isinstance(made_from, dict) else ""
+    if not isinstance(made_from, dict):
+        return ""
+    return str(made_from.get("format", "")) or ("unknown" if "operator" in made_from else "")
 
 
 def _read_format(content: dict[str, Any]) -> dict[str, Any]:
@@ -552,6 +554,19 @@ def other_format(path: LocalFile) -> str:
         return ""
     _check_not_newer(written_format, path)
     return "" if is_read(written_format) else written_format  # empty for that of a source
+
+
+def is_damaged(path: LocalFile) -> bool:
+    """Return whether a manifest is there, and is malformed.
+
+    Raises:
+        NewerVersionError: It has the format of a newer version.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return False
+    return Manifest.parse(data, path) is None
 
 
 def _check_not_newer(format_: str, path: LocalFile) -> None:

@@ -23,9 +23,11 @@ from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.datasets.durable_files import read_if_there, storage
 from dagster_dataops.errors import StorageError
 
-# A format by its number and the order of bytes, with parts of a fingerprint that are not known; or
-# another magic, see `format_of`.
-_FORMAT: Final = re.compile(r"(\d+)-[a-z]+( with .+)?|DOJ.", re.DOTALL)
+# A format that begins with its number, or one of any number with features that are not known.
+_NUMBERED: Final = re.compile(r"0*([0-9]+)", re.ASCII)
+_WITH_MORE: Final = re.compile(r"[0-9]+-[a-z]+ with .+", re.DOTALL)
+_MAGIC: Final = re.compile(r"DOJ.", re.DOTALL)  # see `format_of`
+_DIGITS: Final = 9  # of a number that is compared; all longer ones are newer
 _HEAD_BYTES: Final = 1 << 20  # of a journal; its first frame is that of its first attempt
 
 
@@ -128,11 +130,12 @@ def without_mark(made_from: object, mark: str) -> dict[str, Any] | None:
 
 def is_newer(format_: str) -> bool:
     """Return whether a format is that of a later version of this package."""
-    match = _FORMAT.fullmatch(format_)
-    if match is None or is_read(format_):
+    if is_read(format_):
         return False
-    number, parts = match.groups()
-    return number is None or parts is not None or int(number) > NUMBER
+    if _MAGIC.fullmatch(format_) or _WITH_MORE.fullmatch(format_):
+        return True
+    match = _NUMBERED.match(format_)
+    return match is not None and (len(match[1]) > _DIGITS or int(match[1]) > NUMBER)
 
 
 def _first_format(data: bytes) -> str:
@@ -162,10 +165,11 @@ def format_of(path: Path) -> str:
 
 
 def format_in(attempt: dict[str, Any] | None) -> str:
-    """Return the format that an attempt has noted; empty if it has none."""
+    """Return the format that an attempt has noted, as text; empty if it has none."""
     fingerprint = (attempt or {}).get("fingerprint")
-    written_format = fingerprint.get("format") if isinstance(fingerprint, dict) else None
-    return written_format if isinstance(written_format, str) else ""
+    if not isinstance(fingerprint, dict):
+        return ""
+    return str(fingerprint.get("format", "")) or ("unknown" if "operator" in fingerprint else "")
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:

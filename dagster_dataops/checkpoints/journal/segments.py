@@ -75,7 +75,7 @@ class Segments:
         return max((int(match[1]) for match in matches if match), default=0)
 
     def fetch(self) -> None:
-        """Make the folder hold all segments whole."""
+        """Make the folder hold all segments whole from now on."""
 
 
 class OnlySegment(Segments):

@@ -83,8 +83,8 @@ class KeptHeads:
         return self._keys_of(self.numbers())
 
     def _keys_of(self, numbers: Iterable[int]) -> set[str]:
-        files = (self.content(one).get("home", {}).get("files", {}) for one in numbers)
-        return {key for one in files for key in objects_of(self._store, one)}
+        files = (self.content(number).get("home", {}).get("files", {}) for number in numbers)
+        return {key for listed in files for key in objects_of(self._store, listed)}
 
     def _object(self, number: int) -> str:
         return f"{self._key}/{HISTORY}/{number:0{_DIGITS}d}{_ENDING}"

@@ -206,7 +206,7 @@ class PublishedObjects:
     def _left_in_bucket(self, head: NodeHead) -> str | None:
         """Return the name of a result that runs need no copy of; ``None`` if they do."""
         names = (result_name(self.name, form) for form in FORMS)
-        name = next((one for one in names if one in head.files), "")
+        name = next((name for name in names if name in head.files), "")
         is_one_file = not any(map(head.content.get, ("outputs", "artefact", "parted")))
         large = is_large(head.files.get(name, {}).get("size", 0))
         return name if is_one_file and large else None

@@ -196,6 +196,7 @@ class SentSegments(Segments):
     @override
     def fetch(self) -> None:
         with self._changing:
+            self.keep_whole()
             for name, file in self._files.items():
                 self._fetch(name, file)
 

@@ -73,7 +73,7 @@ class ArtefactVersions:
         data = read_if_there(self._folder.manifest, "read the current version")
         manifest = Manifest.parse(data, self._folder.manifest)
         current = self._path / (manifest.artefact if manifest is not None else "")
-        kept = {self._path / one.artefact for one in kept_manifests(self._folder)}
+        kept = {self._path / manifest.artefact for manifest in kept_manifests(self._folder)}
         for version in filter(is_version, list(self._path.iterdir())):
             if version not in {latest, current, *kept}:
                 with unused(version) as free:

@@ -242,7 +242,7 @@ def _remove_other_forms(folder: NodeFolder, manifest: Manifest) -> None:
 def _remove_left_over(folder: NodeFolder) -> None:
     """Remove a result of another form than the published one, which a crash has left beside it."""
     places = (folder, *folder.outputs.values())
-    if any(all(one.exists() for one in (place.result, *place.other_forms)) for place in places):
+    if any(all(path.exists() for path in (place.result, *place.other_forms)) for place in places):
         manifest = Manifest.of(folder)
         if manifest is not None and _is_there(folder, manifest):
             _remove_other_forms(folder, manifest)
@@ -258,8 +258,8 @@ def _remove_parts(folder: NodeFolder, manifest: Manifest) -> None:
     before = Manifest.of(folder) if parts else None  # it is replaced last
     if before is None:
         return
-    for one in (manifest, before):
-        for place, part in one.parts(folder).values():
+    for published in (manifest, before):
+        for place, part in published.parts(folder).values():
             if part.parted:
                 parts.discard(place.parts)
     if parts:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import orjson
 
@@ -12,6 +13,28 @@ from dagster_dataops.datasets.lines import LineCounter
 from dagster_dataops.datasets.writer import JsonlWriter
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.records import encode_anything
+
+_EDITED: Final = {  # what a row has at least; a line that was edited may lack it
+    "index": "unknown",
+    "line": "unknown",
+    "exception": "(a line that is no record)",
+    "message": "",
+    "input": None,
+}
+
+
+def parse_error_row(line: bytes) -> dict[str, Any]:
+    """Return the row in a line of an error file, for display; users may have edited the file.
+
+    Args:
+        line: The line; it may be empty.
+    """
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        row = None
+    row = _EDITED | (row if isinstance(row, dict) else {})
+    return row | {"message": str(row["message"])}
 
 
 def error_row(

@@ -1,9 +1,10 @@
-"""Keep what another version of this package has written: checkpoints and a published result.
+"""Keep what this version cannot read: checkpoints and a published result.
 
 A run refuses what a newer version has written, and touches nothing. What has another format that
 cannot be read (of a version before 0.2.0, or of a machine with another order of bytes) is moved to
-a folder of the node before a result is published, so that nothing is lost. In a bucket it is
-uploaded, see `BucketClaim`. A user deletes that folder.
+a folder of the node before a result is published, so that nothing is lost. The same is done with a
+result whose manifest is damaged. In a bucket it is uploaded, see `BucketClaim`. A user deletes that
+folder.
 """
 
 import os
@@ -11,34 +12,53 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, other_format
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, is_damaged, other_format
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_newer, is_read
 from dagster_dataops.datasets.durable_files import make_folder, storage
 from dagster_dataops.errors import NewerVersionError
-from dagster_dataops.foundation.places.opening import PLAIN
+from dagster_dataops.foundation.places.opening import FORMS
+
+_NAME_LENGTH: Final = 80  # of a format in the name of a folder
 
 
 def notes_on(folder: NodeFolder, contents: Iterable[CheckpointContent]) -> Iterator[str]:
-    """Yield a line for the log about each thing of another version.
+    """Yield a line for the log about each thing that cannot be read.
 
     Args:
         folder: Of the node.
-        contents: Its checkpoints of other versions.
+        contents: Its checkpoints.
 
     Raises:
         NewerVersionError: One is of a newer version.
     """
     for content in contents:
         if is_newer(content.format):
-            place = str(folder.located(content.folder))
-            raise NewerVersionError(place, content.format, FORMAT)
+            newer = str(folder.located(content.folder))
+            raise NewerVersionError(newer, content.format, FORMAT)
+        if not content.foreign:
+            if not content.attempts and not content.table.records and content.segments.names():
+                yield (
+                    f"the journal of the checkpoint {content.folder} is damaged or empty, so that "
+                    "the outcomes in its other files are not used; they are kept until this run's "
+                    "result is published"
+                )
+            continue
         runs = f" of run {content.attempts[-1]}" if content.attempts else ""
         yield _note(f"the checkpoint {content.folder}{runs}", content.format, folder)
-    if format_ := other_format(folder.located(folder.manifest)):
+    manifest = folder.located(folder.manifest)
+    if format_ := other_format(manifest):
         yield _note(f"the published result {folder.located(folder.result)}", format_, folder)
+    elif is_damaged(manifest):
+        place = folder.located(_damaged(folder))
+        yield (
+            f"the manifest {manifest} is damaged, so that its result is not used. The files that "
+            f"are there are kept in {place} when this run's result is published; delete that "
+            "folder when you do not need them"
+        )
 
 
 def _note(what: str, format_: str, folder: NodeFolder) -> str:
@@ -64,21 +84,26 @@ def keep_other_versions(folder: NodeFolder) -> None:
             if format_ and not is_read(format_):
                 place = _made(folder, format_)
                 checkpoint.rename(_free(place / f"checkpoint-{checkpoint.name}"))
-        format_ = other_format(folder.located(folder.manifest))
-        if format_:
+        manifest = folder.located(folder.manifest)
+        if format_ := other_format(manifest):
             _link_result(folder, _made(folder, format_))
+        elif is_damaged(manifest):
+            make_folder(_damaged(folder))
+            _link_result(folder, _damaged(folder))
 
 
 def _link_result(folder: NodeFolder, place: Path) -> None:
     """Give the files of a result a second name; those of an earlier result are replaced."""
-    folder = folder.in_form(PLAIN)  # only later versions write others
     files = {
-        "result.jsonl": folder.result,
         "error.jsonl": folder.errors,
         "kept": folder.kept,
         "manifest.json": folder.manifest,
-        **{f"{name}.jsonl": output.result for name, output in folder.outputs.items()},
     }
+    for form in FORMS:
+        here = folder.in_form(form)
+        outputs = {name: output.result for name, output in here.outputs.items()}
+        results = {"result": here.result, **outputs}
+        files |= {f"{name}.{form}": result for name, result in results.items()}
     for name, path in files.items():
         kept = place / name
         if kept.is_dir():
@@ -98,7 +123,12 @@ def _link(path: str | Path, kept: str | Path) -> None:
 
 
 def _place(folder: NodeFolder, format_: str) -> Path:
-    return folder.other_versions / f"format-{re.sub(r'[^0-9A-Za-z-]+', '_', format_)}"
+    name = re.sub(r"[^0-9A-Za-z-]+", "_", format_)[:_NAME_LENGTH]
+    return folder.other_versions / f"format-{name}"
+
+
+def _damaged(folder: NodeFolder) -> Path:
+    return folder.other_versions / "damaged"
 
 
 def _made(folder: NodeFolder, format_: str) -> Path:

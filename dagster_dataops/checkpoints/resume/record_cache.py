@@ -70,7 +70,7 @@ class RecordCache:
             execute(f"PRAGMA {name} = {value}")
         execute(f"CREATE TABLE outcome (digest BLOB PRIMARY KEY, {_COLUMNS}) WITHOUT ROWID")
         for source, journal in enumerate(journals):
-            rows = ((one.digest, source, *one[1:-1]) for one in self._ruled(journal))
+            rows = ((row.digest, source, *row[1:-1]) for row in self._ruled(journal))
             execute("BEGIN")
             insert = "INSERT OR IGNORE INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             self._database.executemany(insert, rows)

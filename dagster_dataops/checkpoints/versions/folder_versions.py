@@ -105,7 +105,7 @@ class FolderVersions:
         for path in _files_of(ResultVersion.of(CURRENT, self._folder)):
             target = draft / path.relative_to(self._folder.path)
             make_folder(target.parent)
-            folders.update(one for one in target.parents if one.is_relative_to(draft))
+            folders.update(parent for parent in target.parents if parent.is_relative_to(draft))
             copied |= give_second_name(path, target)
         for folder in sorted(folders, reverse=True):  # the inner ones first
             sync_folder(folder)
@@ -157,9 +157,11 @@ def _files_of(version: ResultVersion) -> Iterator[Path]:
     folder = version.folder
     parts = version.manifest.parts(folder).values()
     yield from (place.result for place, _ in parts)
-    yield from (one for one in (folder.errors, folder.kept, folder.input_digests) if one.exists())
+    yield from (
+        path for path in (folder.errors, folder.kept, folder.input_digests) if path.exists()
+    )
     checks = (checks_of(place.result) for place, _ in parts)
-    yield from (one for one in checks if one.exists())
+    yield from (path for path in checks if path.exists())
     if version.manifest.outputs:
         yield from (place.manifest for place, _ in parts)
     yield folder.manifest

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import (
     Interval,
@@ -31,9 +30,11 @@ from dagster_dataops.execution.runners.stages import (
     SentOperator,
     Stages,
     StageTask,
+    agents_share_files,
     parts_file,
     scratch_folder,
 )
+from dagster_dataops.foundation.places.bucket import local_path
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.operators.options.read_columns import ReadKey
@@ -167,14 +168,21 @@ def dataset_stages(
     sizes = [dataset.size_bytes for dataset in attempt.inputs]
     if not isinstance(operator, Regrouped) or sum(sizes) < LEAST_BYTES:
         return None
-    local = all(isinstance(dataset.location, Path) for dataset in attempt.inputs)
-    if not local or type(attempt.lock.segments(attempt.folder.checkpoints)) is not Segments:
+    if not _are_files_of_workers(attempt):
         return None
     rule, use = attempt.settings.missing, operator.__dataops__
     if rule == FAILING and any(use.keys_read(number) for number in range(len(sizes))):
         return None
     regrouping = operator.__dataops_regrouping__(sizes)
     return None if regrouping is None else DatasetStages(attempt, fingerprint, regrouping, state)
+
+
+def _are_files_of_workers(attempt: NodeAttempt) -> bool:
+    """Return whether all workers of the stages have the inputs as files."""
+    locations = [dataset.location for dataset in attempt.inputs]
+    if agents_share_files(attempt):  # a copy of an object is on this machine alone
+        return all(isinstance(location, Path) for location in locations)
+    return all(local_path(location) is not None for location in locations)
 
 
 @dataclass(frozen=True)

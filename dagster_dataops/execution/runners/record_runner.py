@@ -71,7 +71,7 @@ class RecordRunner(Runner):
                 work.open = checkpoint.table.gaps(work.content)
                 with synced_on_failure(checkpoint):
                     _process(sink)
-                drafts = self.compose(attempt, sink)
+                    drafts = self.compose(attempt, sink)
                 if isinstance(drafts, Drafts):
                     return drafts
                 attempt.note(f"{len(drafts)} settled spans are damaged on disk; doing them again")

@@ -58,8 +58,6 @@ def selection_stages(sink: CheckpointSink, failed: "array[int]") -> "SelectionSt
     operator = sink.attempt.operator
     if not isinstance(operator, Partitioned) or sink.checkpoint.table.records < LEAST_RECORDS:
         return None
-    if type(sink.checkpoint.segments) is not Segments:  # parts of them are in a bucket
-        return None
     partitioning = operator.__dataops_partitioning__()
     return None if partitioning is None else SelectionStages(sink, partitioning, failed)
 
@@ -86,9 +84,11 @@ class SelectionStages:
 
     def decide(self) -> None:
         """Run the stages that make the verdicts."""
-        sketch_bytes = sum(self._sink.checkpoint.table.column("output_bytes"))
+        checkpoint = self._sink.checkpoint
+        checkpoint.segments.fetch()  # workers read them in the folder
+        sketch_bytes = sum(checkpoint.table.column("output_bytes"))
         self._count = self._partitioning.partitions(sketch_bytes, self._memory)
-        split = _SplitSketches(self._sent, self._folder, self._sink.checkpoint.folder, self._count)
+        split = _SplitSketches(self._sent, self._folder, checkpoint.folder, self._count)
         self._stages.run("split", split, self._ranges, RANGE, (_PARTS_FORM, self._count))
         decide = _Decide(self._sent, self._folder, len(self._ranges), self._memory)
         numbers: list[Record] = [{"number": number} for number in range(self._count)]

@@ -95,6 +95,14 @@ class StageTask:
     folder: Path
 
 
+def agents_share_files(attempt: NodeAttempt) -> bool:
+    """Return whether agents see the files of the stages, and so may do their tasks.
+
+    Those of a node in a bucket are on this machine alone, whose processes do the tasks then.
+    """
+    return type(attempt.lock.segments(attempt.folder.checkpoints)) is Segments
+
+
 def parts_file(folder: Path, kind: str, number: int) -> Path:
     """Return the file of parts that a task writes.
 
@@ -114,6 +122,7 @@ class Stages:
         folder: For the files of the tasks; deleted with the checkpoints of the node.
         fingerprint: Of the step.
         state: Returns the progress of the step.
+        checkpoint: Of the step, if it has one; it is synced while stages run.
 
     Attributes:
         folder: The folder.
@@ -125,9 +134,11 @@ class Stages:
         folder: Path,
         fingerprint: RunFingerprint,
         state: Callable[[], ProgressState],
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._attempt, self.folder = attempt, folder
         self._fingerprint, self._state = fingerprint, state
+        self._checkpoint = checkpoint
 
     @classmethod
     def of(cls, sink: CheckpointSink) -> "Stages":
@@ -135,7 +146,8 @@ class Stages:
         checkpoint = sink.checkpoint
         fingerprint = checkpoint.content.fingerprint
         assert fingerprint is not None  # noqa: S101 - an attempt has begun
-        return cls(sink.attempt, checkpoint.folder / "partitions", fingerprint, sink.state)
+        folder = checkpoint.folder / "partitions"
+        return cls(sink.attempt, folder, fingerprint, sink.state, checkpoint)
 
     @property
     def workers(self) -> int:
@@ -194,7 +206,7 @@ class Stages:
             self._remove_old(folder, kind)
         before.table = before.table.without(self._lost(before.table, tasks, kind))
         with ExitStack() as resources:
-            sink = self._sink(folder, task, tasks, resources, before, fingerprint)
+            sink = self._sink(task, tasks, resources, before, fingerprint)
             with synced_on_failure(sink.checkpoint):
                 self._run(sink)
             return _results(sink.checkpoint)
@@ -232,15 +244,13 @@ class Stages:
 
     def _sink(
         self,
-        folder: Path,
         task: Task,
         tasks: JsonlDataset,
         resources: ExitStack,
         before: CheckpointContent,
         fingerprint: RunFingerprint,
     ) -> CheckpointSink:
-        outer = self._attempt
-        shared = type(outer.lock.segments(folder)) is Segments
+        outer, shared = self._attempt, agents_share_files(self._attempt)
         attempt = replace(
             outer,
             operator=_stage_operator(outer.operator, task, shared=shared),
@@ -255,7 +265,7 @@ class Stages:
         checkpoint = Checkpoint(before, fingerprint, context.run, context.flush_seconds)
         work = WorkList(attempt.operator, tasks)
         work.open = checkpoint.table.gaps(work.content)
-        return _StageSink(self._state, attempt, work, checkpoint)
+        return _StageSink(self._state, self._checkpoint, attempt, work, checkpoint)
 
     def _run(self, sink: CheckpointSink) -> None:
         try:
@@ -321,11 +331,19 @@ def repaired(attempt: NodeAttempt, folder: Path, work: Callable[[], Returned]) -
 
 
 class _StageSink(CheckpointSink):
-    """Shows the progress of the whole step."""
+    """Shows the progress of the whole step, and syncs its checkpoint when that is due."""
 
-    def __init__(self, state: Callable[[], ProgressState], *arguments: Any) -> None:
-        self._state = state
+    def __init__(
+        self, state: Callable[[], ProgressState], of_step: Checkpoint | None, *arguments: Any
+    ) -> None:
+        self._state, self._of_step = state, of_step
         super().__init__(*arguments)
+
+    @override
+    def tick(self) -> None:
+        super().tick()
+        if self._of_step is not None:
+            self._of_step.sync_if_due(time.monotonic())
 
     @override
     def state(self) -> ProgressState:

@@ -136,7 +136,7 @@ def parsed_index(data: bytes, file_bytes: int) -> FrameIndex:
             f"has an index of frames of another file, of {places[-1] + len(data):,} bytes; this "
             f"file has {file_bytes:,}"
         )
-    checksums = array("I", (one for _, _, one in entries))
+    checksums = array("I", (checksum for _, _, checksum in entries))
     return FrameIndex(places, starts, checksums, f"xxh3:{digest.hex()}", bool(lines))
 
 

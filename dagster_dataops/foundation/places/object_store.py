@@ -65,7 +65,8 @@ _PATIENCE: Final[Any] = {
 }
 _OVERWRITES: Final = "so two runs could overwrite one another's results"
 _NEEDED: Final = (
-    "results need conditional writes (If-None-Match, If-Match), reads, listings and deletions"
+    "results need a store that writes on conditions (If-None-Match, If-Match), reads, lists and "
+    "deletes objects"
 )
 _CHECK: Final = ".dagster-dataops-check"  # a folder of keys
 _NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
@@ -162,10 +163,10 @@ class ObjectStore(ResultStore):
             return "it refuses to create an object that does not exist (If-None-Match)"
         lacks = self._check_create(key) or self._check_replace(key, first)
         if key not in self.names(folder) and not lacks:
-            lacks = "it does not list an object that it holds, so stored records would be missed"
+            lacks = "its list lacks an object that was written just before"
         self.remove([key])
         if self.status(key) is not None and not lacks:
-            lacks = "it keeps an object that it is told to delete"
+            lacks = f"it keeps an object that was deleted, {self.url}/{key}"
         return lacks
 
     def _check_create(self, key: str) -> str:
@@ -426,6 +427,8 @@ def _refused(place: str, error: StorageError) -> StoreRefusedError:
         reason += "; results need the rights to read, write, list and delete objects there"
     elif error.action == "write":
         action = "write to the store"
+    else:
+        reason += f"; {_NEEDED}"
     return StoreRefusedError(place, action, reason)
 
 

@@ -123,13 +123,8 @@ class Ask(review):
                 reason = f"{shown_faults(answers.faults)}. Nothing was taken: correct the files"
                 raise StopRun(reason)
             folder.take(answers)
-        if answers.ignored:
-            _LOG.warning(
-                "%s: %s differ from an earlier one of the same reviewer, which stands: %s",
-                context.node,
-                counted(len(answers.ignored), "decisions"),
-                "; ".join(answers.ignored[:3]),
-            )
+        self._warn("an earlier one of the same reviewer, which stands", answers.ignored)
+        self._warn("the one of another reviewer, which counts", folder.overruled(answers))
         self._verdicts = folder.verdicts(answers)
         left = undecided(wanted, self._verdicts)
         folder.wait_for(left)
@@ -148,6 +143,12 @@ class Ask(review):
         if verdict.decision == DROP:
             return self._context.drop("review")
         return record | verdict.edited | {self._written: verdict.decision}
+
+    def _warn(self, other: str, places: Sequence[str]) -> None:
+        """Log the places of decisions that have no effect."""
+        if places:
+            number, shown = counted(len(places), "decisions"), "; ".join(places[:3])
+            _LOG.warning("%s: %s differ from %s: %s", self._context.node, number, other, shown)
 
     def folder_of(self, context: OperatorContext) -> Any:
         """Return the folder of the questions and decisions."""

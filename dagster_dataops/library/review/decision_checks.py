@@ -1,6 +1,11 @@
 """Check the decisions in files: known ids, possible choices, permitted changes."""
 
 import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from contextlib import suppress
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -8,9 +13,17 @@ import orjson
 from dagster_dataops.library.review.decision_files import FaultError, Row
 from dagster_dataops.library.review.decisions import Decision
 from dagster_dataops.library.review.question_files import NEW, text_of
-from dagster_dataops.library.review.questions import EDITED, Form
+from dagster_dataops.library.review.questions import COMMENT, DECISION, EDITED, REVIEWER, Form
 
 _SHOWN: Final = 80
+_LOST: Final = Decimal("5e-15")  # spreadsheets keep 15 digits of a number
+_NUMBERS: Final = (int, float)
+_MEANT: Final = {
+    **{name: name for name in (DECISION, REVIEWER, COMMENT)},
+    "comments": COMMENT,
+    **dict.fromkeys(("edit", "edits", "edited"), f"{EDITED}<column>"),
+}
+"""What a person means by a name, by its letters."""
 
 
 class Asked(NamedTuple):
@@ -87,7 +100,8 @@ def _typed(row: Row, name: str, value: Any, before: Any) -> Any:
         if row.texts and value == text_of(before):
             return before
         try:
-            value = orjson.loads(value) if row.texts else value
+            plain = value.lower() if isinstance(before, bool) else value  # a spreadsheet: TRUE
+            value = orjson.loads(plain) if row.texts else value
         except ValueError:
             value = str(value)
     if _fits(value, before):
@@ -99,29 +113,75 @@ def _typed(row: Row, name: str, value: Any, before: Any) -> Any:
 def _fits(value: Any, before: Any) -> bool:
     if before is None:
         return True
-    numbers = (int, float)
-    if type(before) in numbers:
-        return type(value) in numbers
+    if type(before) in _NUMBERS:
+        return type(value) in _NUMBERS
     return type(value) is type(before)
 
 
 def _check_shown(row: Row, question: Asked) -> None:
-    """Raise a `FaultError` if a cell that shows a text was changed: that has no effect."""
+    """Raise a `FaultError` for a value that the person wrote to no effect."""
+    for name, cell in row.shown.items():
+        meant = None if name in question.shown else _MEANT.get(_plain(name))
+        if cell and meant not in {None, name}:
+            raise FaultError(row.place, f"{name!r} has no effect; write {meant!r} if it is meant")
     for name, value in question.shown.items():
-        cell = row.shown.get(name)
-        if cell is not None and isinstance(value, str) and not _same(cell, text_of(value)):
-            way = f"write the new text into the column '{EDITED}{name}'"
+        if name in row.shown and not _same(row.shown[name], value, texts=row.texts):
+            way = f"write the new value into the column '{EDITED}{name}'"
             if name not in question.form.edit:
                 way = "restore it, or remove the column from the file"
             reason = f"the cell of {name!r} was changed, which has no effect; {way}"
             raise FaultError(row.place, reason)
 
 
-def _same(cell: str, text: str) -> bool:
-    """Return whether a cell shows a text, as spreadsheets write it."""
-    if cell.split() == text.split():
-        return True
+def _plain(name: str) -> str:
+    """Return the letters of a name, small; those before a colon if it has one."""
+    return "".join(filter(str.isalpha, name.casefold().partition(":")[0]))
+
+
+def _same(cell: Any, value: Any, *, texts: bool) -> bool:
+    """Return whether a cell shows a value, as spreadsheets and other programs write it."""
+    if isinstance(cell, str) and (texts or isinstance(value, str)):
+        if isinstance(value, bool):
+            return cell.strip().casefold() not in {"", str(not value).casefold()}  # or WAHR, VRAI
+        text = text_of(value)
+        same = _shows_number if type(value) in _NUMBERS else _same_number
+        return _words(cell) == _words(text) or same(cell, text)
+    if type(cell) in _NUMBERS and type(value) in _NUMBERS:
+        return math.isclose(cell, value)
+    return bool(cell == value)
+
+
+def _same_number(cell: str, text: str) -> bool:
+    """Return whether a text that is a number is the same one in a cell."""
     try:
         return math.isclose(float(cell.replace(",", ".")), float(text))
     except ValueError:
         return False
+
+
+def _shows_number(cell: str, text: str) -> bool:
+    """Return whether a cell shows a number, rounded to the digits that the cell has."""
+    value = Decimal(text)
+    for number in _readings(cell):
+        last = int(number.as_tuple().exponent)
+        with suppress(ArithmeticError):  # an exponent of millions
+            kept = max(Decimal(1).scaleb(last) / 2, abs(value) * _LOST)
+            if abs(number - value) <= kept:
+                return True
+    return False
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text; programs differ in the forms of characters, too."""
+    return unicodedata.normalize("NFC", text).split()
+
+
+def _readings(cell: str) -> Iterator[Decimal]:
+    """Yield the numbers that a cell may mean, with a comma before the fraction or in thousands."""
+    compact = "".join(cell.split()).removesuffix("%")
+    fraction = re.sub(r"[,.'](?=.*[,.])", "", compact).replace(",", ".")
+    for text in (fraction, re.sub(r"[,.']", "", compact)):
+        with suppress(ArithmeticError):
+            number = Decimal(text)
+            if number.is_finite():
+                yield number.scaleb(-2) if "%" in cell else number

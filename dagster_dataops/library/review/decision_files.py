@@ -2,8 +2,9 @@
 
 import csv
 import io
+import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -22,8 +23,17 @@ from dagster_dataops.library.review.questions import (
 )
 
 _DELIMITERS: Final = ",;\t|"
-_MARKS: Final = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+_MARKS: Final = {
+    b"\xff\xfe\x00\x00": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+    b"\xef\xbb\xbf": "utf-8-sig",
+}
 _NEEDED: Final = (ID, DECISION)
+_EDITED: Final = EDITED.rstrip(":")
+_FIELDS: Final = "fields"
+_OF_EXPORTS: Final = ("annotation_id", "annotator")
+_EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])
 _SHOWN: Final = 80
 _LIMIT: Final = threading.Lock()  # csv.field_size_limit is of the process
 
@@ -51,7 +61,8 @@ class Row(NamedTuple):
         edited: New values by column; by their number as a text in a form of Label Studio.
         reviewer: The person; may be empty.
         comment: A text of the person.
-        shown: The cells of a spreadsheet that show fields.
+        shown: All other values that are not empty: those of the fields that a person saw, and
+            those which nothing reads.
         texts: Whether all values are texts, as in a spreadsheet.
     """
 
@@ -61,7 +72,7 @@ class Row(NamedTuple):
     edited: Any
     reviewer: str
     comment: str
-    shown: Mapping[str, str] = {}
+    shown: Mapping[str, Any] = {}
     texts: bool = False
 
 
@@ -108,9 +119,24 @@ def _lines(content: bytes) -> Iterator[Row]:
 
 def _json(text: str, place: str, wanted: str) -> Any:
     try:
-        return orjson.loads(text)
-    except ValueError as error:
+        value = orjson.loads(text)
+        json.loads(text, object_pairs_hook=_object_at(place))
+    except (ValueError, RecursionError) as error:
         raise FaultError(place, f"is not {wanted} ({error}): {text[:_SHOWN]!r}") from None
+    return value
+
+
+def _object_at(place: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """Return a function that makes an object, and refuses a name that it has twice."""
+
+    def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            double = next(name for name in names if names.count(name) > 1)
+            raise FaultError(place, f"has {double!r} twice in one object; leave one")
+        return dict(pairs)
+
+    return object_of
 
 
 def _flat(row: Any, place: str) -> Row:
@@ -119,9 +145,37 @@ def _flat(row: Any, place: str) -> Row:
         raise FaultError(place, f"must be an object with {ID!r} and {DECISION!r}; got {row!r:.80}")
     if DECISION not in row:
         raise FaultError(place, f"lacks {DECISION!r}; it has {', '.join(map(str, row))}")
-    edited = row.get("edited") or {}
-    reviewer = row.get(REVIEWER, row.get("annotator"))
-    return Row(place, row[ID], row[DECISION], edited, _text(reviewer), _text(row.get(COMMENT)))
+    edited, fields = row.get(_EDITED) or {}, row.get(_FIELDS) or {}
+    if not isinstance(fields, dict):
+        raise FaultError(place, f"{_FIELDS!r} must be an object; got {fields!r:.80}")
+    if isinstance(edited, dict):
+        edited = _changes_of(row) | edited
+    reviewer, comment = row.get(REVIEWER, row.get("annotator")), row.get(COMMENT)
+    person = [_text(value) for value in (reviewer, comment)]
+    seen = _others(row) | fields
+    return Row(place, row[ID], row[DECISION], edited, person[0], person[1], seen)
+
+
+def _changes_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the new values in fields that are named as the columns of a spreadsheet."""
+    return {
+        name.removeprefix(EDITED): value for name, value in row.items() if name.startswith(EDITED)
+    }
+
+
+def _others(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are not empty and tell no change; none in an export.
+
+    Label Studio has names of its own, such as ``id``, and shows the fields by their numbers.
+    """
+    if not row.keys().isdisjoint(_OF_EXPORTS):
+        return {}
+    told = (_EDITED, _FIELDS)
+    return {
+        name: value
+        for name, value in row.items()
+        if value not in _EMPTY and name not in told and not CHANGED.fullmatch(name)
+    }
 
 
 def _text(value: Any) -> str:
@@ -211,17 +265,18 @@ def _check_end(text: str, header: list[str], place: str, cells: list[str]) -> No
 
 def _row_of(place: str, cells: dict[str, str]) -> Row:
     plain = {name: _without_apostrophe(cell) for name, cell in cells.items()}
+    exported = "annotation_id" in plain  # by Label Studio
     edited = {
         name.removeprefix(EDITED): cell
         for name, cell in plain.items()
         if CHANGED.fullmatch(name) and cell
     }
-    if "annotation_id" in plain:  # exported by Label Studio
+    if exported:
         plain.setdefault(REVIEWER, plain.get("annotator", ""))
     answer = [plain.get(name, "") for name in (ID, DECISION)]
     person = [plain.get(name, "").strip() for name in (REVIEWER, COMMENT)]
-    shown = {name: cell for name, cell in plain.items() if not CHANGED.fullmatch(name)}
-    return Row(place, answer[0], answer[1], edited, person[0], person[1], shown, texts=True)
+    seen = {} if exported else {name: plain[name] for name in plain if not CHANGED.fullmatch(name)}
+    return Row(place, answer[0], answer[1], edited, person[0], person[1], seen, texts=True)
 
 
 def _without_apostrophe(cell: str) -> str:
@@ -246,8 +301,9 @@ def _tasks(content: bytes) -> Iterator[Row]:
 
 def _json_min(task: dict[str, Any], place: str) -> Row:
     edited = _numbered_edits(task)
-    row = _flat({DECISION: None, **task, "edited": edited or task.get("edited")}, place)
-    return row._replace(texts=True)
+    skipped = {DECISION: None} if "annotation_id" in task else {}  # has no decision
+    row = _flat({**skipped, **task, "edited": edited or task.get("edited")}, place)
+    return row._replace(texts=not task.keys().isdisjoint(_OF_EXPORTS))
 
 
 def _numbered_edits(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,14 +320,17 @@ def _annotations(task: dict[str, Any], place: str) -> Iterator[Row]:
     data = task["data"]
     if not isinstance(data, dict) or ID not in data:
         raise FaultError(place, f"its data lacks {ID!r}")
-    for number, annotation in enumerate(task.get("annotations") or (), 1):
+    annotations = task.get("annotations", task.get("completions")) or []  # before version 1.0
+    if not isinstance(annotations, list):
+        raise FaultError(place, f"its annotations must be a list; got {annotations!r:.80}")
+    for number, annotation in enumerate(annotations, 1):
         where = f"{place}, annotation {number}"
         if not isinstance(annotation, dict):
             raise FaultError(where, f"must be an object; got {annotation!r:.80}")
         if annotation.get("was_cancelled"):
             continue
         values = _values(annotation.get("result") or [], where)
-        if DECISION not in values:
+        if values.get(DECISION) is None:
             raise FaultError(where, "has no choice; decide in Label Studio, or skip the task")
         edited = _numbered_edits(values)
         reviewer = _text(annotation.get("completed_by"))
@@ -286,9 +345,11 @@ def _values(results: Any, where: str) -> dict[str, Any]:
         value = result.get("value") if isinstance(result, dict) else None
         if not isinstance(value, dict):
             raise FaultError(where, f"has a result without a value: {result!r:.80}")
+        name = str(result.get("from_name"))
         several = value.get("choices", value.get("text"))
         listed = several if isinstance(several, list) else [several]
-        if len(listed) != 1:
-            raise FaultError(where, f"has {len(listed)} values of {result.get('from_name')!r}")
-        values[str(result.get("from_name"))] = listed[0]
+        if name in values or len(listed) != 1:
+            number = len(listed) + (name in values)
+            raise FaultError(where, f"has {number} values of {name!r}; leave one")
+        values[name] = listed[0]
     return values

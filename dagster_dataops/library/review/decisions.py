@@ -1,5 +1,6 @@
 """`Decision`: the decision of a person; `settled`: the decision that counts for each question."""
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -26,9 +27,19 @@ class Decision(NamedTuple):
     where: str
 
     @property
+    def person(self) -> str:
+        """The reviewer, as `person_of` returns it."""
+        return person_of(self.reviewer)
+
+    @property
     def verdict(self) -> bytes:
         """A text that is the same for decisions to the same effect."""
         return canonical([self.decision, self.edited])
+
+
+def person_of(reviewer: str) -> str:
+    """Return the same text for names that differ only in case, spaces or forms of characters."""
+    return " ".join(unicodedata.normalize("NFKC", reviewer).casefold().split())
 
 
 def settled(decisions: Iterable[Decision], agreement: int) -> Mapping[str, Decision]:
@@ -42,7 +53,7 @@ def settled(decisions: Iterable[Decision], agreement: int) -> Mapping[str, Decis
     verdicts: dict[str, Decision] = {}
     for decision in decisions:
         reviewers = agreeing.setdefault((decision.id, decision.verdict), set())
-        reviewers.add(decision.reviewer)
+        reviewers.add(decision.person)
         if len(reviewers) >= agreement:
             verdicts.setdefault(decision.id, decision)
     return verdicts

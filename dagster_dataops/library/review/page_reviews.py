@@ -15,7 +15,7 @@ from dagster_dataops.datasets.durable_files import storage, write_durably
 from dagster_dataops.errors import ReviewError, StorageError
 from dagster_dataops.library.review.decision_checks import decision_of
 from dagster_dataops.library.review.decision_files import FaultError, Row, rows_in
-from dagster_dataops.library.review.decisions import Decision
+from dagster_dataops.library.review.decisions import Decision, person_of
 from dagster_dataops.library.review.question_files import text_of
 from dagster_dataops.library.review.questions import COMMENT, DECISION, EDITED, ID, REVIEWER
 from dagster_dataops.library.review.review_folder import STATE, Answers, ReviewFolder
@@ -105,13 +105,13 @@ class PageReview:
         """The decision of this reviewer about each question that has one."""
         decided: dict[str, Decision] = {}
         for decision in self._answers.decisions:
-            if decision.reviewer == self.reviewer:
+            if decision.person == person_of(self.reviewer):
                 decided.setdefault(decision.id, decision)
         return decided
 
     @cached_property
     def _taken(self) -> set[tuple[str, str]]:
-        return {(decision.id, decision.reviewer) for decision in self.folder.taken()}
+        return {(decision.id, decision.person) for decision in self.folder.taken()}
 
     def question(self, id_: str) -> PageQuestion | None:
         """Return a question; ``None`` if it was not asked."""
@@ -132,7 +132,7 @@ class PageReview:
 
     def _may_change(self, decision: Decision) -> bool:
         ours = decision.where.startswith(f"{SAVED} ")
-        return ours and (decision.id, decision.reviewer) not in self._taken
+        return ours and (decision.id, decision.person) not in self._taken
 
     def save(self, id_: str, decision: str, edited: Mapping[str, str], comment: str) -> None:
         """Save a decision durably.
@@ -164,10 +164,13 @@ class PageReview:
         if before is not None and not self._may_change(before):
             reason = f"{before.decision!r} was decided in {before.where}, and stands"
             raise ReviewError(id_, reason)
-        rows = {(one.id, one.reviewer): one for one in _saved_rows(self.folder.path / SAVED)}
+        person = person_of(self.reviewer)
+        rows = {
+            (one.id, person_of(one.reviewer)): one for one in _saved_rows(self.folder.path / SAVED)
+        }
         if new is not None:
-            rows[id_, self.reviewer] = row._replace(edited=new.edited, decision=new.decision)
-        elif rows.pop((id_, self.reviewer), None) is None:
+            rows[id_, person] = row._replace(edited=new.edited, decision=new.decision)
+        elif rows.pop((id_, person), None) is None:
             raise ReviewError(id_, "choose a decision")
         content = b"".join(encode(_line(one)) for one in rows.values())
         write_durably(self.folder.path / SAVED, content)

@@ -145,22 +145,27 @@ class ReviewFolder:
         """Read all files with decisions; nothing is written."""
         taken, faults, ignored = self.taken(), list[str](), list[str]()
         decisions = list(taken)
-        by_person: dict[tuple[str, str], bytes] = {}
-        for decision in decisions:
-            by_person.setdefault((decision.id, decision.reviewer), decision.verdict)
+        first = {(one.id, one.person): one for one in reversed(taken)}
+        stands = set(first)
         for read in self._read(faults):
-            person = (read.id, read.reviewer)
-            if person not in by_person:
-                by_person[person] = read.verdict
+            key = (read.id, read.person)
+            before = first.setdefault(key, read)
+            if before is read:
                 decisions.append(read)
-            elif by_person[person] != read.verdict:
-                ignored.append(read.where)
+            elif before.verdict != read.verdict:
+                differs = f"{read.where} ({before.where} was taken)"
+                ignored.append(differs) if key in stands else faults.append(
+                    f"{self.path / read.where}: {read.decision!r} differs from "
+                    f"{before.decision!r} in {before.where}, by the same reviewer; leave one"
+                )
         return Answers(decisions, len(decisions) - len(taken), faults, ignored)
 
     @property
     def state(self) -> list[tuple[str, int, int]]:
         """Name, size and time of change of each file that people may have written."""
-        stats = ((path.name, path.stat()) for path in self._paths() if path.name != STATE)
+        with storage(self.path, "list the decisions"):
+            paths = [path for path in self._paths() if path.name != STATE]
+            stats = [(path.name, path.stat()) for path in paths if path.exists()]
         return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
     def take(self, answers: Answers) -> None:
@@ -172,6 +177,16 @@ class ReviewFolder:
     def verdicts(self, answers: Answers) -> dict[str, Decision]:
         """Return the decision that counts for each question that has one, by id."""
         return dict(settled(answers.decisions, self.agreement))
+
+    def overruled(self, answers: Answers) -> list[str]:
+        """Return the places of new decisions that differ from the one that counts."""
+        counts = self.verdicts(answers)
+        new = answers.decisions[len(answers.decisions) - answers.new :]
+        return [
+            f"{one.where} ({counts[one.id].where} counts)"
+            for one in new
+            if one.id in counts and counts[one.id].verdict != one.verdict
+        ]
 
     @property
     def waiting(self) -> list[str]:

@@ -93,14 +93,14 @@ class _Alignment:
                 after.advance(equal)
                 yield InputStep(Change.EQUAL, equal)
                 continue
-            gaps = [step for one in (before, after) if (step := one.pass_gap()) is not None]
+            gaps = [step for side in (before, after) if (step := side.pass_gap()) is not None]
             yield from gaps or self._to_next_equal()
 
     def _to_next_equal(self) -> Iterator[InputStep]:
         """Yield the steps to where the heads are equal, or past both if that is not in sight."""
         before, after = self._before, self._after
         ahead = before.find(after, self._window), after.find(before, self._window)
-        near = [one for one in ahead if one is not None]
+        near = [place for place in ahead if place is not None]
         self._window = min(2 * self._window, _WIDEST) if near else self._window // 2
         self._window = max(self._window, _NARROWEST)
         self._stride = 1 if near else min(2 * self._stride, _NARROWEST)
@@ -220,7 +220,7 @@ def _common(before: Digests, after: Digests, start: int) -> tuple[bytearray, byt
     flags = bytearray(len(before) - start), bytearray(len(after) - start)
     passes = 1 + max(map(len, flags)) // _AT_ONCE
     for number in range(passes):
-        counts = [_counts(one, start, number, passes) for one in (before, after)]
+        counts = [_counts(side, start, number, passes) for side in (before, after)]
         _mark(flags[0], before, start, counts[1], (number, passes))
         _mark(flags[1], after, start, counts[0], (number, passes))
     return flags
@@ -230,7 +230,9 @@ def _counts(digests: Digests, start: int, number: int, passes: int) -> Counter[i
     """Return how often each digest of one of several passes occurs."""
     counts: Counter[int] = Counter()
     for block in _blocks(digests, start):
-        counts.update(block if passes == 1 else [one for one in block if one % passes == number])
+        counts.update(
+            block if passes == 1 else [digest for digest in block if digest % passes == number]
+        )
     return counts
 
 

@@ -96,10 +96,13 @@ def _option_text(name: str, before: Manifest, after: Manifest) -> str:
     if name.startswith(_FILE):
         return f"the content of the file of option {name.removeprefix(_FILE)}"
     if name == _BATCHES:
-        sizes = [one.identity_parts.get("options", {}).get(name, "none") for one in (before, after)]
+        sizes = [
+            manifest.identity_parts.get("options", {}).get(name, "none")
+            for manifest in (before, after)
+        ]
         return f"{_BATCHES}: {sizes[0]} became {sizes[1]}"
     defaults = before.defaults | after.defaults
-    shown = [_shown_option(one.options, name, defaults) for one in (before, after)]
+    shown = [_shown_option(manifest.options, name, defaults) for manifest in (before, after)]
     if shown[0] == shown[1]:
         return f"option {name}: its value has changed, which is shown as {shown[1]} both times"
     return f"option {name}: {shown[0]} became {shown[1]}"
@@ -119,7 +122,7 @@ def _code(before: Manifest, after: Manifest) -> Iterator[Cause]:
         why = _OLD if names is None else "in a part that has no name"
         yield Cause("code", "", f"its code; {why}")
         return
-    known = [one.identity_parts["code"] for one in (before, after)]
+    known = [manifest.identity_parts["code"] for manifest in (before, after)]
     for name in names:
         yield _code_cause(name, *(parts.get(name) for parts in known))
 
@@ -139,7 +142,7 @@ def _code_cause(name: str, before: str | None, after: str | None) -> Cause:
 
 def _changed(before: Manifest, after: Manifest, kind: str) -> list[str] | None:
     """Return the names of the parts that differ; ``None`` if a result has no digests of them."""
-    parts = [one.identity_parts.get(kind) for one in (before, after)]
+    parts = [manifest.identity_parts.get(kind) for manifest in (before, after)]
     if parts[0] is None or parts[1] is None:
         return None
     old, new = parts[0], parts[1]
@@ -151,4 +154,4 @@ def _changed(before: Manifest, after: Manifest, kind: str) -> list[str] | None:
 
 
 def _ordered(*mappings: Mapping[str, Any]) -> list[str]:
-    return list(dict.fromkeys(name for one in mappings for name in one))
+    return list(dict.fromkeys(name for mapping in mappings for name in mapping))

@@ -76,7 +76,7 @@ class ChangedLines:
         return {
             **{name: getattr(self, name) for name in ("same", "moved", "new", "gone", "changed")},
             "causes": dict(self.causes.most_common()),
-            "samples": [vars(one) for one in self.samples],
+            "samples": [vars(sample) for sample in self.samples],
             "by_content": self.by_content,
         }
 

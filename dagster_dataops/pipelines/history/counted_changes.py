@@ -51,54 +51,57 @@ class ChangeCounter:
         """Count the changes, and return the numbers."""
         lines = self._lines
         with SpilledGroups() as moved:
-            for one in changes:
-                match one.change:
+            for line in changes:
+                match line.change:
                     case Change.EQUAL:
-                        lines.same += one.number
+                        lines.same += line.number
                     case Change.MOVED_BEFORE:
-                        moved.add(0, one.key, xxhash.xxh3_64_intdigest(one.before or b""))
+                        moved.add(0, line.key, xxhash.xxh3_64_intdigest(line.before or b""))
                     case Change.MOVED_AFTER:
-                        moved.add(1, one.key, xxhash.xxh3_64_intdigest(one.after or b""))
+                        moved.add(1, line.key, xxhash.xxh3_64_intdigest(line.after or b""))
                     case _:
-                        self._add(one)
+                        self._add(line)
             for group in moved.groups():
                 self._add_moved(group)
         return lines
 
-    def _add(self, one: MatchedLine) -> None:
-        if one.change is Change.CHANGED:
+    def _add(self, line: MatchedLine) -> None:
+        if line.change is Change.CHANGED:
             self._lines.changed += 1
-        elif one.change is Change.NEW:
+        elif line.change is Change.NEW:
             self._lines.new += 1
         else:
             self._lines.gone += 1
-        cause = self._cause_of(one)
+        cause = self._cause_of(line)
         self._lines.causes[cause] += 1
-        if self._shown[one.change] < self._most:
-            self._shown[one.change] += 1
-            self._lines.samples.append(self._sample(one))
+        if self._shown[line.change] < self._most:
+            self._shown[line.change] += 1
+            self._lines.samples.append(self._sample(line))
 
-    def _cause_of(self, one: MatchedLine) -> str:
+    def _cause_of(self, line: MatchedLine) -> str:
         """Return the cause in words, for the count: without details of this record."""
-        if (text := _OF_INPUT.get(one.of_input)) is not None:
+        if (text := _OF_INPUT.get(line.of_input)) is not None:
             return text
-        return f"{self._cause}{_became(one)}"
+        return f"{self._cause}{_became(line)}"
 
-    def _sample(self, one: MatchedLine) -> ChangedLine:
-        cause = _OF_INPUT.get(one.of_input) or f"{self._cause}{self._became_here(one)}"
+    def _sample(self, line: MatchedLine) -> ChangedLine:
+        cause = _OF_INPUT.get(line.of_input) or f"{self._cause}{self._became_here(line)}"
         return ChangedLine(
-            one.change.name.lower(),
-            text_of_line(one.before),
-            text_of_line(one.after),
+            line.change.name.lower(),
+            text_of_line(line.before),
+            text_of_line(line.after),
             cause,
-            0 if one.outcome_before is None else one.outcome_before.record + 1,
-            0 if one.outcome_after is None else one.outcome_after.record + 1,
+            0 if line.outcome_before is None else line.outcome_before.record + 1,
+            0 if line.outcome_after is None else line.outcome_after.record + 1,
         )
 
-    def _became_here(self, one: MatchedLine) -> str:
+    def _became_here(self, line: MatchedLine) -> str:
         """Return the outcome of the record in the other version, with reason or exception."""
         for version, outcome, when in zip(
-            self._versions, (one.outcome_before, one.outcome_after), ("before", "now"), strict=True
+            self._versions,
+            (line.outcome_before, line.outcome_after),
+            ("before", "now"),
+            strict=True,
         ):
             if outcome is not None and not outcome.lines:
                 return f"; {when} it {self._fate(version, outcome)}"
@@ -131,12 +134,12 @@ class ChangeCounter:
                 self._lines.causes[cause] += number
 
 
-def _became(one: MatchedLine) -> str:
+def _became(line: MatchedLine) -> str:
     """Return the outcome of the record in the version without the line, in words."""
-    outcome = one.outcome_after if one.change is Change.GONE else one.outcome_before
-    if one.change is Change.CHANGED or outcome is None:
+    outcome = line.outcome_after if line.change is Change.GONE else line.outcome_before
+    if line.change is Change.CHANGED or outcome is None:
         return ""
-    when = "now" if one.change is Change.GONE else "before"
+    when = "now" if line.change is Change.GONE else "before"
     if outcome.disposition is None:
         return f"; {when} the record fails"
     return "" if outcome.lines else f"; {when} the record is dropped"

@@ -56,23 +56,23 @@ class Difference:
     @property
     def new(self) -> int:
         """The number of lines that only the second version has."""
-        return sum(one.new for one in self.results.values())
+        return sum(result.new for result in self.results.values())
 
     @property
     def gone(self) -> int:
         """The number of lines that only the first version has."""
-        return sum(one.gone for one in self.results.values())
+        return sum(result.gone for result in self.results.values())
 
     @property
     def changed(self) -> int:
         """The number of lines that were made of one input record and differ."""
-        return sum(one.changed for one in self.results.values())
+        return sum(result.changed for result in self.results.values())
 
     @property
     def summary(self) -> str:
         """The numbers in words."""
-        same = sum(one.same for one in self.results.values())
-        moved = sum(one.moved for one in self.results.values())
+        same = sum(result.same for result in self.results.values())
+        moved = sum(result.moved for result in self.results.values())
         texts = [f"{self.new:,} new", f"{self.gone:,} gone", f"{self.changed:,} changed"]
         texts += [f"{moved:,} moved"] * bool(moved)
         return f"{', '.join(texts)}, {same:,} the same"
@@ -87,8 +87,8 @@ class Difference:
             "gone": self.gone,
             "changed": self.changed,
             "same_input": self.same_input,
-            "causes": [vars(one) for one in self.causes],
-            "results": {name: one.to_json() for name, one in self.results.items()},
+            "causes": [vars(cause) for cause in self.causes],
+            "results": {name: result.to_json() for name, result in self.results.items()},
         }
 
     @override
@@ -101,14 +101,16 @@ class Difference:
         return "\n".join(self._text())
 
     def _text(self) -> Iterator[str]:
-        runs = [f"{one.name} (run {one.manifest.run})" for one in (self.before, self.after)]
+        runs = [
+            f"{version.name} (run {version.manifest.run})" for version in (self.before, self.after)
+        ]
         yield f"{self.node}: from {runs[0]} to {runs[1]}"
         yield f"records: {self.summary}"
         if self.causes:
             yield "what differs between the versions:"
-            yield from (f"    {one}" for one in self.causes)
-        for name, one in self.results.items():
-            yield from _lines_of(name, one)
+            yield from (f"    {cause}" for cause in self.causes)
+        for name, result in self.results.items():
+            yield from _lines_of(name, result)
 
 
 def _lines_of(output: str, lines: ChangedLines) -> Iterator[str]:
@@ -167,8 +169,8 @@ def compared(
         outputs: The names of the results to compare; by default all that both versions have.
     """
     same_input = is_same_input(before.manifest, after.manifest)
-    for one in (before, after):
-        _check_in_place(one)
+    for version in (before, after):
+        _check_in_place(version)
     known = causes_between(before.manifest, after.manifest)
     otherwise = cause_otherwise(after.manifest)
     of_equal_input = "; ".join(map(str, known)) or str(otherwise)
@@ -177,13 +179,13 @@ def compared(
         for name in after.results
         if name in before.results and (outputs is None or name in outputs)
     }
-    for one in (before, after):
-        _check_in_place(one)
-    if not any(one.differing for one in results.values()):
+    for version in (before, after):
+        _check_in_place(version)
+    if not any(result.differing for result in results.values()):
         known = []
     elif not same_input:
         known.append(Cause("input", "", "the input: it has another content"))
-    if any(str(otherwise) in cause for one in results.values() for cause in one.causes):
+    if any(str(otherwise) in cause for result in results.values() for cause in result.causes):
         known.append(otherwise)
     return Difference(node.name, before, after, same_input, tuple(known), results)
 
@@ -232,7 +234,7 @@ def _compared_lines(
         return ChangedLines(same=after.results[output].rows or 0)
     changes = matched_lines(before, after, output)
     if changes is None:
-        reasons = [why for one in (before, after) if (why := why_not_by_record(one))]
+        reasons = [why for version in (before, after) if (why := why_not_by_record(version))]
         why = reasons[0] if reasons else _NO_DIGESTS
         same_input = is_same_input(before.manifest, after.manifest)
         unknown = "the input or another cause; which of them is not known for each record"
@@ -253,7 +255,7 @@ def _before(node: NodeFolder, version: ResultVersion) -> str:
     """
     numbers = versions_at(node).numbers()
     if version.name != CURRENT:
-        numbers = [one for one in numbers if one < int(version.name)]
+        numbers = [number for number in numbers if number < int(version.name)]
     if not numbers:
         reason = (
             "no earlier result was kept; set _keep_versions=1 or more, then the next result that "

@@ -37,7 +37,7 @@ def input_steps(
     pair = _inputs_at(before, after)
     if pair is not None and (steps := steps_of_lines(*pair)) is not None:
         return steps
-    digests = [InputDigests.of(one.folder, one.manifest) for one in (before, after)]
+    digests = [InputDigests.of(version.folder, version.manifest) for version in (before, after)]
     if digests[0] is None or digests[1] is None:
         return None
     return aligned(digests[0], digests[1])
@@ -45,7 +45,7 @@ def input_steps(
 
 def is_same_input(before: Manifest, after: Manifest) -> bool:
     """Return whether two results were made of one content."""
-    inputs = [one.made_from.get("input") for one in (before, after)]
+    inputs = [version.made_from.get("input") for version in (before, after)]
     return inputs[0] is not None and inputs[0] == inputs[1] and before.rows_in == after.rows_in
 
 
@@ -56,16 +56,16 @@ def _inputs_at(
 
     ``None`` if it is not, or if one of the versions was not kept.
     """
-    facts = [one.manifest.inputs for one in (before, after)]
-    if any(len(one) != 1 for one in facts):
+    facts = [version.manifest.inputs for version in (before, after)]
+    if any(len(listed) != 1 for listed in facts):
         return None
-    paths = [Path(str(one[0].get("path"))) for one in facts]
+    paths = [Path(str(listed[0].get("path"))) for listed in facts]
     if manifest_of(paths[0]) != manifest_of(paths[1]):  # a result may have changed its form
         return None
     node = _node_of(paths[1], after.folder)
     if node is None:
         return None
-    old, new = (_version_with(*node, one[0]) for one in facts)
+    old, new = (_version_with(*node, listed[0]) for listed in facts)
     return None if old is None or new is None else (old, new, node[1])
 
 

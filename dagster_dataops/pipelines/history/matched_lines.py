@@ -59,7 +59,7 @@ def matched_lines(
     Raises:
         TraceError: A map from input records to lines is missing or damaged.
     """
-    if any(why_not_by_record(one) for one in (before, after)):
+    if any(why_not_by_record(version) for version in (before, after)):
         return None
     steps = input_steps(before, after, _steps_of_lines)
     if steps is None:
@@ -72,7 +72,9 @@ def _steps_of_lines(before: ResultVersion, after: ResultVersion, output: str) ->
     """Return the steps through the lines of a node, which are the records of the next one."""
     changes = matched_lines(before, after, output)
     return (
-        None if changes is None else (InputStep(one.change, one.number, one.key) for one in changes)
+        None
+        if changes is None
+        else (InputStep(change.change, change.number, change.key) for change in changes)
     )
 
 
@@ -109,8 +111,8 @@ class _Matcher:
                 if before.lines:
                     yield MatchedLine(Change.EQUAL, step.change, number=len(before.lines))
             else:
-                for one, other in zip(before.each(), after.each(), strict=True):
-                    yield from _paired(one, other, step.change)
+                for line, other in zip(before.each(), after.each(), strict=True):
+                    yield from _paired(line, other, step.change)
             left -= size
 
     def _alone(self, side: ResultSide, step: InputStep) -> Iterator[MatchedLine]:
@@ -137,8 +139,8 @@ class _Matcher:
         old, new = self._gap
         while len(old) > _LONGEST_GAP and len(new) > _LONGEST_GAP:
             size = min(len(old), len(new))
-            for one, other in zip(old[:size], new[:size], strict=True):
-                yield from _paired(one, other, Change.CHANGED)
+            for line, other in zip(old[:size], new[:size], strict=True):
+                yield from _paired(line, other, Change.CHANGED)
             del old[:size], new[:size]
         for waiting, change in ((old, Change.GONE), (new, Change.NEW)):
             while len(waiting) > 100 * _LONGEST_GAP:  # the other version has far fewer
@@ -151,11 +153,11 @@ class _Matcher:
         old, new = self._gap
         if not (old or new):
             return
-        for one, other in _in_pairs(old, new):
-            if one is not None and other is not None:
-                yield from _paired(one, other, Change.CHANGED)
-            elif one is not None:
-                yield from _unpaired(one, Change.GONE)
+        for line, other in _in_pairs(old, new):
+            if line is not None and other is not None:
+                yield from _paired(line, other, Change.CHANGED)
+            elif line is not None:
+                yield from _unpaired(line, Change.GONE)
             elif other is not None:
                 yield from _unpaired(other, Change.NEW)
         self._gap = [], []
@@ -217,16 +219,17 @@ def _in_pairs(
         else:
             yield None, new[j]
             j += 1
-    yield from ((one, None) for one in old[i:])
-    yield from ((None, one) for one in new[j:])
+    yield from ((line, None) for line in old[i:])
+    yield from ((None, line) for line in new[j:])
 
 
 def _likeness(old: Sequence[Outcome], new: Sequence[Outcome]) -> list[list[float]]:
     """Return for each pair of records the share of words that their lines have in common."""
     words = [
-        [set(_WORD.findall(b" ".join(outcome.lines))) for outcome in one] for one in (old, new)
+        [set(_WORD.findall(b" ".join(outcome.lines))) for outcome in outcomes]
+        for outcomes in (old, new)
     ]
     return [
-        [len(one & other) / max(1, len(one | other)) + _EPSILON for other in words[1]]
-        for one in words[0]
+        [len(left & other) / max(1, len(left | other)) + _EPSILON for other in words[1]]
+        for left in words[0]
     ]

@@ -30,7 +30,7 @@ def node_at(path: str | os.PathLike[str]) -> NodeFolder:
         names = [node_of(place.name)]
         place = place.parent
     else:
-        names = [one.name.removesuffix(MANIFEST) for one in sorted(place.glob(f"*{MANIFEST}"))]
+        names = [path.name.removesuffix(MANIFEST) for path in sorted(place.glob(f"*{MANIFEST}"))]
     if not names:
         reason = "no result is there; for a partitioned node, give the folder of a partition"
         raise ResultMissingError(str(root.located(place)), reason)

@@ -168,14 +168,18 @@ def _readers(node: NodeFolder, version: ResultVersion, root: Root) -> Iterator[R
     contents = {
         place.manifest: part.fingerprint for place, part in version.manifest.parts(node).values()
     }
-    for one in function_of_part("published_nodes")([root]):
-        read = [(place, digest) for place, digest in _inputs(one.manifest) if place in contents]
-        if read and one.folder.path != node.path:
+    for published in function_of_part("published_nodes")([root]):
+        read = [
+            (place, digest) for place, digest in _inputs(published.manifest) if place in contents
+        ]
+        if read and published.folder.path != node.path:
             current = all(digest == contents[place] for place, digest in read)
-            yield ReadingNode(one.name, one.folder.path, current)
+            yield ReadingNode(published.name, published.folder.path, current)
 
 
 def _inputs(manifest: Manifest | None) -> list[tuple[Path, object]]:
     """Return path and digest of each input; the path is that of its manifest, in any form."""
     inputs = [] if manifest is None else manifest.inputs
-    return [(manifest_of(Path(str(one.get("path")))), one.get("fingerprint")) for one in inputs]
+    return [
+        (manifest_of(Path(str(source.get("path")))), source.get("fingerprint")) for source in inputs
+    ]

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
+from dagster_dataops.checkpoints.publish.error_rows import parse_error_row
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.pipelines.reporting.excerpts import excerpt
 
@@ -56,7 +55,7 @@ def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
     total = 0
     with storage(path, "read the failed records"), path.open("rb") as file:
         for total, line in enumerate(file, 1):  # noqa: B007 - it is the number of rows
-            failed = orjson.loads(line)
+            failed = parse_error_row(line)
             key = cause_of(failed)
             if key not in groups and len(groups) >= _MOST_GROUPS:
                 key = ("others", "")

@@ -64,7 +64,7 @@ def _compared(first: Sequence[str], second: Sequence[str], *, by_line: bool = Fa
     if _cost(*inner) <= _MOST_PAIRS:
         middle = _matched(*inner)
     elif not by_line:
-        lines = [re.findall(r"[^\n]*\n|[^\n]+", "".join(one)) for one in inner]
+        lines = [re.findall(r"[^\n]*\n|[^\n]+", "".join(part)) for part in inner]
         middle = _compared(lines[0], lines[1], by_line=True)
     else:
         middle = _pieces(inner[0], "cut"), _pieces(inner[1], "add")
@@ -89,9 +89,9 @@ def _matched(first: Sequence[str], second: Sequence[str]) -> Sides:
     matcher = SequenceMatcher(None, words[0], words[1], autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind == "equal":
-            for one, other in zip(first[a:b], second[c:d], strict=True):
-                word, same = one.rstrip(), one == other
-                left += [*_pieces([word]), *_pieces([one[len(word) :]], "" if same else "cut")]
+            for piece, other in zip(first[a:b], second[c:d], strict=True):
+                word, same = piece.rstrip(), piece == other
+                left += [*_pieces([word]), *_pieces([piece[len(word) :]], "" if same else "cut")]
                 right += [*_pieces([word]), *_pieces([other[len(word) :]], "" if same else "add")]
         else:
             cut, added = "".join(first[a:b]), "".join(second[c:d])
@@ -111,7 +111,8 @@ def _same_spaces(first: str, second: str) -> int:
 def _same(first: Sequence[str], second: Sequence[str]) -> int:
     pairs = zip(first, second, strict=False)
     return next(
-        (at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second))
+        (at for at, (word, other) in enumerate(pairs) if word != other),
+        min(len(first), len(second)),
     )
 
 
@@ -160,9 +161,13 @@ def marked(text: str, wanted: Sequence[str], patterns: Sequence[Any] = ()) -> li
         wanted: The texts to mark.
         patterns: Compiled regular expressions, whose places are marked, too.
     """
-    expressions = [r"[\W_]+".join(map(re.escape, one.split())) for one in wanted if one.split()]
-    searched = [re.compile(one, re.IGNORECASE) for one in expressions]
-    places = sorted(match.span() for one in [*searched, *patterns] for match in one.finditer(text))
+    expressions = [
+        r"[\W_]+".join(map(re.escape, phrase.split())) for phrase in wanted if phrase.split()
+    ]
+    searched = [re.compile(expression, re.IGNORECASE) for expression in expressions]
+    places = sorted(
+        match.span() for pattern in [*searched, *patterns] for match in pattern.finditer(text)
+    )
     pieces, at = [], 0
     for start, end in places:
         if end <= max(at, start):

@@ -120,11 +120,11 @@ class KeptMap:
         next_failed, record = next(failed, -1), 0
         for span, start in enumerate(self._starts):
             number = self._records[span + 1] - self._records[span]
-            for one in self._codes(start) or repeat(USUAL, number):
+            for code in self._codes(start) or repeat(USUAL, number):
                 while record == next_failed:
                     yield None
                     next_failed, record = next(failed, -1), record + 1
-                yield one
+                yield code
                 record += 1
         while record == next_failed:
             yield None
@@ -136,8 +136,8 @@ class KeptMap:
             notes = self._notes.get(start)
             if notes is None or not notes.table:
                 continue
-            fields = [_fields(one) for one in (USUAL, *notes.table)]
-            chosen = {code for code, one in enumerate(fields) if _is_dropped(one)}
+            fields = [_fields(disposition) for disposition in (USUAL, *notes.table)]
+            chosen = {code for code, entry in enumerate(fields) if _is_dropped(entry)}
             if chosen:
                 for within, code in enumerate(notes.codes):
                     if code in chosen:

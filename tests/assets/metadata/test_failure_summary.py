@@ -187,3 +187,11 @@ def test_the_table_shows_what_to_do_at_the_end_of_a_long_message(tmp_path: Path)
     path = write_jsonl(tmp_path / "errors.jsonl", [error(1, "FileError", message, {})])
     assert "replace the file |" in failures(path)
     assert len(failures(path)) >= INLINE_CHARACTERS
+
+
+def test_lines_of_an_error_file_that_were_edited_are_a_group(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "errors.jsonl", [error(1, "KeyError", "'text'", {"id": 0})])
+    path.write_bytes(path.read_bytes() + b"\n" + b"null\n" + b'{"line": 3}\n' + b"[1\n")
+    assert counts(path) == {"(a line that is no record)": 4, "KeyError": 1}
+    assert "KeyError" in failures(path)
+    assert failure_table(failure_groups([path]))

@@ -1,6 +1,7 @@
 """Tests of what other versions of this package have written: it is named, and kept."""
 
 import pickle
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
 )
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import NewerVersionError, RetryRefusedError, TraceError
+from dagster_dataops.foundation.places.opening import FORMS
+from tests.each import each
 from tests.execution.helpers import node, run, write_input
 from tests.journals import FORMAT, FrameKind, frame, read_frames, read_journal, spans_frame
 from tests.nodes import Manifest, NodeFolder, ResumePolicy, draft_of, existing
@@ -247,6 +250,97 @@ def test_a_result_of_another_format_is_kept_on_an_object_store(tmp_path: Path) -
     assert f"{place}/manifest.json" in store.objects
 
 
+@each("format_", [7, 7.5, 10**15])
+def test_a_checkpoint_whose_format_is_a_larger_number_is_refused(
+    tmp_path: Path, format_: Any
+) -> None:
+    dataset, folder = _unfinished(tmp_path, "single", format_)
+    before = _files(folder.path)
+    with pytest.raises(NewerVersionError, match=f"has format {format_}"):
+        run(single(), dataset, folder)
+    assert _files(folder.path) == before
+    shutil.rmtree(folder.path)
+
+
+@each("format_", ["", 3, True, None, -7, [], {"a": 1}, "x" * 400])
+def test_a_checkpoint_whose_format_is_no_name_is_named_and_kept(
+    tmp_path: Path, format_: Any
+) -> None:
+    dataset, folder = _unfinished(tmp_path, "single", format_)
+    (checkpoint,) = existing(folder.checkpoints)
+    before = _files(checkpoint.folder)
+    report = run(single(), dataset, folder)
+    shown = "unknown" if format_ == "" else format_
+    assert any(f"of run older has format {shown}; " in note for note in report.notes)
+    (kept,) = (folder.path / ".other_versions").glob("*/checkpoint-1")
+    assert _files(kept) == before
+    shutil.rmtree(folder.path)
+
+
+@each("journal", [b"", bytes(200), b"noise" * 40])
+def test_a_checkpoint_without_a_readable_journal_is_named(tmp_path: Path, journal: bytes) -> None:
+    dataset, folder = _unfinished(tmp_path, "single", FORMAT)
+    path = folder.checkpoints / "1" / "journal"
+    path.write_bytes(journal)
+    report = run(single(), dataset, folder)
+    assert any(
+        f"the journal of the checkpoint {path.parent} is damaged" in one for one in report.notes
+    )
+    assert report.manifest.resumed == 0
+    shutil.rmtree(folder.path)
+
+
+@each(
+    "content", [b"", b"null", b"[]", b'"x"', b"{}", b"{", b"[" * 9999, b"\xff", b"\xef\xbb\xbf{}"]
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_result_whose_manifest_is_damaged_is_named_and_kept(
+    tmp_path: Path, form: str, content: bytes
+) -> None:
+    dataset, folder = _input(tmp_path), node(tmp_path).in_form(form)
+    run(single(), dataset, folder, result_format=form)
+    folder.manifest.write_bytes(content)
+    result, errors = folder.result.read_bytes(), folder.errors.read_bytes()
+    report = run(threads(), dataset, folder)
+    place = folder.path / ".other_versions" / "damaged"
+    (note,) = [one for one in report.notes if "damaged" in one]
+    assert f"the manifest {folder.manifest} is damaged" in note
+    assert str(place) in note
+    assert _files(place) == {
+        f"result.{form}": result,
+        "error.jsonl": errors,
+        "manifest.json": content,
+        "kept": (place / "kept").read_bytes(),
+    }
+    assert not any("damaged" in note for note in run(threads(), dataset, folder).notes)
+    shutil.rmtree(folder.path)
+
+
+@each("format_", [None, "", 3, True])
+def test_a_result_whose_format_is_no_name_is_named_and_kept(tmp_path: Path, format_: Any) -> None:
+    dataset, folder = _input(tmp_path), node(tmp_path)
+    run(single(), dataset, folder)
+    noted = orjson.loads(folder.manifest.read_bytes())
+    noted["made_from"]["format"] = format_
+    folder.manifest.write_bytes(orjson.dumps(noted))
+    result = folder.result.read_bytes()
+    report = run(threads(), dataset, folder)
+    shown = "unknown" if format_ == "" else format_
+    assert any(f"has format {shown}; this version reads" in note for note in report.notes)
+    place = folder.path / ".other_versions" / f"format-{shown}"
+    assert (place / "result.jsonl").read_bytes() == result
+    shutil.rmtree(folder.path)
+
+
+def test_a_damaged_manifest_is_named_on_an_object_store(tmp_path: Path) -> None:
+    dataset, store = _input(tmp_path), FakeStore()
+    run(single(), dataset, _machine(tmp_path, 1, store))
+    store.put("root/docs/node/node_results.jsonl.json", b"{")
+    report = run(threads(), dataset, _machine(tmp_path, 2, store))
+    assert any("node_results.jsonl.json is damaged" in note for note in report.notes)
+    assert "root/docs/node/.other_versions/damaged/manifest.json" in store.objects
+
+
 def test_a_kept_checkpoint_is_used_by_its_version_when_it_is_put_back(tmp_path: Path) -> None:
     dataset, folder = _unfinished(tmp_path, "single", OLDER)
     run(single(), dataset, folder)
@@ -438,7 +532,17 @@ def test_a_trace_through_a_result_of_another_format_is_refused(
 
 def test_one_format_is_newer_than_another() -> None:
     newer = [NEWER, f"7-{sys.byteorder}", "100-big", f"{FORMAT} with colour", "DOJ2"]
+    newer += ["7", "7.5", "07-little", "7.0-little", "9" * 5000, f"{'9' * 5000}-little"]
     others = ["", FORMAT, OLDER, "5-little", "6-big", "6-middle", "x", "-", "6", "1 with colour"]
+    others += [
+        "-7",
+        "True",
+        "None",
+        "1e+30",
+        f"{'0' * 5000}5-little",
+        f"{FORMAT}\n",
+        "\u0667-little",
+    ]
     assert [one for one in (*newer, *others) if is_newer(one)] == newer
     assert [one for one in (*newer, *others) if is_read(one)] == [FORMAT]
 
@@ -453,7 +557,8 @@ def test_one_format_is_newer_than_another() -> None:
         (b"noise" * 9, ""),
         (json_frame(FrameKind.ATTEMPT, {"run": "a", "fingerprint": {"format": OLDER}}), OLDER),
         (json_frame(FrameKind.ATTEMPT, {"fingerprint": None}), ""),
-        (json_frame(FrameKind.ATTEMPT, {"fingerprint": {"format": 3}}), ""),
+        (json_frame(FrameKind.ATTEMPT, {"fingerprint": {"format": 3}}), "3"),
+        (json_frame(FrameKind.ATTEMPT, {"fingerprint": {"format": None}}), "None"),
     ],
 )
 def test_the_format_of_a_journal_is_found(tmp_path: Path, journal: bytes, format_: str) -> None:

@@ -12,6 +12,7 @@ from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import StorageError
 from tests.execution.cluster.fixtures import Apart, Meanwhile, input_of, of_another_user, works
 from tests.execution.helpers import node, run
+from tests.faults.partitioned import OPERATORS, PartitionedCase, in_partitions, stages_begun
 from tests.nodes import NodeFolder, ResumePolicy, Root
 from tests.object_stores import SECRETS, s3_server
 
@@ -86,6 +87,23 @@ def test_a_head_that_dies_is_continued_on_another_machine(tmp_path: Path, bucket
 
     assert 0 < report.manifest.resumed < len(_MIXED) * 100
     assert result(tmp_path / "reader", bucket) == at_home(tmp_path, dataset)
+
+
+@pytest.mark.parametrize("name", ["exact", "sort"])
+def test_the_machine_of_the_run_works_in_partitions(tmp_path: Path, bucket: str, name: str) -> None:
+    """Agents make the sketches, and put them in the bucket; its processes read them once."""
+    case = PartitionedCase(tmp_path, name)
+    expected = case.result("alone")
+
+    with in_partitions() as patch:
+        begun = stages_begun(patch)
+        there = NodeFolder.of(head(tmp_path / "head", bucket) / "works")
+        operator = OPERATORS[name](_max_workers=2)
+        run(operator, case.inputs, there, cluster=Apart(agents=2, cpus_per_agent=1))
+
+    assert begun[:2] == ["split", "work" if name == "sort" else "decide"]
+    reader = NodeFolder.of(head(tmp_path / "reader", bucket) / "works")
+    assert load_result(reader).path.read_bytes() == expected
 
 
 def test_an_input_that_only_the_head_has_is_sent_once(tmp_path: Path, bucket: str) -> None:

@@ -19,7 +19,7 @@ from dagster_dataops import (
     load_result,
     read_sequence,
 )
-from dagster_dataops.errors import RunStoppedError, StorageError
+from dagster_dataops.errors import DatasetOperatorError, RunStoppedError, StorageError
 from tests.execution.helpers import write_input
 from tests.nodes import (
     NodeFolder,
@@ -109,6 +109,23 @@ def test_a_dataset_operator_is_read_on_another_machine(go_on, tmp_path):
     run(data.dedup.Exact(input_key="n"), go_on("unique"), [source])
 
     assert load_result(go_on("unique")).read() == RECORDS
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_selection_that_fails_to_decide_keeps_its_sketches(go_on, tmp_path, error, monkeypatch):
+    source = write_input(tmp_path / "in.jsonl", RECORDS)
+    operator = data.dedup.Exact("n", _concurrency_mode="single")
+    with monkeypatch.context() as patch:
+
+        def keep(*_: object) -> Any:
+            raise error
+
+        patch.setattr(type(operator), "keep", keep)
+        with pytest.raises((DatasetOperatorError, KeyboardInterrupt)):
+            run(operator, go_on("unique"), [source])
+
+    report = run(operator, go_on("unique"), [source])
+    assert report.manifest.resumed == len(RECORDS)
 
 
 class Working:

@@ -487,9 +487,9 @@ DELETED = b"<DeleteResult><Deleted><Key>key</Key></Deleted></DeleteResult>"
         ("write", Answer(200, b"", {"ETag": '"1"'}), "overwrites an object"),
         ("read", error_answer(404, "NoSuchKey"), "does not return the object"),
         ("read", Answer(200, b"old", {"ETag": '"1"', "Last-Modified": DATE}), "does not return"),
-        ("list", Answer(200, LIST), "does not list an object that it holds"),
-        ("list", Answer(200, b"<html>login</html>"), "does not list an object that it holds"),
-        ("delete", Answer(200, DELETED), "keeps an object that it is told to delete"),
+        ("list", Answer(200, LIST), "its list lacks an object that was written"),
+        ("list", Answer(200, b"<html>login</html>"), "its list lacks an object that was written"),
+        ("delete", Answer(200, DELETED), "keeps an object that was deleted"),
         ("delete", Answer(200, b"<DeleteResult/>"), "cannot delete objects below it"),
         ("delete", Answer(200), "cannot delete objects below it"),
         ("delete", Answer(204), "cannot delete objects below it"),
@@ -568,6 +568,57 @@ def test_an_input_in_another_region_is_an_error_with_what_to_set(through, status
     answer = Answer(status, b"", REGION)  # HEAD has no text
     with through(lambda method, path: answer), pytest.raises(StorageError, match="set `region`"):
         open_store(config.results_root().bucket).status("any")
+
+
+@pytest.mark.parametrize("status", ["400", "404", "405"])  # those from 500 on are tried again
+@pytest.mark.parametrize(
+    ("action", "refuses"),
+    [
+        ("list", lambda method, path: "list-type" in path),
+        ("delete", lambda method, path: path.endswith("?delete")),
+    ],
+)
+def test_a_store_that_cannot_list_or_delete_is_refused(through, registry, action, refuses, status):
+    operator = registry("data.group", _concurrency_mode="single")(double)()
+    reason = f"cannot {action} objects below it: .*a store that|keeps an object that was deleted"
+    with (
+        through(lambda method, path: status if refuses(method, path) else ""),
+        pytest.raises(StoreRefusedError, match=reason),
+    ):
+        operator(RECORDS)
+
+
+class ForgetfulStore(ObjectStore):
+    """A store that does something else than it is asked for, without an error."""
+
+    def names(self, prefix):
+        return [] if self.forgets == "list" else super().names(prefix)
+
+    def remove(self, keys):
+        if self.forgets != "delete":
+            super().remove(keys)
+
+    def _written(self, key, data, mode):
+        mode = "overwrite" if self.forgets == "replace" and mode != "create" else mode
+        return super()._written(key, data, mode)
+
+
+@pytest.mark.parametrize(
+    ("forgets", "reason"),
+    [
+        ("list", "its list lacks an object that was written just before"),
+        ("delete", "it keeps an object that was deleted, s3://"),
+        ("replace", "replaces an object of another version .*so two runs could overwrite"),
+    ],
+)
+def test_a_store_that_does_something_else_is_refused(on_s3, forgets, reason):
+    store = ForgetfulStore(on_s3.url, on_s3._client)
+    store.forgets = forgets
+    with pytest.raises(StoreRefusedError, match=reason):
+        store.check(forgets)
+    store.forgets = ""
+    store.check("well")
+    assert store.names("well") == []
 
 
 def test_listings_and_deletions_whose_answer_breaks_off_are_repeated(through, tmp_path):

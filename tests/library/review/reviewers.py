@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from dagster_dataops.library.review.review_folder import ReviewFolder
+
 Row = dict[str, Any]
 Decide = Callable[[Row], None]
 
@@ -15,6 +17,16 @@ Decide = Callable[[Row], None]
 def questions(folder: Path) -> list[Path]:
     """Return the files of questions in a folder of a review."""
     return sorted(path for path in folder.glob("questions-*") if path.suffix != ".xml")
+
+
+def faults_in(folder: Path) -> list[str]:
+    """Return the faults of the files with decisions in a folder of a review."""
+    return ReviewFolder(folder).answers().faults
+
+
+def files_of_state(folder: Path) -> list[str]:
+    """Return the names of the files whose changes make the sensor launch a run."""
+    return [name for name, _, _ in ReviewFolder(folder).state]
 
 
 def lines_of(folder: Path) -> list[Row]:

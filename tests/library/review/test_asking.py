@@ -20,7 +20,16 @@ from dagster_dataops.errors import (
     RunWaitingError,
 )
 from tests.each import each
-from tests.library.review.reviewers import decide, lines_of, questions, table_of, text_of_table
+from tests.library.review.reviewers import (
+    Row,
+    decide,
+    faults_in,
+    files_of_state,
+    lines_of,
+    questions,
+    table_of,
+    text_of_table,
+)
 
 RECORDS = [{"n": number, "text": f"text {number}"} for number in range(4)]
 KEEP = {"decision": "keep"}
@@ -238,6 +247,19 @@ def first_of(folder: Path) -> str:
     return str(lines_of(folder)[0]["review_id"])
 
 
+KEPT = {"choices": ["keep"]}
+
+
+def chosen(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a result of Label Studio for the field of the decision."""
+    return {"from_name": "decision", "value": value}
+
+
+def annotated(question: str, annotations: Any, name: str = "annotations") -> bytes:
+    """Return an export of Label Studio with a task."""
+    return orjson.dumps([{"data": {"review_id": question}, name: annotations}])
+
+
 WRONG: list[tuple[str, Callable[[str], str | bytes], str]] = [
     ("a.jsonl", lambda _: '\n{"review_id": "q5", "decision": "keep"}', "line 2: no question has"),
     ("a.jsonl", lambda q: f'{{"review_id": "{q}", "decision": "keap"}}', "line 1: 'keap' is none"),
@@ -286,6 +308,67 @@ WRONG: list[tuple[str, Callable[[str], str | bytes], str]] = [
         "a.json",
         lambda q: f'[{{"data": {{"review_id": "{q}"}}, "annotations": [{{"result": []}}]}}]',
         "task 1, annotation 1: has no choice",
+    ),
+    (
+        "a.jsonl",
+        lambda q: f'{{"review_id": "{q}", "decision": "keep", "decision": "drop"}}',
+        "line 1: has 'decision' twice in one object",
+    ),
+    (
+        "a.jsonl",
+        lambda q: f'{{"review_id": "{q}", "decision": "keep", "fields": {{"text": "new"}}}}',
+        "line 1: the cell of 'text' was changed, which has no effect; write the new value into",
+    ),
+    (
+        "a.jsonl",
+        lambda q: f'{{"review_id": "{q}", "decision": "keep", "text": "new"}}',
+        "line 1: the cell of 'text' was changed, which has no effect",
+    ),
+    (
+        "a.jsonl",
+        lambda q: f'{{"review_id": "{q}", "decision": "keep", "edit": {{"text": "new"}}}}',
+        "line 1: 'edit' has no effect; write 'edited:<column>'",
+    ),
+    (
+        "a.jsonl",
+        lambda q: f'{{"review_id": "{q}", "decision": "keep", "Reviewer": "ann"}}',
+        "line 1: 'Reviewer' has no effect; write 'reviewer'",
+    ),
+    (
+        "a.csv",
+        lambda q: f"review_id,decision,Edited:text\n{q},keep,new\n",
+        "line 2: 'Edited:text' has no effect; write 'edited:<column>'",
+    ),
+    (
+        "a.csv",
+        lambda q: f"review_id,decision,decision 2\n{q},keep,drop\n",
+        "line 2: 'decision 2' has no effect",
+    ),
+    (
+        "a.csv",
+        lambda q: f"review_id,decision\n{q},drop\n{q},keep\n",
+        "line 3: 'keep' differs from 'drop' in a.csv line 2, by the same reviewer; leave one",
+    ),
+    (
+        "a.json",
+        lambda q: f'[{{"review_id": "{q}", "verdict": "keep"}}]',
+        "task 1: lacks 'decision'",
+    ),
+    (
+        "a.json",
+        lambda q: annotated(q, [{"result": [chosen({"rating": 4})]}]),
+        "task 1, annotation 1: has no choice; decide",
+    ),
+    (
+        "a.json",
+        lambda q: annotated(q, [{"result": [chosen(KEPT), chosen({"choices": ["drop"]})]}]),
+        "task 1, annotation 1: has 2 values of 'decision'; leave one",
+    ),
+    ("a.json", lambda q: annotated(q, 5), "task 1: its annotations must be a list; got 5"),
+    (
+        "a.json",
+        lambda q: annotated(q, [{"result": [chosen({"choices": ["no"]})]}], "completions"),
+        "task 1, annotation 1: 'no' is none of the choices",
     ),
     ("a.xlsx", lambda _: "PK", "is no file with decisions; save it as one of .csv"),
 ]
@@ -346,6 +429,122 @@ def test_the_first_decision_stands_and_later_ones_are_told(
     for file in folder.glob("*.jsonl"):
         file.unlink()
     assert [row["n"] for row in data.review.Ask("text", output_key="b")(RECORDS)] == [0, 1, 2]
+
+
+def test_different_decisions_of_one_person_that_were_not_taken_stop_the_run(folder: Path) -> None:
+    operator = data.review.Ask("text")
+    asks(operator)
+    decide(folder, lambda _: KEEP, "z.jsonl")
+    decide(folder, lambda shown: {"decision": "drop"} if shown["text"] == "text 0" else {}, "a")
+    (folder / "a").rename(folder / "a.jsonl")
+    message = refusal(operator)
+    assert f"{folder}/z.jsonl line 1: 'keep' differs from 'drop' in a.jsonl line 1" in message
+    assert not (folder / "state" / "decisions.jsonl").exists()
+    (folder / "a.jsonl").unlink()
+    assert len(list(operator(RECORDS))) == 4
+
+
+def test_a_decision_that_another_reviewer_overrules_is_told(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    operator = data.review.Ask("text")
+    asks(operator)
+    decide(folder, lambda _: {**KEEP, "reviewer": "ann"}, "a.jsonl")
+    decide(folder, lambda _: {"decision": "drop", "reviewer": "bob"}, "b.jsonl")
+    assert len(list(operator(RECORDS))) == 4
+    assert "4 decisions differ from the one of another reviewer, which counts" in caplog.text
+    assert "b.jsonl line 1 (a.jsonl line 1 counts)" in caplog.text
+
+
+def test_one_person_in_several_spellings_does_not_agree_with_herself(folder: Path) -> None:
+    operator = data.review.Ask("text", agreement=2)
+    asks(operator)
+    for number, name in enumerate(("Zo\u00eb B", "zoe\u0308 b", " ZO\u00cb  B ")):
+        decide(folder, lambda _, name=name: {**KEEP, "reviewer": name}, f"{number}.jsonl")
+        assert "4 of 4" in asks(operator)
+
+
+def test_new_values_are_read_in_the_ways_that_people_write_them(folder: Path) -> None:
+    records: list[Any] = [{"id": "a", "fine": True, "text": "b"}]
+    operator = data.review.Ask(["id", "fine", "text"], edit=["fine", "text"])
+    asks(operator, records)
+    question = first_of(folder)
+    table = f"review_id,decision,edited:fine,note\n{question},keep,FALSE,mine\n"
+    line = {"review_id": question, "decision": "keep", "edited:fine": False, "note": "mine"}
+    small = {
+        "review_id": question,
+        "decision": "keep",
+        "id": 7,
+        "annotator": 1,
+        "edited_0": "false",
+    }
+    exported = f"annotation_id,id,review_id,decision,edited_0\n1,7,{question},keep,false\n"
+    ways = {
+        "a.csv": table.encode(),
+        "a.jsonl": orjson.dumps(line),
+        "a.json": orjson.dumps([small]),
+        "b.csv": exported.encode(),
+    }
+    for name, content in ways.items():
+        (folder / name).write_bytes(content)
+        assert [(row["fine"], row["text"]) for row in operator(records)] == [(False, "b")]
+        (folder / name).unlink()
+        (folder / "state" / "decisions.jsonl").unlink()
+        operator = data.review.Ask(
+            ["id", "fine", "text"], edit=["fine", "text"], output_key=name.replace(".", "_")
+        )
+
+
+def test_a_cell_shows_a_number_as_spreadsheets_write_it_or_the_run_stops(folder: Path) -> None:
+    record = {"a": 1234, "b": 0.1234, "c": 123456789012345678, "d": True, "e": None, "f": [1, "x"]}
+    asks(data.review.Ask(list(record)), [record])
+    shown = {**record, "d": "true", "e": "", "f": '[1,"x"]'}
+    same = ["1,234", "1.234,0", "1 234.0", "1'234"]
+    others = [
+        {"b": "0,12"},
+        {"b": "12%"},
+        {"c": "1,23E+17"},
+        {"c": "123456789012346000"},
+        {"d": "TRUE"},
+        {"d": "WAHR"},
+    ]
+    question, file = first_of(folder), folder / "a.csv"
+
+    def read(cells: Row) -> list[str]:
+        row = {"review_id": question, **shown, **cells, "decision": "keep"}
+        file.write_text(text_of_table([row], ";"), encoding="utf-8")
+        return faults_in(folder)
+
+    for cells in [{}, *others, *({"a": cell} for cell in same)]:
+        assert not read(cells), cells
+    changed: list[Row] = [{"a": "1235"}, {"a": ""}, {"a": "many"}, {"a": "nan"}, {"b": "0.2"}]
+    for cells in [*changed, {"d": "FALSE"}, {"d": ""}, {"e": "new"}, {"f": "[2]"}]:
+        (fault,) = read(cells)
+        assert f"a.csv line 2: the cell of {next(iter(cells))!r} was changed" in fault
+
+
+def test_a_column_of_the_records_may_have_a_name_of_the_files(folder: Path) -> None:
+    names = ["id", "annotator", "fields", "edited", "Comments", "edit"]
+    records = [{name: f"{name} of the record" for name in names}]
+    operator = data.review.Ask(names, edit=["edited", "fields"], format="csv")
+    asks(operator, records)
+    (file,) = questions(folder)
+    (row,) = table_of(file)
+    content = text_of_table([{**row, "decision": "keep", "edited:edited": "new"}])
+    file.write_text(content.replace("id of the record", "other"), encoding="utf-8")
+    (fault,) = faults_in(folder)
+    assert "the cell of 'id' was changed" in fault
+    file.write_text(content, encoding="utf-8")
+    assert operator(records)[0]["edited"] == "new"
+    (taken,) = (folder / "state" / "decisions.jsonl").read_bytes().splitlines()[1:]
+    assert orjson.loads(taken)["reviewer"] == ""
+
+
+def test_a_link_to_no_file_is_named_and_the_state_of_the_files_can_be_told(folder: Path) -> None:
+    asks(data.review.Ask("text"))
+    (folder / "gone.csv").symlink_to(folder / "nowhere.csv")
+    assert files_of_state(folder) == [questions(folder)[0].name]
+    assert "gone.csv: is no file with decisions" in refusal(data.review.Ask("text"))
 
 
 def test_several_reviewers_must_agree(folder: Path) -> None:

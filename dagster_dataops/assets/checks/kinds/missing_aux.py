@@ -3,13 +3,12 @@
 from collections import Counter
 from typing import Final
 
-import orjson
-
 from dagster_dataops.assets.checks.declared_check import DeclaredCheck, check_kind, declared
 from dagster_dataops.assets.checks.findings import Finding, unknown
 from dagster_dataops.assets.checks.inspectors import Inspected
 from dagster_dataops.assets.checks.severity import Severity
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
+from dagster_dataops.checkpoints.publish.error_rows import parse_error_row
 from dagster_dataops.errors import AuxFileMissingError, ConfigurationError
 from dagster_dataops.foundation.quantities import counted
 
@@ -60,7 +59,7 @@ def _messages(manifest: Manifest, folder: NodeFolder) -> Counter[str]:
     with path.open("rb") as lines:
         for line in lines:
             if _MISSING.encode() in line:
-                row = orjson.loads(line)
-                if row.get("exception") == _MISSING:
-                    messages[str(row.get("message"))] += 1
+                row = parse_error_row(line)
+                if row["exception"] == _MISSING:
+                    messages[row["message"]] += 1
     return messages

@@ -119,9 +119,11 @@ class Conditions:
         Args:
             ours: Whether this package wrote the lines; then most need not be decoded.
         """
-        texts = [self.text, *(one.value for one in self.columns if one.test == "contains")]
-        plain = [one for one in texts if ours and one.isascii() and json.dumps(one) == f'"{one}"']
-        needles = [one.lower().encode() for one in plain if one]
+        texts = [self.text, *(column.value for column in self.columns if column.test == "contains")]
+        plain = [
+            text for text in texts if ours and text.isascii() and json.dumps(text) == f'"{text}"'
+        ]
+        needles = [text.lower().encode() for text in plain if text]
 
         def chosen(block: LineBlock) -> list[int]:
             if not _may(block.text, needles):

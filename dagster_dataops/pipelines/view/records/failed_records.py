@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import orjson
-
+from dagster_dataops.checkpoints.publish.error_rows import parse_error_row
 from dagster_dataops.pipelines.reporting.excerpts import excerpt
 from dagster_dataops.pipelines.reporting.failed_rows import cause_of
 from dagster_dataops.pipelines.view.records.background_work import BackgroundWork, BackgroundWorks
@@ -79,21 +78,13 @@ def failed_records(file: ViewedFile, works: BackgroundWorks) -> BackgroundWork:
         with indexed(location, works) as again:
             for block in again.blocks():
                 for at, line in enumerate(block.lines(), block.first):
-                    _add(groups, at, _row(line))
+                    _add(groups, at, parse_error_row(line))
                 total = block.end
                 work.advance(block.start, again.interval.end)
         ordered = sorted(groups.values(), key=lambda group: -len(group.records))
         return FailedGroups(ordered, total)
 
     return works.begun(("failed", str(location), state), group)
-
-
-def _row(line: bytes) -> Mapping[str, Any]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        row = None
-    return row if isinstance(row, dict) else {"exception": "(a line that is no record)"}
 
 
 def _add(

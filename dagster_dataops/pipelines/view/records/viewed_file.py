@@ -176,7 +176,7 @@ class LineBlock(NamedTuple):
     def lines(self) -> list[bytes]:
         """Return the lines of the records."""
         lines = self.text.removesuffix(b"\n").split(b"\n")
-        return lines if self.ours else [one for one in lines if one and not one.isspace()]
+        return lines if self.ours else [line for line in lines if line and not line.isspace()]
 
 
 @contextmanager

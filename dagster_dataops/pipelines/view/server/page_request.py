@@ -82,6 +82,6 @@ class PageRequest:
 
 def link(page: str, key: str = "", **query: Any) -> str:
     """Return the address of a page about a node."""
-    pairs = [(name, one) for name, one in query.items() if one not in {None, ""}]
+    pairs = [(name, value) for name, value in query.items() if value not in {None, ""}]
     path = f"/{page}/{quote(key)}" if key else f"/{page}"
     return f"{path}?{urlencode(pairs)}" if pairs else path

@@ -70,7 +70,7 @@ def of_dropped(reasons: Sequence[str] | None, *, chain: bool) -> RedoCondition:
     if len(reasons) > 1:
         notes.append("Records with further reasons are chosen, too.")
     name = Name("", ("drop_reason",))
-    return _written([Comparison(name, "==", Literal(one)) for one in reasons or [""]], notes)
+    return _written([Comparison(name, "==", Literal(reason)) for reason in reasons or [""]], notes)
 
 
 def of_failed(group: FailedGroup | None, groups: Sequence[FailedGroup]) -> RedoCondition:
@@ -84,9 +84,9 @@ def of_failed(group: FailedGroup | None, groups: Sequence[FailedGroup]) -> RedoC
         return _written([_FAILED], [])
     if not group.form and not group.message and group.exception == "others":
         return RedoCondition(reason="they have too many causes to name them.")
-    same = [one for one in groups if one.exception == group.exception and one is not group]
+    same = [other for other in groups if other.exception == group.exception and other is not group]
     tests: list[Test] = [Comparison(Name("", ("error_type",)), "==", Literal(group.exception))]
-    if any(one.form == group.form for one in same):
+    if any(other.form == group.form for other in same):
         return RedoCondition(
             reason="their exceptions differ from others by the part of the chain alone, and "
             "conditions have no name for the part that failed."
@@ -94,7 +94,7 @@ def of_failed(group: FailedGroup | None, groups: Sequence[FailedGroup]) -> RedoC
     notes = []
     if same:
         tests.append(Comparison(Name("", ("error",)), "matches", Literal(group.pattern)))
-        if any(re.search(group.pattern, one.message) for one in same):
+        if any(re.search(group.pattern, other.message) for other in same):
             notes.append("Records whose long message begins in the same way are chosen, too.")
     return _written(tests, notes)
 
@@ -112,24 +112,24 @@ def of_search(conditions: Conditions, columns: Collection[str], *, chain: bool) 
             reason="a condition names its columns. Search in one column instead of in all."
         )
     try:
-        tests = [_test(one, columns) for one in conditions.columns]
+        tests = [_test(condition, columns) for condition in conditions.columns]
     except _NoConditionError as refused:
         return RedoCondition(reason=f"{refused}.")
     notes = list(_notes(conditions.columns, chain=chain))
-    if any(one.test in _OPPOSITES for one in conditions.columns):
+    if any(condition.test in _OPPOSITES for condition in conditions.columns):
         tests += [Negation(_DROPPED), Negation(_FAILED)]
     return _written(tests, notes)
 
 
 def _notes(conditions: Sequence[Condition], *, chain: bool) -> Iterator[str]:
-    if any(one.test == "contains" for one in conditions):
+    if any(condition.test == "contains" for condition in conditions):
         yield "The condition looks into texts only, not into numbers, lists and objects."
-    if len(conditions) > 1 or any(one.test in _OPPOSITES for one in conditions):
+    if len(conditions) > 1 or any(condition.test in _OPPOSITES for condition in conditions):
         yield (
             "Of a record with several result lines, each comparison may hold for another line; "
             "one with `!=` or `not in` holds if it holds for all of them."
         )
-    if chain and any(one.test in _OPPOSITES for one in conditions):
+    if chain and any(condition.test in _OPPOSITES for condition in conditions):
         yield "Records of which a part was dropped are not chosen."
 
 
