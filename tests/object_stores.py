@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 import pytest
@@ -85,52 +85,79 @@ def _wait_for(address: str, server: "subprocess.Popen[bytes]") -> None:
             return
 
 
+class Answer(NamedTuple):
+    """The answer to a request that is not carried out."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = {}  # noqa: RUF012 - never changed
+
+
+class _Proxy(BaseHTTPRequestHandler):
+    """Forwards requests to an address, but for those that fail."""
+
+    address: str
+    fails: Callable[[str, str], str | Answer]
+    protocol_version = "HTTP/1.1"
+
+    def forward(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        fault = self.fails(self.command, self.path)
+        if isinstance(fault, Answer) or fault.isdecimal():
+            self.refuse(fault if isinstance(fault, Answer) else Answer(int(fault)))
+            return
+        there = http.client.HTTPConnection(urlsplit(self.address).netloc)
+        there.request(self.command, self.path, body, self.sent(fault))
+        answer = there.getresponse()
+        data = answer.read()
+        if fault == "drop":
+            self.close_connection = True
+            return
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in {"connection", "transfer-encoding", "content-length"}:
+                self.send_header(name, value)
+        given = answer.getheader("Content-Length") if self.command == "HEAD" else len(data)
+        self.send_header("Content-Length", str(given or 0))
+        self.end_headers()
+        with suppress(BrokenPipeError, ConnectionResetError):  # the client was killed
+            self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
+        there.close()
+        self.close_connection = self.close_connection or fault == "cut"
+
+    def sent(self, fault: str) -> dict[str, str]:
+        left_out = "if-" if fault == "unconditional" else " "
+        return {k: v for k, v in self.headers.items() if not k.lower().startswith(left_out)}
+
+    def refuse(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 @contextmanager
-def unreliable(address: str, fails: Callable[[str, str], str]) -> Iterator[str]:
+def unreliable(address: str, fails: Callable[[str, str], str | Answer]) -> Iterator[str]:
     """Run a proxy before an S3 server that refuses a request, or cuts its answer, on demand.
 
     Args:
         address: Of the server.
-        fails: Gets method and path; returns ``""``, an HTTP status such as ``"503"``, ``"cut"``, or
-            ``"drop"`` for no answer to a request that was carried out.
+        fails: Gets method and path; returns ``""``, an HTTP status such as ``"503"``, an answer,
+            ``"cut"``, ``"drop"`` for no answer to a request that was carried out, or
+            ``"unconditional"`` for a request whose conditions (``If-Match``, ``If-None-Match``)
+            are ignored.
     """
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def forward(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            fault = fails(self.command, self.path)
-            if fault.isdecimal():
-                self.send_response(int(fault))
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            there = http.client.HTTPConnection(urlsplit(address).netloc)
-            there.request(self.command, self.path, body, dict(self.headers.items()))
-            answer = there.getresponse()
-            data = answer.read()
-            if fault == "drop":
-                self.close_connection = True
-                return
-            self.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in {"connection", "transfer-encoding", "content-length"}:
-                    self.send_header(name, value)
-            given = answer.getheader("Content-Length") if self.command == "HEAD" else len(data)
-            self.send_header("Content-Length", str(given or 0))
-            self.end_headers()
-            with suppress(BrokenPipeError, ConnectionResetError):  # the client was killed
-                self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
-            there.close()
-            self.close_connection = self.close_connection or fault == "cut"
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
-        setattr(Handler, f"do_{method}", Handler.forward)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    methods = ("GET", "HEAD", "PUT", "POST", "DELETE")
+    members = {f"do_{method}": _Proxy.forward for method in methods}
+    members |= {"address": address, "fails": staticmethod(fails)}
+    handler = type("Handler", (_Proxy,), members)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

@@ -38,6 +38,7 @@ from dagster_dataops.operators.pickling import receive
 
 _REPORT_SECONDS: Final = 0.5
 _SEND_SECONDS: Final = 1.0  # to a bucket, where each report with outputs takes a request
+_SEND_BYTES: Final = 4 << 20  # at once, so that an agent holds few outputs on its disk
 _ALIVE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.1
 
@@ -129,12 +130,17 @@ class Agent:
         return ended
 
     def _report(self) -> None:
-        """Report news once or twice a second, and otherwise that the agent is alive."""
+        """Report news once or twice a second, or once many outputs are to be sent.
+
+        Otherwise report that the agent is alive.
+        """
         sink, reported_at = self._sink, time.monotonic()
-        seconds = _SEND_SECONDS if self._order.outputs else _REPORT_SECONDS
+        sends = bool(self._order.outputs)
+        seconds = _SEND_SECONDS if sends else _REPORT_SECONDS
         while not self._ended.wait(_LOOK_SECONDS):
             since = time.monotonic() - reported_at
-            due = since >= seconds or sink.work.idle
+            many = sends and sink.unsent_bytes >= _SEND_BYTES
+            due = since >= seconds or sink.work.idle or many
             if since >= _ALIVE_SECONDS or (due and sink.has_news()):
                 try:
                     self.messages.put(self._next_report())

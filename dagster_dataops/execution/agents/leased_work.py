@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from typing_extensions import override
 
@@ -29,6 +30,9 @@ from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import Orders, WorkList
 from dagster_dataops.operators.definition.operator import Operator
+
+_MOST_UNSENT_BYTES: Final = 16 << 20  # then the workers wait for the store
+_LOOK_SECONDS: Final = 0.1
 
 
 class StopAgentError(DataOpsError):
@@ -133,6 +137,7 @@ class LeaseSink(Sink):
 
     Attributes:
         work: The parts of the input that are leased.
+        unsent_bytes: Of journaled outputs that are not in the bucket yet.
     """
 
     def __init__(self, order: AgentOrder, work: LeasedWork, folder: Path | None = None) -> None:
@@ -143,8 +148,10 @@ class LeaseSink(Sink):
         self._outbox = place and Outbox(place, self.folder, order.segments.start)
         self._numbers = iter(order.segments)
         self._lock = threading.Lock()
+        self._sent = threading.Condition(self._lock)
         self._batches: dict[int, SpanBatch] = {}
         self._synced: set[int] = set()
+        self.unsent_bytes = 0
 
     @override
     def take_segment_number(self) -> int:
@@ -162,6 +169,9 @@ class LeaseSink(Sink):
             batch = self._batches.setdefault(segment, SpanBatch(segment, offset, [], []))
             batch.spans.extend(spans)
             batch.notes.extend(notes or [None] * len(spans))
+            self.unsent_bytes += sum(span.output_bytes + span.error_bytes for span in spans)
+            while self._outbox and self.unsent_bytes > _MOST_UNSENT_BYTES and not self.work.stopped:
+                self._sent.wait(_LOOK_SECONDS)  # the store is slower than the workers
 
     def has_news(self) -> bool:
         """Return whether there is anything to report."""
@@ -176,8 +186,13 @@ class LeaseSink(Sink):
         finished, returned = self.work.take_news()  # first: their spans are in the batches
         with self._lock:
             batches, self._batches = list(self._batches.values()), {}
+            size = self.unsent_bytes
         if self._outbox is not None:
-            return Said(batches, finished, returned, self._outbox.send(batches))
+            said = Said(batches, finished, returned, self._outbox.send(batches))
+            with self._sent:
+                self.unsent_bytes -= size
+                self._sent.notify_all()
+            return said
         used = [batch.segment for batch in batches]
         for number in used:
             sync_data(segment_path(self.folder, number))

@@ -1,10 +1,12 @@
 """`ObjectStore`: a bucket of S3, GCS, Azure or a server compatible with S3, by obstore.
 
 A store must refuse to create an object that exists, and to replace an object of another version.
-Both are tried when the store is opened. After a lost answer a request is sent again; if the first
-one was carried out, the second is refused. So a refusal counts only if the content is not ours.
+Both are tried when the store is opened, and that it reads, lists and deletes what it holds.
+After a lost answer a request is sent again; if the first one was carried out, the second is
+refused. So a refusal counts only if the content is not ours.
 
-The first request of a process fails soon if the store does not answer, as the address may be wrong.
+The first request of a process, and its check of the store, fail soon if the store does not answer,
+as the address may be wrong, or the store may not know a request.
 Later requests are repeated for minutes, so that a run outlasts an outage or a limit of the store.
 """
 
@@ -61,12 +63,24 @@ _PATIENCE: Final[Any] = {
         "base": 3,
     },
 }
+_OVERWRITES: Final = "so two runs could overwrite one another's results"
+_NEEDED: Final = (
+    "results need a store that writes on conditions (If-None-Match, If-Match), reads, lists and "
+    "deletes objects"
+)
 _CHECK: Final = ".dagster-dataops-check"  # a folder of keys
 _NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 _FORBIDDEN: Final = (PermissionDeniedError, UnauthenticatedError)
 _NOT_ALLOWED: Final = "403 Forbidden"  # in the message of a listing that is not allowed
-_OTHER_REGION: Final = ("incorrectly configured region", "AuthorizationHeaderMalformed")  # of S3
+_OTHER_REGION: Final = (
+    "incorrectly configured region",
+    "AuthorizationHeaderMalformed",
+    "IllegalLocationConstraintException",
+    "<Code>PermanentRedirect</Code>",
+)  # in messages of S3
+_REDIRECTED: Final = ("status code: 301", "status code: 307", "status code: 308")
+_NOT_SUPPORTED: Final = ("status code: 501", "status code: 405", "<Code>NotImplemented</Code>")
 _BROKEN_OFF: Final = "response body error"  # in the message of an answer that broke off
 _PAUSE_SECONDS: Final = 0.2  # before a request is sent again whose answer broke off
 _Answer = TypeVar("_Answer")
@@ -117,7 +131,9 @@ class ObjectStore(ResultStore):
         self._patient = patient or client
 
     def check(self, below: str = "") -> None:
-        """Check that the store refuses to overwrite objects of other versions, lists and deletes.
+        """Check that the store writes on a condition, and reads, lists and deletes what it holds.
+
+        No request is repeated for long: a store may answer one that it does not know with 501.
 
         All requests are for keys below a prefix, so that rights for other keys are not needed.
 
@@ -128,38 +144,49 @@ class ObjectStore(ResultStore):
             StoreRefusedError: It does not, cannot be reached, or refuses a right.
         """
         place = f"{self.url}/{below}".rstrip("/")
+        patient, self._patient = self._patient, self._client
         try:
             lacks = self._check(f"{below}/{_CHECK}".lstrip("/"))
         except StorageError as error:
             raise _refused(place, error) from error
+        finally:
+            self._patient = patient
         if lacks:
             raise StoreRefusedError(place, "hold results", lacks)
 
     def _check(self, folder: str) -> str:
-        """Return what the store does wrong; empty if nothing."""
+        """Return what the store lacks; empty if it has all."""
         key = f"{folder}/{uuid.uuid4().hex}"
-        first = self.create(key, b"1")
-        overwrites = self._overwrites(key, first)
-        is_listed = key in self.names(folder)
+        try:
+            first = self.create(key, b"1")
+        except ConflictError:
+            return "it refuses to create an object that does not exist (If-None-Match)"
+        lacks = self._check_create(key) or self._check_replace(key, first)
+        if key not in self.names(folder) and not lacks:
+            lacks = "its list lacks an object that was written just before"
         self.remove([key])
-        if overwrites:
-            return f"{overwrites}, so two runs could overwrite one another's results"
-        if not is_listed:
-            return "its list lacks an object that was written just before"
-        if self.status(key) is not None:
-            return f"it keeps an object that was deleted, {self.url}/{key}"
-        return ""
+        if self.status(key) is not None and not lacks:
+            lacks = f"it keeps an object that was deleted, {self.url}/{key}"
+        return lacks
 
-    def _overwrites(self, key: str, first: Version) -> str:
-        """Return how the store overwrites an object, whose version is ``first``; empty if not."""
+    def _check_create(self, key: str) -> str:
         with suppress(ConflictError):
             self.create(key, b"2")
-            return "it overwrites an object that is to be created (If-None-Match)"
-        second = self.replace(key, b"3", first)
+            return f"it overwrites an object that is to be created (If-None-Match), {_OVERWRITES}"
+        return ""
+
+    def _check_replace(self, key: str, first: Version) -> str:
+        try:
+            second = self.replace(key, b"3", first)
+        except ConflictError:
+            return "it refuses to replace an object of the same version (If-Match)"
         with suppress(ConflictError):
             self.replace(key, b"4", first)
-            return "it replaces an object of another version (If-Match)"
-        return "the version of an object does not change with its content" * (second == first)
+            return f"it replaces an object of another version (If-Match), {_OVERWRITES}"
+        if second == first:
+            return f"the version of an object does not change with its content, {_OVERWRITES}"
+        same = self.read(key) == (b"3", second)
+        return "" if same else "it does not return the object that was written last"
 
     @override
     def create(self, key: str, data: bytes) -> Version:
@@ -242,7 +269,10 @@ class ObjectStore(ResultStore):
         options: Any = {"range": (start, end)}
         if version is not None:
             options["if_match"] = version.tag
-        return obstore.get(self._client, key, options=options)
+        answer = obstore.get(self._client, key, options=options)
+        if version is not None and _tag(answer.meta["e_tag"]) != _tag(version.tag):
+            raise ConflictError(key)  # the store ignores the condition
+        return answer
 
     @contextmanager
     def _unchanged(self, key: str) -> Iterator[None]:
@@ -349,6 +379,11 @@ def part_bytes(size: int, least: int) -> int:
 _PARTS: Final[dict[str, Any]] = {"chunk_size": PART_BYTES, "max_concurrency": _CALLS}
 
 
+def _tag(text: str | None) -> str:
+    """Return an entity tag without the quotes, which listings of some stores leave out."""
+    return (text or "").removeprefix("W/").strip('"')
+
+
 def _version(answer: Any) -> Version:
     return Version(answer["e_tag"] or "", answer["version"] or "")
 
@@ -380,19 +415,27 @@ def _repeated(request: Callable[[], _Answer]) -> _Answer:
 def _refused(place: str, error: StorageError) -> StoreRefusedError:
     """Return the error of a check that ended with an error."""
     cause = error.__cause__
-    action, reason = "write to the store", error.reason
+    action, reason = f"{error.action} objects below it", error.reason
     if isinstance(cause, FileNotFoundError):
         reason = "there is no such bucket; create it first"
     elif isinstance(cause, NotImplementedError):
         action = "hold results"
         reason = "it lacks conditional writes, so two runs could overwrite one another"
+    elif any(sign in str(cause) for sign in _NOT_SUPPORTED):
+        reason = f"it does not support the request ({_status(cause)}); {_NEEDED}"
     elif isinstance(cause, _FORBIDDEN) or _NOT_ALLOWED in str(cause):
-        action = f"{error.action} objects below it"
         reason += "; results need the rights to read, write, list and delete objects there"
-    elif error.action != "write":
-        action = f"{error.action} objects below it"
-        reason += "; results need a store that reads, writes, lists and deletes objects"
+    elif error.action == "write":
+        action = "write to the store"
+    else:
+        reason += f"; {_NEEDED}"
     return StoreRefusedError(place, action, reason)
+
+
+def _status(error: BaseException | None) -> str:
+    """Return the HTTP status in the message of an error."""
+    status = re.search(r"status code: (\d+[ \w]*)", str(error))
+    return status[1] if status else "NotImplemented"
 
 
 def _reason(error: BaseException) -> str:
@@ -402,5 +445,14 @@ def _reason(error: BaseException) -> str:
         region = re.search(r"<Region>([a-z0-9-]+)</Region>", message)
         where = f"the region {region[1]}" if region else "another region than the one that is set"
         return f"the bucket is in {where}; set `region` in storage_options, or AWS_REGION"
+    if any(sign in message for sign in _REDIRECTED):
+        return (
+            f"it sends requests elsewhere ({_status(error)}); set its present address (`endpoint`, "
+            "with http or https as the store needs) or, if the bucket is in another region, set "
+            "`region` in storage_options"
+        )
     text = message.strip().splitlines()
-    return f"{type(error).__name__}: {text[0][:300] if text else 'no message'}"
+    reason = f"{type(error).__name__}: {text[0][:300] if text else 'no message'}"
+    if "400 Bad Request" in message and "<Code>" not in message:  # no text, as for HEAD
+        reason += "; if the bucket is in another region, set `region` in storage_options"
+    return reason

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+import time
 from contextlib import contextmanager
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,7 +25,7 @@ from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
 from dagster_dataops.foundation.places.result_store import ConflictError
 from tests.execution.helpers import second_thread
-from tests.object_stores import SECRETS, keep_at_most, s3_server, unreliable, writing
+from tests.object_stores import SECRETS, Answer, keep_at_most, s3_server, unreliable, writing
 
 
 @pytest.fixture(scope="module")
@@ -431,6 +432,142 @@ def test_a_store_that_refuses_a_right_is_refused_with_its_name(through, registry
         pytest.raises(StoreRefusedError, match=reason),
     ):
         operator(RECORDS)
+
+
+DATE = "Fri, 01 Nov 2024 00:00:00 GMT"
+REQUESTS = {
+    "write": lambda method, path: method == "PUT",
+    "read": lambda method, path: method == "GET" and "list-type" not in path,
+    "list": lambda method, path: "list-type" in path,
+    "delete": lambda method, path: path.endswith("?delete"),
+}
+
+
+def error_answer(status: int, code: str, text: str = "", **headers: str) -> Answer:
+    body = f"<Error><Code>{code}</Code><Message>refused</Message>{text}</Error>"
+    return Answer(status, body.encode(), headers)
+
+
+def refusal(through, fails) -> str:
+    """Return the message with which a store is refused whose requests pass ``fails``."""
+    with through(fails), pytest.raises(StoreRefusedError) as refused:
+        open_store(config.results_root().bucket, written_below="root")
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("action", REQUESTS)
+def test_a_store_that_does_not_support_a_request_is_refused_soon(through, action):
+    for status, code in [
+        (501, "NotImplemented"),
+        (405, "MethodNotAllowed"),
+        (400, "NotImplemented"),
+    ]:
+        answer = error_answer(status, code)
+        begun = time.monotonic()
+        message = refusal(
+            through, lambda *request, answer=answer: answer if REQUESTS[action](*request) else ""
+        )
+        assert f"cannot {action} objects below it: it does not support the request" in message
+        assert f"({status} " in message
+        assert time.monotonic() - begun < 60
+
+
+LIST = (
+    b"<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>"
+)
+DELETED = b"<DeleteResult><Deleted><Key>key</Key></Deleted></DeleteResult>"
+
+
+@pytest.mark.parametrize(
+    ("action", "answer", "lacks"),
+    [
+        ("write", "unconditional", "overwrites an object that is to be created"),
+        ("write", Answer(412), "refuses to create an object that does not exist"),
+        ("write", Answer(409), "refuses to create an object that does not exist"),
+        ("write", Answer(200, b"", {"ETag": '"1"'}), "overwrites an object"),
+        ("read", error_answer(404, "NoSuchKey"), "does not return the object"),
+        ("read", Answer(200, b"old", {"ETag": '"1"', "Last-Modified": DATE}), "does not return"),
+        ("list", Answer(200, LIST), "its list lacks an object that was written"),
+        ("list", Answer(200, b"<html>login</html>"), "its list lacks an object that was written"),
+        ("delete", Answer(200, DELETED), "keeps an object that was deleted"),
+        ("delete", Answer(200, b"<DeleteResult/>"), "cannot delete objects below it"),
+        ("delete", Answer(200), "cannot delete objects below it"),
+        ("delete", Answer(204), "cannot delete objects below it"),
+    ],
+)
+def test_a_store_that_accepts_a_request_and_does_not_carry_it_out_is_refused(
+    through, action, answer, lacks
+):
+    message = refusal(through, lambda *request: answer if REQUESTS[action](*request) else "")
+    assert lacks in message
+
+
+@pytest.mark.parametrize(
+    ("first", "answer", "lacks"),
+    [
+        (3, "unconditional", "replaces an object of another version (If-Match)"),
+        (3, Answer(412), "refuses to replace an object of the same version (If-Match)"),
+        (3, error_answer(501, "NotImplemented"), "does not support the request"),
+    ],
+)
+def test_a_store_that_has_only_one_of_the_two_conditions_is_refused(through, first, answer, lacks):
+    writes = []
+
+    def fails(method: str, path: str) -> str | Answer:
+        writes.extend([path] * (method == "PUT"))
+        return answer if method == "PUT" and len(writes) >= first else ""
+
+    assert lacks in refusal(through, fails)
+
+
+def test_a_range_of_another_version_is_refused_if_the_store_ignores_the_condition(through):
+    with through(lambda method, path: "unconditional" if method == "GET" else ""):
+        store = open_store(config.results_root().bucket, written_below="root")
+        old = store.create("ignored/one", b"12")
+        new = store.replace("ignored/one", b"345", old)
+        assert store.read_range("ignored/one", 1, 2, new) == b"45"
+        for read in (store.read_range, lambda *place: list(store.read_on(*place))):
+            with pytest.raises(ConflictError):
+                read("ignored/one", 0, 2, old)
+
+
+REGION = {"x-amz-bucket-region": "eu-central-1"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        (Answer(301, b"", REGION), "in another region"),
+        (error_answer(301, "PermanentRedirect", **REGION), "in another region"),
+        (
+            error_answer(301, "PermanentRedirect", Location="https://127.0.0.1:9/"),
+            "sends requests elsewhere",
+        ),
+        (
+            error_answer(307, "TemporaryRedirect", Location="https://127.0.0.1:9/"),
+            "sends requests elsewhere",
+        ),
+        (
+            error_answer(
+                400, "AuthorizationHeaderMalformed", "<Region>eu-central-1</Region>", **REGION
+            ),
+            "in the region eu-central-1",
+        ),
+        (error_answer(400, "IllegalLocationConstraintException", **REGION), "in another region"),
+        (Answer(400, b"", REGION), "if the bucket is in another region"),
+    ],
+)
+def test_a_bucket_in_another_region_is_refused_with_what_to_set(through, answer, names):
+    message = refusal(through, lambda method, path: answer)
+    assert names in message
+    assert "set `region` in storage_options" in message
+
+
+@pytest.mark.parametrize("status", [301, 400])
+def test_an_input_in_another_region_is_an_error_with_what_to_set(through, status):
+    answer = Answer(status, b"", REGION)  # HEAD has no text
+    with through(lambda method, path: answer), pytest.raises(StorageError, match="set `region`"):
+        open_store(config.results_root().bucket).status("any")
 
 
 @pytest.mark.parametrize("status", ["400", "404", "405"])  # those from 500 on are tried again
