@@ -27,7 +27,7 @@ operator.set_output("output.jsonl")(os.path.abspath("input.jsonl"))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 _MERGED = """
-from dagster_dataops.datasets.dataset import JsonlDataset
+from dagster_dataops import JsonlDataset
 
 rows = JsonlDataset.of_file("input.jsonl")
 assert sum(1 for _ in operator.forward_batch_input(iter(rows), iter(rows))) == count
