@@ -19,6 +19,7 @@ from dagster_dataops.records import Record
 
 _LIBRARY: Final = "dagster_dataops.library."
 _CLUSTER: Final = "cluster_of_view"
+_OF_EQUALS: Final = frozenset({"dedup.Exact", "dedup.Url"})  # their duplicates are equal
 _HIDDEN: Final = frozenset({"drop_reason"})
 
 
@@ -50,7 +51,7 @@ class DropExplainer:
         self._clusters: Operator | None = None
         if "cluster_key" in options and options["cluster_key"] is None:
             self._clusters = _changed(operator, cluster_key=_CLUSTER)
-        self._first_of_equals = operator.__dataops__.spec.qualified_name == "dedup.Exact"
+        self._compares_equals = operator.__dataops__.spec.qualified_name in _OF_EQUALS
 
     @property
     def limits(self) -> dict[str, float]:
@@ -66,7 +67,7 @@ class DropExplainer:
     @property
     def pairs_up(self) -> bool:
         """Whether it can find the record that a dropped one is a duplicate of."""
-        return self._clusters is not None or self._first_of_equals
+        return self._clusters is not None or self._compares_equals
 
     def explanation(self, record: Record) -> Explanation | None:
         """Return why a record was dropped; ``None`` if the operator cannot explain it."""
@@ -101,8 +102,8 @@ class DropExplainer:
         Raises:
             DataOpsError: The operator failed.
         """
-        if self._first_of_equals:
-            return _first_of_equals(self._operator, records, dropped)
+        if self._compares_equals:
+            return _kept_of_equals(self._operator, records, dropped)
         indices: array[int] = array("Q")
         operator = self._clusters
         assert operator is not None  # noqa: S101 - called only if it pairs up
@@ -120,19 +121,20 @@ class DropExplainer:
         return found
 
 
-def _first_of_equals(
+def _kept_of_equals(
     operator: Operator, records: Iterable[tuple[int, Record]], dropped: Collection[int]
 ) -> dict[int, int]:
-    sketch, wanted = plain_function(operator), set(dropped)
-    first: dict[Any, int] = {}
-    kept = {}
+    sketch, duplicates = plain_function(operator), set(dropped)
+    keys: dict[int, Any] = {}
+    kept: dict[Any, int] = {}
     for index, record in records:
         value = sketch(record)
-        if index in wanted:
-            kept[index] = first[value]
+        key = value[0] if isinstance(value, list) else value  # without the rank
+        if index in duplicates:
+            keys[index] = key
         else:
-            first.setdefault(value, index)
-    return kept
+            kept.setdefault(key, index)
+    return {index: kept[key] for index, key in keys.items() if key in kept}
 
 
 def _new(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

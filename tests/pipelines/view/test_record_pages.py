@@ -218,6 +218,27 @@ def test_duplicates_are_shown_side_by_side_with_the_record_that_was_kept(
         assert {"old", "new"} <= {*near.marked("del"), *near.marked("ins")}
 
 
+@each("keep", ["first", "longest", "stars"])
+def test_a_record_with_the_same_url_is_shown_beside_the_one_that_was_kept(
+    root: Path, tmp_path: Path, keep: str
+):
+    source = tmp_path / "in.jsonl"
+    texts, stars = ["a", "b", "ccc", "dddd", ""], [5, 1, 2, 3, 4]
+    urls = ["http://a.b/c", "http://x.y/", "https://www.a.b/c?utm_id=1", "http://a.b/c#d", ""]
+    rows = zip(texts, stars, urls, strict=True)
+    lines = [json.dumps({"text": text, "stars": star, "url": url}) for text, star, url in rows]
+    source.write_text("\n".join([*lines, lines[-1]]) + "\n")
+    with pipeline(keep) as ppl:
+        ppl.once = data.dedup.Url(keep=keep)
+    ppl.materialize(source)
+    kept, others = (4, (1, 3)) if keep == "longest" else (1, (3, 4))
+    with viewing(root) as viewer:
+        page = viewer.page(f"/dropped/{keep}/once")
+    assert page.text.count("is a duplicate of") == 2
+    for line in others:
+        assert f"line {line} is a duplicate of line {kept}" in page.text
+
+
 def test_failed_records_are_grouped_by_cause(viewer: Viewer):
     page = viewer.page(f"/failed/{KEPT}")
     causes = [cells[:2] for cells in page.rows[1:]]
