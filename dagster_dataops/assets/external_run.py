@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,7 +18,7 @@ from dagster_dataops.assets.runtime.external.external_call import (
     answering,
     dynamic_names,
 )
-from dagster_dataops.assets.runtime.external.external_results import message_of
+from dagster_dataops.assets.runtime.external.external_results import messages_of
 from dagster_dataops.checkpoints.resume.record_condition import RecordCondition
 from dagster_dataops.errors import (
     ConfigurationError,
@@ -327,8 +327,19 @@ def _report(
     ]
     checks = result.get_asset_check_evaluations()
     if call is not None:
-        pipes.report_custom_message(message_of(materializations, checks))
-        return
+        for message in messages_of(materializations, checks):
+            pipes.report_custom_message(message)
+    else:
+        _report_each(pipes, materializations, checks, keys)
+
+
+def _report_each(
+    pipes: Any,
+    materializations: Iterable[dg.AssetMaterialization],
+    checks: Iterable[dg.AssetCheckEvaluation],
+    keys: Sequence[dg.AssetKey],
+) -> None:
+    """Report events as any client of Dagster Pipes takes them."""
     names = _keys_of(pipes)
     if len(names) == 1 and keys[-1] not in names:  # an asset with another key than here
         names = {keys[-1]: next(iter(names.values()))}

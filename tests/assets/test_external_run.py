@@ -1,5 +1,6 @@
 """Tests of assets that are made in external processes, which Dagster Pipes starts."""
 
+import json
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from dagster_dataops.assets.runtime.external.external_call import ExternalCall, answering
+from dagster_dataops.assets.runtime.external.external_results import messages_of, reported_results
 from dagster_dataops.errors import ExternalRunError
 from tests.assets.helpers import read_jsonl
 from tests.command_line import main
@@ -467,3 +469,38 @@ def test_a_process_of_an_external_process_is_refused() -> None:
         pass
     with answering(None):
         pass
+
+
+class _Step:
+    """A step, and what its external process has sent."""
+
+    metadata: Mapping[str, Any] = {}
+    selected_asset_keys = frozenset({dg.AssetKey("a")})
+
+    def __init__(self, messages: list[Any]) -> None:
+        self._messages = messages
+
+    def get_custom_messages(self) -> list[Any]:
+        return self._messages
+
+
+LONG_TEXT = 'quotes ", \\ and \u00e4\U0001f600 \n' * 4000
+
+
+def test_no_message_is_longer_than_what_dagster_writes_at_once_and_all_together_are_the_results():
+    event = dg.AssetMaterialization("a", metadata={"text": dg.MetadataValue.md(LONG_TEXT)})
+    check = dg.AssetCheckEvaluation(dg.AssetKey("a"), "c", passed=True, metadata={"n": 1})
+    messages = messages_of([event], [check])
+    assert max(len(json.dumps(message)) for message in messages) < 7000
+
+    step: Any = _Step([{"other": 1}, *messages, None])
+    result, outcome = reported_results(step, step)
+    assert isinstance(result, dg.MaterializeResult)
+    assert result.metadata == event.metadata
+    assert isinstance(outcome, dg.AssetCheckResult)
+    assert (outcome.check_name, outcome.passed) == ("c", True)
+
+    for arrived in (messages[:-1], messages[1:], [messages[1], messages[0], *messages[2:]]):
+        broken: Any = _Step(arrived)
+        with pytest.raises(ExternalRunError, match=r"of the \d+ parts of its results arrived"):
+            list(reported_results(broken, broken))

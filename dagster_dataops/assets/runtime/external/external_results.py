@@ -1,5 +1,6 @@
 """The events of an external process: how it sends them, and how the asset's step yields them."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -8,18 +9,28 @@ import dagster as dg
 from dagster_dataops.assets.runtime.external.external_call import EXTRAS
 from dagster_dataops.errors import ExternalRunError
 
+_PART: Final = 3000  # characters of a message; in it, quotes and backslashes take two each
 _VERSION: Final = "dagster/data_version"
 _DAGSTERS: Final = "dagster/"
 _OF_INPUTS: Final = "dagster/input_data_version/"
 
 
-def message_of(
+def messages_of(
     materializations: Iterable[dg.AssetMaterialization],
     evaluations: Iterable[dg.AssetCheckEvaluation],
-) -> dict[str, Any]:
-    """Return events as the payload of a custom message of Dagster Pipes."""
+) -> list[dict[str, Any]]:
+    """Return events as the payloads of custom messages of Dagster Pipes.
+
+    Dagster writes a message of more than 8 KB by several calls of the system, and its reader may
+    find half of it. So the events are one text in parts.
+    """
     values: list[Any] = [*materializations, *evaluations]
-    return {EXTRAS: [dg.serialize_value(value) for value in values]}
+    text = json.dumps([dg.serialize_value(value) for value in values])
+    parts = [text[at : at + _PART] for at in range(0, len(text), _PART)]
+    return [
+        {EXTRAS: {"part": number, "parts": len(parts), "text": part}}
+        for number, part in enumerate(parts)
+    ]
 
 
 def reported_results(
@@ -32,7 +43,7 @@ def reported_results(
         invocation: What ``run`` of the client returned.
 
     Raises:
-        ExternalRunError: It sent none.
+        ExternalRunError: It sent none, or not all of them arrived.
     """
     events = _events_in(invocation.get_custom_messages())
     by_key: dict[dg.AssetKey, list[dg.AssetMaterialization]] = {}
@@ -51,14 +62,22 @@ def reported_results(
 
 
 def _events_in(messages: Sequence[Any]) -> list[Any]:
-    for message in messages:
-        if isinstance(message, Mapping) and EXTRAS in message:
-            return [dg.deserialize_value(value) for value in message[EXTRAS]]
-    reason = (
-        "the external process ended well, but sent no results. Its command must be "
-        "`python -m dagster_dataops run` with the definitions of the asset"
-    )
-    raise ExternalRunError(reason)
+    parts = [
+        message[EXTRAS]
+        for message in messages
+        if isinstance(message, Mapping) and EXTRAS in message
+    ]
+    if not parts:
+        reason = (
+            "the external process ended well, but sent no results. Its command must be "
+            "`python -m dagster_dataops run` with the definitions of the asset"
+        )
+        raise ExternalRunError(reason)
+    if [part["part"] for part in parts] != list(range(parts[0]["parts"])):
+        reason = f"{len(parts)} of the {parts[0]['parts']} parts of its results arrived; run again"
+        raise ExternalRunError(reason)
+    text = "".join(part["text"] for part in parts)
+    return [dg.deserialize_value(value) for value in json.loads(text)]
 
 
 def _result_of(
