@@ -11,7 +11,6 @@ from typing import Any, Final, TypeAlias
 import dagster as dg
 
 from dagster_dataops.assets.metadata.markdown import plain, table
-from dagster_dataops.checkpoints.publish.error_rows import parse_error_row
 
 _Cell: TypeAlias = str | int | float | bool | None
 
@@ -64,6 +63,8 @@ class FailureGroup:
 
 def failure_groups(paths: Iterable[Path]) -> list[FailureGroup]:
     """Return the groups of all rows in error files, the largest group first."""
+    from dagster_dataops.checkpoints.publish.error_rows import parse_error_row  # in steps alone
+
     groups: dict[str, FailureGroup] = {}
     for path in paths:
         with path.open("rb", buffering=_BUFFER_BYTES) as file:
