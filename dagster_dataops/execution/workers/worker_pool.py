@@ -6,6 +6,7 @@ operator by message and serve one run after another. A server without threads fo
 server, a new interpreter is started.
 """
 
+import gc
 import os
 import select
 import signal
@@ -179,6 +180,8 @@ class WorkerPool:
         parent_pipe: int,
         parents: tuple[int, ...],
     ) -> NoReturn:
+        # The garbage of the parent stays: a finalizer may wait for a thread that this copy lacks.
+        gc.freeze()
         try:
             for descriptor in (*parents, *self._unshared):
                 os.close(descriptor)
