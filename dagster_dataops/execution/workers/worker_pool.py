@@ -6,7 +6,6 @@ operator by message and serve one run after another. A server without threads fo
 server, a new interpreter is started.
 """
 
-import gc
 import os
 import select
 import signal
@@ -36,7 +35,7 @@ from dagster_dataops.execution.workers.signals import (
 from dagster_dataops.execution.workers.standard_streams import send_streams
 from dagster_dataops.execution.workers.worker_main import Assignment, end, see_gpus, serve
 from dagster_dataops.execution.workers.worker_process import WorkerProcess
-from dagster_dataops.foundation.concurrency.fork_safety import may_fork
+from dagster_dataops.foundation.concurrency.fork_safety import leave_inherited_garbage, may_fork
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.pickling import ship
 
@@ -180,8 +179,7 @@ class WorkerPool:
         parent_pipe: int,
         parents: tuple[int, ...],
     ) -> NoReturn:
-        # The garbage of the parent stays: a finalizer may wait for a thread that this copy lacks.
-        gc.freeze()
+        leave_inherited_garbage()
         try:
             for descriptor in (*parents, *self._unshared):
                 os.close(descriptor)

@@ -1,5 +1,6 @@
-"""Whether this process can fork safely, and `ForkGuard`, which ends forked copies."""
+"""Whether this process can fork safely, what copies leave alone, and `ForkGuard`, their end."""
 
+import gc
 import os
 import sys
 import threading
@@ -33,6 +34,14 @@ def may_fork() -> bool:
     except OSError:
         return False
     return threads <= {threading.get_native_id()}.union(*(thread() for thread in _waiting))
+
+
+def leave_inherited_garbage() -> None:
+    """Finalize no garbage of the parent in this copy of it.
+
+    A finalizer may wait for a thread that only the parent has, such as those of FFmpeg.
+    """
+    gc.freeze()
 
 
 class ForkGuard:

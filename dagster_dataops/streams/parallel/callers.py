@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import cloudpickle
 
-from dagster_dataops.foundation.concurrency.fork_safety import may_fork
+from dagster_dataops.foundation.concurrency.fork_safety import leave_inherited_garbage, may_fork
 from dagster_dataops.foundation.concurrency.sent_code import pickled
 
 
@@ -138,6 +138,7 @@ _received: list[Callable[[Any], Any]] = []
 
 
 def _receive(payload: bytes) -> None:
+    leave_inherited_garbage()
     threading.Thread(target=_exit_with_parent, name="stream-map-parent-watch", daemon=True).start()
     _received[:] = [cloudpickle.loads(payload)]
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.errors import DataPipelineError
+from dagster_dataops.foundation.concurrency.fork_safety import leave_inherited_garbage
 from dagster_dataops.streams.core.item_failures import (
     FAILED,
     UNSEEN,
@@ -125,6 +126,7 @@ def serve(
         ends: The connection to read tasks from, and the one to write outcomes to.
         inherited: Connections of the reading process, to be closed here.
     """
+    leave_inherited_garbage()
     for end in inherited:
         end.close()
     with suppress(ValueError):  # not in the main thread

@@ -32,21 +32,11 @@ from tests.execution.helpers import (
     write_input,
 )
 from tests.faults.crashing import children_of, wait_until
+from tests.finalized import garbage_of_this_process
 from tests.nodes import ResumePolicy
 
 _GROUP = "data.process_tests"
 HOW = pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
-
-
-class Finalized:
-    """Is in a cycle, and writes which process finalizes it."""
-
-    def __init__(self, path: Path) -> None:
-        self.cycle, self.path = self, path
-
-    def __del__(self) -> None:
-        with self.path.open("a") as file:
-            file.write(f"{os.getpid()}\n")
 
 
 def test_a_forked_worker_does_not_finalize_the_garbage_of_its_parent(tmp_path: Path) -> None:
@@ -56,16 +46,8 @@ def test_a_forked_worker_does_not_finalize_the_garbage_of_its_parent(tmp_path: P
         return record
 
     dataset = write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20)])
-    path = tmp_path / "finalized"
-    gc.disable()
-    try:
-        Finalized(path)  # it would wait, if it needed a thread that a worker lacks
+    with garbage_of_this_process(tmp_path / "finalized"):
         run(collecting(), dataset, node(tmp_path))
-        assert not path.exists()
-    finally:
-        gc.enable()
-    gc.collect()
-    assert path.read_text() == f"{os.getpid()}\n"
 
 
 @HOW

@@ -1,9 +1,11 @@
 """Threads, processes and event loops that call a function."""
 
 import asyncio
+import gc
 import os
 
 from dagster_dataops import read_sequence
+from tests.finalized import garbage_of_this_process
 from tests.streams.parallel.sources import numbers
 
 
@@ -12,6 +14,15 @@ def test_processes_call_functions_that_compute():
     found = list(stream)
     assert [x for x, _ in found] == [0, 2, 4, 6, 8, 10]
     assert os.getpid() not in {pid for _, pid in found}
+
+
+def test_processes_do_not_finalize_the_garbage_of_their_parent(tmp_path):
+    def collect(x):
+        gc.collect()
+        return x
+
+    with garbage_of_this_process(tmp_path / "finalized"):
+        assert list(numbers(6).map(collect, num_parallel_calls=2, mode="process")) == [*range(6)]
 
 
 def test_processes_apply_selectors():

@@ -1,5 +1,6 @@
 """Tests that workers which are killed or suspended change nothing."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from dagster_dataops import DataPipeline, read_jsonl
 from dagster_dataops.errors import StreamWorkerError
+from tests.finalized import garbage_of_this_process
 from tests.streams.sequences import numbers
 from tests.streams.sharding.killing import read_while_disturbed, workers
 from tests.streams.sharding.processes import shard_process
@@ -34,6 +36,17 @@ def damaged(tmp_path):
     path = tmp_path / "damaged.jsonl"
     path.write_text("".join(f'{{"n":{n}}}\n' if n % 13 else "{torn\n" for n in range(150)))
     return path
+
+
+def collecting(record):
+    gc.collect()
+    return record
+
+
+def test_workers_do_not_finalize_the_garbage_of_their_parent(tmp_path):
+    with garbage_of_this_process(tmp_path / "finalized"):
+        stream = numbers(*range(20)).sharding_filter().map(collecting).workers(2)
+        assert len(list(stream)) == 20
 
 
 @pytest.mark.parametrize("suspended", [False, True], ids=["killed", "killed or suspended"])
