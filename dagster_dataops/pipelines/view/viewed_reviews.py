@@ -49,4 +49,13 @@ class ViewedReviews:
             DataOpsError: It cannot be read.
         """
         path = self.paths.get(key)
-        return function_of_part("page_review")(path, reviewer) if path else None
+        return None if path is None else self.review(path, reviewer)
+
+    @staticmethod
+    def review(path: Path, reviewer: str) -> Any:
+        """Return the review in a folder for a reviewer, a ``PageReview``.
+
+        Raises:
+            DataOpsError: It cannot be read.
+        """
+        return function_of_part("page_review")(path, reviewer)

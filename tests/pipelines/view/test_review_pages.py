@@ -234,6 +234,21 @@ def test_a_damaged_file_is_named_and_nothing_is_saved(viewer: Viewer, folder: Pa
     assert viewer.page(PATH).status == 409
 
 
+def test_a_damaged_review_is_listed_beside_the_others(root: Path, folder: Path):
+    with pipeline("more") as ppl:
+        ppl.ask = data.review.Ask("text")
+    waits(ppl)
+    (folder / "state" / "waiting.json").write_text("{")
+    with viewing(root, []) as viewer:
+        rows = sorted(viewer.page("/reviews").rows[1:])
+    assert [row[0] for row in rows] == ["asked/ask", "more/ask"]
+    assert "is damaged" in rows[0][1]
+    assert rows[1][1:] == ["4", "4"]
+    (root / "more" / "ask" / "review" / "state" / "waiting.json").write_text("{")
+    with viewing(root, []) as viewer:
+        assert len(viewer.page("/reviews").rows[1:]) == 2
+
+
 def test_reviews_in_another_folder_are_found(root: Path, tmp_path: Path, folder: Path):
     waits(asked(to=str(tmp_path / "to"), instructions="There?"))
     with viewing(root, [str(tmp_path / "to")]) as viewer:

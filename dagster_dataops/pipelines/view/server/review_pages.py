@@ -1,6 +1,7 @@
 """Pages on which people decide about records: the list of reviews, and the questions of one."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
@@ -51,15 +52,16 @@ class ReviewPages:
 
     def _list(self, request: "Request") -> Response:
         reviewer = request.query_params.get("reviewer", "")
-        rows = []
-        for key in self._reviews.paths:
-            try:
-                review = self._reviews.at(key, reviewer)
-                rows.append({"key": key, "review": review, "error": ""})
-                review.open  # noqa: B018 - reads the files, which may be damaged
-            except (DataOpsError, OSError) as error:
-                rows[-1:] = [{"key": key, "review": None, "error": str(error)}]
+        rows = [self._row(*entry, reviewer) for entry in self._reviews.paths.items()]
         return self._answer("reviews", rows=rows, reviewer=reviewer)
+
+    def _row(self, key: str, path: Path, reviewer: str) -> dict[str, Any]:
+        row: dict[str, Any] = {"key": key, "waiting": 0, "open": 0, "error": ""}
+        try:
+            review = self._reviews.review(path, reviewer)
+            return row | {"waiting": len(review.waiting), "open": len(review.open)}
+        except (DataOpsError, OSError) as error:
+            return row | {"error": str(error)}
 
     def _question(self, request: "Request") -> Response:
         query = request.query_params
