@@ -93,7 +93,7 @@ class _FileOfServer(OpenedFile):
         limit = config.file_cache_gb
         if (self.size or 0) + _TAIL_BYTES <= limit * _GIGABYTE:
             return True
-        _log_too_large(str(config.file_cache), limit, _source(self.name), self.size or 0)
+        _log_too_large(str(config.file_cache), limit, _source(self.name))
         return False
 
     @abstractmethod
@@ -195,11 +195,11 @@ def _source(name: str) -> str:
 
 
 @lru_cache(maxsize=256)  # one line for each
-def _log_too_large(folder: str, limit: float, source: str, size: int) -> None:
+def _log_too_large(folder: str, limit: float, source: str) -> None:
     _LOGGER.warning(
-        "a file of %s has %.1f GB: each read fetches it again, because the folder %s "
-        "holds at most file_cache_gb=%g GB. Let file_cache_gb be larger",
-        source, size / _GIGABYTE, folder, limit,
+        "a file of %s is fetched again in each read: it is larger than the folder %s may hold, "
+        "file_cache_gb=%g GB. Let file_cache_gb be larger",
+        source, folder, limit,
     )  # fmt: skip
 
 
