@@ -17,6 +17,7 @@ from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import (
     is_newer,
     is_read,
+    noted_format,
     with_mark,
     without_mark,
 )
@@ -517,10 +518,7 @@ _LATER_FACTS: Final = {"parted": "", "compressed_bytes": 0}  # which version 0.2
 
 def _format_in(content: Mapping[str, Any]) -> str:
     """Return the format that a manifest notes in its fingerprint; that of a source has none."""
-    made_from = content.get("made_from")
-    if not isinstance(made_from, dict):
-        return ""
-    return str(made_from.get("format", "")) or ("unknown" if "operator" in made_from else "")
+    return noted_format(content.get("made_from"))
 
 
 def _read_format(content: dict[str, Any]) -> dict[str, Any]:

@@ -166,7 +166,11 @@ def format_of(path: Path) -> str:
 
 def format_in(attempt: dict[str, Any] | None) -> str:
     """Return the format that an attempt has noted, as text; empty if it has none."""
-    fingerprint = (attempt or {}).get("fingerprint")
+    return noted_format((attempt or {}).get("fingerprint"))
+
+
+def noted_format(fingerprint: object) -> str:
+    """Return the format that a fingerprint notes, as text; empty for one of no operator."""
     if not isinstance(fingerprint, dict):
         return ""
     return str(fingerprint.get("format", "")) or ("unknown" if "operator" in fingerprint else "")
