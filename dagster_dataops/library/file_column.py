@@ -4,7 +4,6 @@
 """
 
 import io
-import struct
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Any, BinaryIO, ClassVar, Final, Literal, cast
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.file_values.image_pixels import DECODER_ERRORS
 from dagster_dataops.errors import FileError, FileReferenceError
 from dagster_dataops.files import FileReference
 from dagster_dataops.library.field_keys import FieldKey
@@ -192,16 +192,9 @@ def decoding(file: str, verb: str = "decoded") -> Iterator[None]:
     """
     try:
         yield
-    except _OF_DECODERS as error:
+    except (*DECODER_ERRORS, Warning) as error:
         said = str(error).strip().rstrip(".") or type(error).__name__
         raise FileError(file, f"cannot be {verb}: {said:.300}", LEAVE_OUT) from error
-
-
-_OF_DECODERS: Final = (
-    ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, SyntaxError,
-    TypeError, ValueError, Warning, struct.error,
-)  # fmt: skip
-"""The errors of decoders for damaged files, without `FileError` and `MemoryError`."""
 
 
 class FileFilter(RuleFilter):

@@ -1,20 +1,19 @@
 """Make images smaller before they are sent to a model."""
 
-import struct
 from io import BytesIO
 from typing import Final
 
-from dagster_dataops.datasets.file_values.image_pixels import ONE_PICTURE, plain_pixels, readable
+from dagster_dataops.datasets.file_values.image_pixels import (
+    DECODER_ERRORS,
+    ONE_PICTURE,
+    plain_pixels,
+    readable,
+)
 from dagster_dataops.errors import FileError, MissingExtraError
 from dagster_dataops.models.replies.image_sizes import image_size
 
 _JPEG: Final = "image/jpeg"
 _QUALITY: Final = 90  # of JPEG
-_OF_DECODERS: Final = (
-    ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, SyntaxError,
-    TypeError, ValueError, struct.error,
-)  # fmt: skip
-"""The errors of Pillow for damaged files."""
 
 
 def within(side: int, data: bytes, media_type: str, name: str) -> tuple[bytes, str]:
@@ -54,7 +53,7 @@ def within(side: int, data: bytes, media_type: str, name: str) -> tuple[bytes, s
             form = "JPEG" if media_type == _JPEG else "PNG"
             target = BytesIO()
             pixels.save(target, form, quality=_QUALITY)
-    except (*_OF_DECODERS, Image.DecompressionBombError) as error:
+    except (*DECODER_ERRORS, Image.DecompressionBombError) as error:
         reason = f"cannot be decoded: {error}"
         raise FileError(name, reason, "mend the file, or leave it out") from error
     return target.getvalue(), f"image/{form.lower()}"

@@ -1,5 +1,6 @@
 """Images that Pillow decodes: the formats that are read, and pixels that can be resized."""
 
+import struct
 from functools import lru_cache
 from typing import Any, Final
 
@@ -11,6 +12,11 @@ FORMATS: Final = (
 """The formats of Pillow that are read: those of pictures, without those that run other programs."""
 ONE_PICTURE: Final = frozenset({"MPO", "ICO"})
 """Formats whose further pictures are previews, or smaller."""
+DECODER_ERRORS: Final = (
+    ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, SyntaxError,
+    TypeError, ValueError, struct.error,
+)  # fmt: skip
+"""The errors of decoders for damaged files, without `FileError`, `MemoryError` and warnings."""
 _DEEP: Final = frozenset({"I;16", "I;16B", "I;16L", "I;16N"})
 _MODES: Final = frozenset(
     {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}
