@@ -504,3 +504,9 @@ def test_no_message_is_longer_than_what_dagster_writes_at_once_and_all_together_
         broken: Any = _Step(arrived)
         with pytest.raises(ExternalRunError, match=r"of the \d+ parts of its results arrived"):
             list(reported_results(broken, broken))
+
+
+def test_messages_of_another_version_are_named():
+    step: Any = _Step([{"dagster_dataops": ["{}"]}])
+    with pytest.raises(ExternalRunError, match="has another version of dagster-dataops"):
+        list(reported_results(step, step))

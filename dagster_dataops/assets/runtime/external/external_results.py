@@ -73,6 +73,12 @@ def _events_in(messages: Sequence[Any]) -> list[Any]:
             "`python -m dagster_dataops run` with the definitions of the asset"
         )
         raise ExternalRunError(reason)
+    if not all(isinstance(part, Mapping) for part in parts):
+        reason = (
+            "the external process has another version of dagster-dataops, whose messages this one "
+            "does not read; install the same version there"
+        )
+        raise ExternalRunError(reason)
     if [part["part"] for part in parts] != list(range(parts[0]["parts"])):
         reason = f"{len(parts)} of the {parts[0]['parts']} parts of its results arrived; run again"
         raise ExternalRunError(reason)
