@@ -52,7 +52,7 @@ def _registered(path: Path) -> ModuleType:
 def _described(error: Exception) -> str:
     """Return the type and the text of an exception, and the line that raised it."""
     text = f"{type(error).__name__}: {error}"
-    *_, last = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError):  # names its line
         return text
+    *_, last = traceback.extract_tb(error.__traceback__)
     return f"{text} ({last.filename}, line {last.lineno})"
