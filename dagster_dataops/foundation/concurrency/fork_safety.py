@@ -1,4 +1,4 @@
-"""Whether this process can fork safely, what copies leave alone, and `ForkGuard`, their end."""
+"""Whether this process can fork safely, and what a forked copy may not do."""
 
 import gc
 import os

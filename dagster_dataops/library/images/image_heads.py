@@ -1,4 +1,4 @@
-"""What the heads of images tell: how one must be turned to be upright, and the size of WebP."""
+"""Read the heads of images: how to turn one upright, and the size of a WebP image."""
 
 import io
 import re

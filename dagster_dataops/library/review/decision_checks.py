@@ -134,7 +134,7 @@ def _check_shown(row: Row, question: Asked) -> None:
 
 
 def _plain(name: str) -> str:
-    """Return the letters of a name, small; those before a colon if it has one."""
+    """Return the letters of a name in lower case, up to a colon."""
     return "".join(filter(str.isalpha, name.casefold().partition(":")[0]))
 
 

@@ -19,6 +19,7 @@ from dagster_dataops.library.review.questions import (
     DECISION,
     EDITED,
     ID,
+    NEW_VALUES,
     REVIEWER,
 )
 
@@ -30,7 +31,6 @@ _MARKS: Final = {
     b"\xef\xbb\xbf": "utf-8-sig",
 }
 _NEEDED: Final = (ID, DECISION)
-_EDITED: Final = EDITED.rstrip(":")
 _FIELDS: Final = "fields"
 _OF_EXPORTS: Final = ("annotation_id", "annotator")
 _EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])
@@ -145,7 +145,7 @@ def _flat(row: Any, place: str) -> Row:
         raise FaultError(place, f"must be an object with {ID!r} and {DECISION!r}; got {row!r:.80}")
     if DECISION not in row:
         raise FaultError(place, f"lacks {DECISION!r}; it has {', '.join(map(str, row))}")
-    edited, fields = row.get(_EDITED) or {}, row.get(_FIELDS) or {}
+    edited, fields = row.get(NEW_VALUES) or {}, row.get(_FIELDS) or {}
     if not isinstance(fields, dict):
         raise FaultError(place, f"{_FIELDS!r} must be an object; got {fields!r:.80}")
     if isinstance(edited, dict):
@@ -170,7 +170,7 @@ def _others(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not row.keys().isdisjoint(_OF_EXPORTS):
         return {}
-    told = (_EDITED, _FIELDS)
+    told = (NEW_VALUES, _FIELDS)
     return {
         name: value
         for name, value in row.items()

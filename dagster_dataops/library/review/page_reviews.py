@@ -12,19 +12,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.datasets.durable_files import storage, write_durably
+from dagster_dataops.datasets.file_values.file_keeper import FILES
+from dagster_dataops.datasets.published_files import CHECKPOINTS
 from dagster_dataops.errors import ReviewError, StorageError
 from dagster_dataops.library.review.decision_checks import decision_of
 from dagster_dataops.library.review.decision_files import FaultError, Row, rows_in
 from dagster_dataops.library.review.decisions import Decision, person_of
 from dagster_dataops.library.review.question_files import text_of
-from dagster_dataops.library.review.questions import COMMENT, DECISION, EDITED, ID, REVIEWER
-from dagster_dataops.library.review.review_folder import STATE, Answers, ReviewFolder
+from dagster_dataops.library.review.questions import COMMENT, DECISION, ID, NEW_VALUES, REVIEWER
+from dagster_dataops.library.review.review_folder import REVIEW, STATE, Answers, ReviewFolder
 from dagster_dataops.records import encode
 
 SAVED: Final = "decided-in-view.jsonl"
 _PLACE: Final = "the page"
-_REVIEW: Final = "review"  # the folder of the review in that of the node
-_PASSED_BY: Final = ("files", "checkpoints", STATE)  # folders that have no reviews
+_WITHOUT: Final = (FILES, CHECKPOINTS, STATE)  # folders without reviews
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def _lines_of(text: str) -> str:
 
 
 def _line(row: Row) -> dict[str, Any]:
-    line = {ID: row.id, DECISION: row.decision, EDITED.rstrip(":"): row.edited}
+    line = {ID: row.id, DECISION: row.decision, NEW_VALUES: row.edited}
     return {**line, REVIEWER: row.reviewer, COMMENT: row.comment}
 
 
@@ -209,7 +210,7 @@ def _saved_rows(path: Path) -> list[Row]:
 
 def review_of_node(folder: Path) -> Path | None:
     """Return the folder of the review in the folder of a node; ``None`` if there is none."""
-    path = folder / _REVIEW
+    path = folder / REVIEW
     return path if _is_review(path) else None
 
 
@@ -224,7 +225,7 @@ def reviews_below(folder: Path) -> Iterator[Path]:
                 folders[:] = [
                     name
                     for name in sorted(folders)
-                    if not name.startswith(".") and name not in _PASSED_BY
+                    if not name.startswith(".") and name not in _WITHOUT
                 ]
 
 

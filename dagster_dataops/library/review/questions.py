@@ -16,7 +16,8 @@ REVIEWER: Final = "reviewer"
 COMMENT: Final = "comment"
 CHOICES: Final = "choices"
 INSTRUCTIONS: Final = "instructions"
-EDITED: Final = "edited:"  # begins the names of columns with new values
+NEW_VALUES: Final = "edited"  # of jsonl: the new values by column
+EDITED: Final = f"{NEW_VALUES}:"  # begins the names of columns with new values
 CHANGED: Final = re.compile(r"edited:.*|edited_[0-9]+", re.DOTALL)  # the second in Label Studio
 RESERVED: Final = (ID, DECISION, REVIEWER, COMMENT, CHOICES, INSTRUCTIONS)
 

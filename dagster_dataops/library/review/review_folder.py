@@ -44,6 +44,7 @@ from dagster_dataops.library.review.question_files import (
 from dagster_dataops.library.review.questions import Form, Question
 from dagster_dataops.records import encode
 
+REVIEW: Final = "review"  # the folder of the review in that of its node
 STATE: Final = "state"
 _FORMAT: Final = 1  # of the files of the state
 _ROUND: Final = re.compile(r"asked-([0-9]{3,9})-")
@@ -285,7 +286,7 @@ def review_path(to: str | None, folder: Path, root: Path) -> Path:
         root: Root folder of all results.
     """
     if to is None:
-        return folder / "review"
+        return folder / REVIEW
     within = folder.relative_to(root) if folder.is_relative_to(root) else Path(folder.name)
     return Path(to).expanduser().absolute() / within
 
