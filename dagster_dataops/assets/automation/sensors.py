@@ -12,7 +12,8 @@ import dagster as dg
 
 from dagster_dataops.assets.inputs.path_pattern import matching
 from dagster_dataops.assets.metadata.metadata_keys import PATH, SIZE_BYTES
-from dagster_dataops.errors import ConfigurationError, NewerVersionError
+from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.format_numbers import read_number
 from dagster_dataops.foundation.quantities import counted
 
 _VERSION: Final = 1
@@ -155,12 +156,11 @@ def _known_files(cursor: str | None, pattern: str) -> tuple[dict[str, str], str]
     try:
         content = json.loads(cursor)
         version = content["version"]
-        if isinstance(version, int) and version > _VERSION:
-            raise NewerVersionError(f"the cursor of the sensor of {pattern}", version, _VERSION)
+        known = read_number(version, _VERSION, f"the cursor of the sensor of {pattern}")
         files = content["files"]
     except (ValueError, TypeError, KeyError):
         return {}, f"the cursor is damaged, so {_ALL_NEW}; it was {cursor:.200}"
-    if version != _VERSION or not isinstance(files, dict):
+    if known is None or not isinstance(files, dict):
         problem = f"version {version!r}; this package reads version {_VERSION}"
         return {}, f"the cursor has {problem}, so {_ALL_NEW}; it was {cursor:.200}"
     return files, ""

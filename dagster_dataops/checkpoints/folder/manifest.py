@@ -537,25 +537,14 @@ def _outputs_in(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def other_format(path: LocalFile) -> str:
-    """Return the format of a manifest that this version does not read; else an empty text.
+def unreadable(path: LocalFile) -> str | None:
+    """Return why this version does not read a manifest; ``None`` if it does, or if it is missing.
 
     Args:
-        path: Of the manifest; it may be missing.
+        path: Of the manifest.
 
-    Raises:
-        NewerVersionError: It has the format of a newer version.
-    """
-    try:
-        written_format = _format_in(_read_format(orjson.loads(Path(path).read_bytes())))
-    except (OSError, AttributeError, orjson.JSONDecodeError):
-        return ""
-    _check_not_newer(written_format, path)
-    return "" if is_read(written_format) else written_format  # empty for that of a source
-
-
-def is_damaged(path: LocalFile) -> bool:
-    """Return whether a manifest is there, and is malformed.
+    Returns:
+        The format that it notes, if this version reads another one; empty if it is malformed.
 
     Raises:
         NewerVersionError: It has the format of a newer version.
@@ -563,8 +552,15 @@ def is_damaged(path: LocalFile) -> bool:
     try:
         data = Path(path).read_bytes()
     except OSError:
-        return False
-    return Manifest.parse(data, path) is None
+        return None
+    try:
+        written_format = _format_in(_read_format(orjson.loads(data)))
+    except (AttributeError, orjson.JSONDecodeError):
+        return ""
+    _check_not_newer(written_format, path)
+    if written_format and not is_read(written_format):  # empty for that of a source
+        return written_format
+    return "" if Manifest.parse(data, path) is None else None
 
 
 def _check_not_newer(format_: str, path: LocalFile) -> None:
@@ -615,8 +611,12 @@ def published_manifest(folder: NodeFolder) -> Manifest | None:
     ]
     if outputs != places:
         return None
-    parts = manifest.parts(folder).values()
-    return manifest if all(is_intact(place, part) for place, part in parts) else None
+    for place, part in manifest.parts(folder).values():
+        if manifest.outputs and unreadable(place.located(place.manifest)) is not None:
+            return None
+        if not is_intact(place, part):
+            return None
+    return manifest
 
 
 def is_intact(folder: NodeFolder, manifest: Manifest) -> bool:

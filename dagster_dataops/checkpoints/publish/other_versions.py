@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders
-from dagster_dataops.checkpoints.folder.manifest import NodeFolder, is_damaged, other_format
+from dagster_dataops.checkpoints.folder.manifest import NodeFolder, unreadable
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_newer, is_read
 from dagster_dataops.datasets.durable_files import make_folder, storage
@@ -49,16 +49,33 @@ def notes_on(folder: NodeFolder, contents: Iterable[CheckpointContent]) -> Itera
             continue
         runs = f" of run {content.attempts[-1]}" if content.attempts else ""
         yield _note(f"the checkpoint {content.folder}{runs}", content.format, folder)
-    manifest = folder.located(folder.manifest)
-    if format_ := other_format(manifest):
-        yield _note(f"the published result {folder.located(folder.result)}", format_, folder)
-    elif is_damaged(manifest):
-        place = folder.located(_damaged(folder))
-        yield (
-            f"the manifest {manifest} is damaged, so that its result is not used. The files that "
-            f"are there are kept in {place} when this run's result is published; delete that "
-            "folder when you do not need them"
-        )
+    for part, format_ in _unreadable(folder):
+        if format_:
+            yield _note(f"the published result {part.located(part.result)}", format_, folder)
+        else:
+            place = folder.located(_place(folder, ""))
+            yield (
+                f"the manifest {part.located(part.manifest)} is damaged, so that its result is not "
+                f"used. The files that are there are kept in {place} when this run's result is "
+                "published; delete that folder when you do not need them"
+            )
+
+
+def _unreadable(folder: NodeFolder) -> list[tuple[NodeFolder, str]]:
+    """Return the folder of the node if its manifest is not read, else those of such outputs.
+
+    Returns:
+        Each with what `unreadable` returns.
+
+    Raises:
+        NewerVersionError: One is of a newer version.
+    """
+    parts = [folder, *folder.outputs.values()]
+    formats = [unreadable(part.located(part.manifest)) for part in parts]
+    found = [
+        (part, format_) for part, format_ in zip(parts, formats, strict=True) if format_ is not None
+    ]
+    return found[:1] if formats[0] is not None else found
 
 
 def _note(what: str, format_: str, folder: NodeFolder) -> str:
@@ -84,12 +101,8 @@ def keep_other_versions(folder: NodeFolder) -> None:
             if format_ and not is_read(format_):
                 place = _made(folder, format_)
                 checkpoint.rename(_free(place / f"checkpoint-{checkpoint.name}"))
-        manifest = folder.located(folder.manifest)
-        if format_ := other_format(manifest):
+        for format_ in {format_ for _, format_ in _unreadable(folder)}:
             _link_result(folder, _made(folder, format_))
-        elif is_damaged(manifest):
-            make_folder(_damaged(folder))
-            _link_result(folder, _damaged(folder))
 
 
 def _link_result(folder: NodeFolder, place: Path) -> None:
@@ -98,6 +111,7 @@ def _link_result(folder: NodeFolder, place: Path) -> None:
         "error.jsonl": folder.errors,
         "kept": folder.kept,
         "manifest.json": folder.manifest,
+        **{f"{name}.manifest.json": each.manifest for name, each in folder.outputs.items()},
     }
     for form in FORMS:
         here = folder.in_form(form)
@@ -123,12 +137,11 @@ def _link(path: str | Path, kept: str | Path) -> None:
 
 
 def _place(folder: NodeFolder, format_: str) -> Path:
+    """Return the folder for what has a format, or for what is damaged if it is empty."""
+    if not format_:
+        return folder.other_versions / "damaged"
     name = re.sub(r"[^0-9A-Za-z-]+", "_", format_)[:_NAME_LENGTH]
     return folder.other_versions / f"format-{name}"
-
-
-def _damaged(folder: NodeFolder) -> Path:
-    return folder.other_versions / "damaged"
 
 
 def _made(folder: NodeFolder, format_: str) -> Path:

@@ -19,8 +19,8 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, f
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
-    other_format,
     published_manifest,
+    unreadable,
 )
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
 from dagster_dataops.checkpoints.journal.failed_record import FailedRecord
@@ -156,7 +156,7 @@ class _Result:
         if request.kind.as_a_whole:
             raise RedoRefusedError(place, request.kind.as_a_whole)
         manifest = None
-        if not other_format(folder.located(folder.manifest)):
+        if not unreadable(folder.located(folder.manifest)):
             manifest = published_manifest(folder)
         if manifest is None:
             reason = "it was edited since, or another version of this package published it"

@@ -6,8 +6,8 @@ from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, f
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
-    other_format,
     published_manifest,
+    unreadable,
 )
 from dagster_dataops.checkpoints.folder.run_fingerprint import CHANGEABLE, RunFingerprint, in_words
 from dagster_dataops.checkpoints.journal.frames import FORMAT
@@ -109,7 +109,7 @@ def _published(
     if not any(node.place.find(node.result) for node in (folder, *folder.outputs.values())):
         return None
     refuse_whole(folder, request.kind)
-    if written_format := other_format(folder.located(folder.manifest)):
+    if written_format := unreadable(folder.located(folder.manifest)):
         what = "the kept journal" if folder.kept.exists() else "the manifest"
         raise RetryRefusedError(place, _of_format(what, written_format))
     manifest = published_manifest(folder)

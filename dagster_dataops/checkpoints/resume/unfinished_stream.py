@@ -19,8 +19,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     start_afresh,
 )
 from dagster_dataops.checkpoints.stream_checkpoint import cut_quarantine, intact_positions
-from dagster_dataops.errors import NewerVersionError
-from dagster_dataops.foundation.places.bucket import LocalFile
+from dagster_dataops.foundation.format_numbers import read_number
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.identity.stream_identity import VERSION, difference
 
@@ -36,7 +35,8 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
         known = read_positions(content.folder / "journal")
         if not known.positions:
             continue
-        _check_not_newer(request.folder.located(content.folder), known.positions[-1])
+        place = f"the positions of the stream in {request.folder.located(content.folder)}"
+        read_number(json.loads(known.positions[-1].state).get("version"), VERSION, place)
         reason = _why_not(
             request, content, difference(stream.as_present(known.stages), stream.parts)
         )
@@ -49,13 +49,6 @@ def resume_stream(request: StartRequest, stream: ResumableStream) -> StartDecisi
         items = max(position.items for position in known.positions)
         note = note or not_used(settled_by(content, items, "items"), reason)
     return start_afresh(request, note)
-
-
-def _check_not_newer(checkpoint: LocalFile, last: Position) -> None:
-    version = json.loads(last.state).get("version")
-    if isinstance(version, int) and version > VERSION:
-        place = f"the positions of the stream in {checkpoint}"
-        raise NewerVersionError(place, str(version), str(VERSION))
 
 
 def _resume_at(

@@ -48,7 +48,7 @@ def use_roots_above(result: Location) -> None:
             _use_also(Root(result.bucket.folder / prefix, result.bucket))
         return
     folder = os.path.abspath(result)  # noqa: PTH100 - each node does this
-    for _ in range(_LEVELS):
+    for _ in range(min(_LEVELS, folder.count("/"))):
         folder = os.path.dirname(folder)  # noqa: PTH120
         if os.path.isdir(f"{folder}/{FILES}"):  # noqa: PTH112
             _use_also(Root(Path(folder)))

@@ -15,6 +15,7 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.errors import StorageError
+from dagster_dataops.foundation.format_numbers import read_number
 from dagster_dataops.foundation.places.confined_names import is_plain
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
@@ -60,16 +61,25 @@ class PartList(NamedTuple):
         )
 
     @classmethod
-    def parse(cls, data: bytes) -> "PartList | None":
-        """Return the list in ``data``; ``None`` if it is malformed, or of a later version."""
+    def parse(cls, data: bytes, place: str) -> "PartList | None":
+        """Return the list in ``data``; ``None`` if it is malformed.
+
+        Args:
+            data: The content of the object.
+            place: Its address, for the error.
+
+        Raises:
+            NewerVersionError: A newer version has written it.
+        """
         try:
             content = orjson.loads(data)
+            number = read_number(content["format"], _FORMAT, place)
             names, parts = list(content["objects"]), content["parts"]
             columns: Any = zip(*parts, strict=True) if parts else ((), (), ())
             objects, offsets, lengths = (array("Q", column) for column in columns)
         except (orjson.JSONDecodeError, TypeError, ValueError, KeyError, OverflowError):
             return None
-        known = content.get("format") == _FORMAT and all(map(is_plain, names))
+        known = number is not None and all(map(is_plain, names))
         return cls(names, objects, offsets, lengths) if known and _within(objects, names) else None
 
 
@@ -118,6 +128,7 @@ class JoinedObject(ReadableStore):
         """Read the list; return whether there is one.
 
         Raises:
+            NewerVersionError: A newer version has written it.
             StorageError: It is damaged.
         """
         if self._list is not None:
@@ -125,10 +136,10 @@ class JoinedObject(ReadableStore):
         stored = self._store.read(self._key)
         if stored is None:
             return False
-        parts = PartList.parse(stored[0])
+        place = f"{self.url}/{self._key}"
+        parts = PartList.parse(stored[0], place)
         if parts is None:
-            reason = "it is damaged, or of a later version of dagster-dataops"
-            raise StorageError(f"{self.url}/{self._key}", "read the list of parts", reason)
+            raise StorageError(place, "read the list of parts", "it is damaged")
         self._starts = array("Q", accumulate(parts.lengths, initial=0))
         self._version, self._list = stored[1], parts
         return True

@@ -11,6 +11,7 @@ import xxhash
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter
+from dagster_dataops.library.artefact_facts import FORMAT, read_facts
 from dagster_dataops.library.dedup.algorithms.lsh_bands import buckets_of, choose_bands
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
@@ -32,6 +33,7 @@ from dagster_dataops.records import Record
 
 _KEYS: Final = "keys"
 _OPTIONS: Final = "options.json"
+_FORMAT: Final = 1  # of the files
 _INPUT_KEYS: Final = {"exact": "text", "url": "url", "near": "text"}
 _KEY_BYTES: Final = {"exact": 16, "url": 16, "near": 8}
 
@@ -119,7 +121,8 @@ class Index(_KeyedOperator, dedup):
         write_sorted(keys, _KEY_BYTES[self._by], folder / _KEYS, self._max_bytes)
         path = folder / _OPTIONS
         with storage(path, "write"):
-            path.write_text(json.dumps(self._options, default=_function_name, sort_keys=True))
+            facts = {FORMAT: _FORMAT, **self._options}
+            path.write_text(json.dumps(facts, default=_function_name, sort_keys=True))
 
 
 class Against(_KeyedOperator, dedup):
@@ -148,9 +151,7 @@ class Against(_KeyedOperator, dedup):
         if folder is None or not folder.is_dir():
             records: Iterable[Record] = given_records("reference", reference, [self._column])
             return frozenset(key for record in records for key in self._keys_of(record))
-        path = folder / _OPTIONS
-        with storage(path, "read"):
-            built = json.loads(path.read_text())
+        built = read_facts(folder / _OPTIONS, "dedup.Index", _FORMAT)
         wanted = json.loads(json.dumps(self._options, default=_function_name))
         built = {**self._later(built), **built}
         if built != wanted:

@@ -1,5 +1,6 @@
 """``join.Lookup``: add the columns of a table; ``join.Table``: a table on disk."""
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import DefinitionError
+from dagster_dataops.library.artefact_facts import FORMAT, read_facts
 from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.given_records import Given, given_records
 from dagster_dataops.library.join.join_operator import JoinOperator, key_digest
@@ -21,6 +23,8 @@ from dagster_dataops.records import Record, decode_own, encode
 
 _ROWS: Final = "rows.jsonl"
 _KEYS: Final = "keys"
+_FACTS: Final = "table.json"  # tables of version 0.9 have none
+_FORMAT: Final = 1  # of the files
 _DIGEST_BYTES: Final = 16
 _KEY_BYTES: Final = 24  # a digest and the position of the row
 
@@ -54,6 +58,9 @@ class Table(join):
                         file.write(encode(record))
 
             write_sorted(keys(), _KEY_BYTES, folder / _KEYS, self._max_bytes)
+        facts = folder / _FACTS
+        with storage(facts, "write"):
+            facts.write_text(json.dumps({FORMAT: _FORMAT}))
 
 
 class Lookup(JoinOperator, join):
@@ -136,6 +143,8 @@ class _StoredRows:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        if (folder / _FACTS).exists():
+            read_facts(folder / _FACTS, "join.Table", _FORMAT)
         self._keys, self._rows = SortedKeys(folder / _KEYS, _KEY_BYTES), mapped_file(folder / _ROWS)
 
     def of(self, key: bytes) -> list[bytes]:

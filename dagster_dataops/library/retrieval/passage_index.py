@@ -11,8 +11,8 @@ import xxhash
 from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import storage
-from dagster_dataops.errors import DefinitionError, NewerVersionError
 from dagster_dataops.library.analysis.word_splitting import Splitter, words_function
+from dagster_dataops.library.artefact_facts import FORMAT, not_of, read_facts
 from dagster_dataops.library.llm.vector_files import stored_rows
 from dagster_dataops.library.option_values import needs_extra
 
@@ -21,7 +21,7 @@ VECTORS: Final = "vectors"
 
 _FACTS: Final = "index.json"
 _FORMAT: Final = 1  # of the files
-_UNNUMBERED: Final = 1  # the format of an index without a number, which had the same files
+_BUILDER: Final = "retrieval.Index"
 _PASSAGES: Final = "passages.jsonl"  # a JSON text in each line
 _STARTS: Final = "starts.npy"  # of the lines, with the end of the file
 _DIGESTS: Final = "digests.npy"  # of the passages
@@ -135,7 +135,7 @@ def write_index(
     np, bm25s = _packages()
     kept = _Passages(folder / _PASSAGES, words_function(words, language))
     packed = kept.written(rows)
-    facts: dict[str, Any] = {"format": _FORMAT, "words": words, "language": language}
+    facts: dict[str, Any] = {FORMAT: _FORMAT, "words": words, "language": language}
     first = next(packed, None)
     if first is not None:
         vectors = stored_rows(folder / _VECTORS_FILE, chain([first], packed))
@@ -209,19 +209,10 @@ def _digest(text: str) -> int:
 
 
 def _facts_in(folder: Path) -> dict[str, Any]:
-    try:
-        facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        msg = f"index {str(folder)!r} is no folder of retrieval.Index: {error}"
-        raise DefinitionError(msg) from None
-    number = facts.get("format", _UNNUMBERED) if isinstance(facts, dict) else None
-    if type(number) is int and number > _FORMAT:
-        raise NewerVersionError(str(folder / _FACTS), str(number), str(_FORMAT))
-    if number != _FORMAT or not _is_whole(facts):
-        reason = f"{_FACTS} is damaged, or of another program; build the index again"
-        msg = f"index {str(folder)!r} is no folder of retrieval.Index: {reason}"
-        raise DefinitionError(msg)
-    return dict(facts)
+    facts = read_facts(folder / _FACTS, _BUILDER, _FORMAT)
+    if not _is_whole(facts):
+        raise not_of(folder / _FACTS, _BUILDER, "it is damaged, or of another program")
+    return facts
 
 
 def _is_whole(facts: dict[str, Any]) -> bool:

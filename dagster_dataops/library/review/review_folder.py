@@ -29,8 +29,9 @@ from dagster_dataops.datasets.durable_files import (
     storage,
     write_durably,
 )
-from dagster_dataops.errors import NewerVersionError, StorageError
+from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file
+from dagster_dataops.foundation.format_numbers import read_number
 from dagster_dataops.foundation.places.confined_names import confined
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.review.decision_checks import Asked, decision_of
@@ -308,9 +309,8 @@ def _records(path: Path) -> list[dict[str, Any]]:
             raise _damaged(path)
         return []
     number = records[0].get("format") if isinstance(records[0], dict) else None
-    if type(number) is int and number > _FORMAT:
-        raise NewerVersionError(str(path), number, _FORMAT)
-    if number != _FORMAT or not all(isinstance(record, dict) for record in records):
+    known = read_number(number, _FORMAT, str(path))
+    if known is None or not all(isinstance(record, dict) for record in records):
         raise _damaged(path)
     return records
 

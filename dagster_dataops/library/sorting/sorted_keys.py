@@ -11,6 +11,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.errors import StorageError
 from dagster_dataops.library.sorting.spill_lists import SpillLists
 
 _PARTITIONS: Final = 256
@@ -47,11 +48,17 @@ class SortedKeys:
     """Keys of one length in bytes in a file that `write_sorted` wrote.
 
     They are read from disk as needed. Pickled as the path.
+
+    Raises:
+        StorageError: The file cannot be read, or was cut short.
     """
 
     def __init__(self, path: Path, length: int) -> None:
         self._path, self._length = path, length
         self._bytes = mapped_file(path)
+        if len(self._bytes) % length:
+            reason = f"it is damaged: its size is no multiple of {length} bytes; build it again"
+            raise StorageError(str(path), "read the keys", reason)
 
     def __len__(self) -> int:
         return len(self._bytes) // self._length

@@ -20,10 +20,10 @@ from dagster_dataops.errors import (
     BadReplyError,
     BadRequestError,
     ModelError,
-    NewerVersionError,
     StorageError,
     TransientModelError,
 )
+from dagster_dataops.foundation.format_numbers import read_number
 from dagster_dataops.foundation.places.confined_names import confined
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.models.batches.batch_api import ENDPOINT, BatchApi
@@ -310,13 +310,14 @@ def _state_in(path: Path) -> dict[str, Any]:
         state = orjson.loads(content)
     except orjson.JSONDecodeError:
         state = None
-    newer = isinstance(state, dict) and state.get("format", _FORMAT)
-    if type(newer) is int and newer > _FORMAT:
-        raise NewerVersionError(str(path), newer, _FORMAT)
-    if not isinstance(state, dict) or not all(map(_is_right, state.items())):
-        reason = "it is damaged; delete the file to submit all requests again"
-        raise StorageError(str(path), "read the batches", reason)
-    return state
+    if (
+        isinstance(state, dict)
+        and read_number(state.get("format", _FORMAT), _FORMAT, str(path)) is not None
+        and all(map(_is_right, state.items()))
+    ):
+        return state
+    reason = "it is damaged; delete the file to submit all requests again"
+    raise StorageError(str(path), "read the batches", reason)
 
 
 def _is_right(field: tuple[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
-    other_format,
+    unreadable,
 )
 from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.places.placement import place_of_file
@@ -168,7 +168,7 @@ def _loaded(path: Path) -> Manifest | None:
         TraceError: It is of another version of this package.
     """
     try:
-        manifest, other = Manifest.load(path), other_format(path)
+        manifest, other = Manifest.load(path), unreadable(path)
     except NewerVersionError as error:
         manifest, other = None, error.found
     if other:

@@ -14,7 +14,7 @@ import pytest
 
 from dagster_dataops import DataPipelineBuilder, StopRun, To, load_result, trace
 from dagster_dataops.checkpoints.folder import run_fingerprint
-from dagster_dataops.checkpoints.folder.manifest import other_format
+from dagster_dataops.checkpoints.folder.manifest import unreadable
 from dagster_dataops.checkpoints.journal import journal_writer
 from dagster_dataops.checkpoints.journal.frames import json_frame
 from dagster_dataops.checkpoints.journal.journal_reader import (
@@ -191,9 +191,7 @@ def _machine(tmp_path: Path, number: int, store: FakeStore) -> NodeFolder:
 
 
 @pytest.mark.parametrize("kind", ["single", "thread", "outputs", "stream"])
-def test_a_checkpoint_of_another_format_is_kept_on_an_object_store(
-    tmp_path: Path, kind: str
-) -> None:
+def test_a_checkpoint_of_anunreadable_is_kept_on_an_object_store(tmp_path: Path, kind: str) -> None:
     """The journal's entries are deleted when a result is published."""
     dataset, store = _input(tmp_path), FakeStore()
     _stops[0] = True
@@ -241,7 +239,7 @@ def test_what_a_newer_version_has_written_to_an_object_store_is_refused_and_stay
     assert store.objects.items() >= published.items()
 
 
-def test_a_result_of_another_format_is_kept_on_an_object_store(tmp_path: Path) -> None:
+def test_a_result_of_anunreadable_is_kept_on_an_object_store(tmp_path: Path) -> None:
     dataset, store = _input(tmp_path), FakeStore()
     first = _machine(tmp_path, 1, store)
     with _version(OLDER):
@@ -321,6 +319,40 @@ def test_a_result_whose_manifest_is_damaged_is_named_and_kept(
     shutil.rmtree(folder.path)
 
 
+@each("content", [b"", b"null", b"{", b"older"])
+def test_a_manifest_of_a_named_output_that_cannot_be_read_is_named_and_kept(
+    tmp_path: Path, content: bytes
+) -> None:
+    dataset, folder = _input(tmp_path), node(tmp_path)
+    run(routed(), dataset, folder)
+    odd = folder.with_outputs(("odd", "even")).outputs["odd"]
+    where = "damaged"
+    if content == b"older":
+        content = odd.manifest.read_bytes().replace(b'"6-', b'"5-')
+        where = "format-5-little"
+    odd.manifest.write_bytes(content)
+    result = odd.result.read_bytes()
+    report = run(routed(), dataset, folder, reuse_finished=False)
+    place = folder.path / ".other_versions" / where
+    (note,) = [note for note in report.notes if str(place) in note]
+    assert str(odd.manifest if where == "damaged" else odd.result) in note
+    assert (place / "odd.manifest.json").read_bytes() == content
+    assert (place / "odd.jsonl").read_bytes() == result
+    assert b'"6-' in odd.manifest.read_bytes()
+    shutil.rmtree(folder.path)
+
+
+def test_a_manifest_of_a_named_output_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    dataset, folder = _input(tmp_path), node(tmp_path)
+    run(routed(), dataset, folder)
+    odd = folder.with_outputs(("odd", "even")).outputs["odd"]
+    newer = odd.manifest.read_bytes().replace(b'"6-', b'"7-')
+    odd.manifest.write_bytes(newer)
+    with pytest.raises(NewerVersionError, match="odd_results.jsonl.json has format 7-"):
+        run(routed(), dataset, folder, reuse_finished=False)
+    assert odd.manifest.read_bytes() == newer
+
+
 @each("format_", [None, "", 3, True])
 def test_a_result_whose_format_is_no_name_is_named_and_kept(tmp_path: Path, format_: Any) -> None:
     dataset, folder = _input(tmp_path), node(tmp_path)
@@ -398,7 +430,7 @@ def _inverted(kind: int, payload: bytes, before: dict[int, bytes]) -> Any:
     return READERS[FORMAT](payload[0], payload[:0:-1], before)
 
 
-def test_a_resumable_checkpoint_is_used_beside_one_of_another_format(tmp_path: Path) -> None:
+def test_a_resumable_checkpoint_is_used_beside_one_of_anunreadable(tmp_path: Path) -> None:
     dataset, folder = _unfinished(tmp_path, "single", OLDER)
     _stops[0] = True
     with pytest.raises(Exception, match="enough"):
@@ -433,7 +465,7 @@ def test_a_result_of_an_unknown_format_is_named_and_kept(tmp_path: Path, kind: s
         kept = place / f"{name or 'result'}.jsonl"
         files = sorted(kept.iterdir()) if kept.is_dir() else [kept]
         assert b"".join(file.read_bytes() for file in files) == content
-    assert other_format(folder.manifest) == ""
+    assert unreadable(folder.manifest) is None
 
 
 @pytest.mark.parametrize("kind", OPERATORS)
@@ -470,7 +502,7 @@ def _results(report: Any, folder: NodeFolder) -> dict[str, Path]:
     return {name: one.dataset.path for name, one in report.outputs.items()}
 
 
-def test_failed_records_of_another_format_are_refused_with_the_reason(tmp_path: Path) -> None:
+def test_failed_records_of_anunreadable_are_refused_with_the_reason(tmp_path: Path) -> None:
     dataset, folder = _input(tmp_path), node(tmp_path)
     with _version(OLDER):
         run(single(), dataset, folder)
@@ -528,9 +560,7 @@ def test_a_manifest_needs_no_field_that_version_0_2_0_does_not_write() -> None:
 
 
 @pytest.mark.parametrize("format_", [OLDER, NEWER])
-def test_a_trace_through_a_result_of_another_format_is_refused(
-    tmp_path: Path, format_: str
-) -> None:
+def test_a_trace_through_a_result_of_anunreadable_is_refused(tmp_path: Path, format_: str) -> None:
     dataset, folder = _input(tmp_path), node(tmp_path)
     with _version(format_):
         run(single(), dataset, folder)

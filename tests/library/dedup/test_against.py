@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from dagster_dataops import data, load_artefact, pipeline
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.errors import DefinitionError, NewerVersionError, StorageError
 
 OLD = [{"text": "One, two"}, {"text": "three four five six seven eight nine"}, {"text": None}]
 NEW = [{"text": "one two"}, {"text": "One, two"}, {"text": "ten"}, {"text": ""}]
@@ -98,3 +98,48 @@ def test_a_reference_without_the_column_is_refused():
     with pytest.raises(DefinitionError, match="no record of reference .*'text'.*mean 'txet'"):
         data.dedup.Against([{"txet": "a"}, {"id": 1, "txet": "b"}])
     assert data.dedup.Against([])([{"text": "a"}]) == [{"text": "a"}]
+
+
+@pytest.mark.parametrize("number", [2, 7.5, "7", "8-little"])
+def test_an_index_of_a_newer_version_is_refused(tmp_path: Path, number: Any) -> None:
+    data.dedup.Index().build(iter(OLD), tmp_path)
+    options = tmp_path / "options.json"
+    facts = orjson.loads(options.read_bytes())
+    assert facts["format"] == 1
+    options.write_bytes(orjson.dumps(facts | {"format": number}))
+    with pytest.raises(NewerVersionError, match=f"options.json has format {number}, .* reads 1"):
+        data.dedup.Against(tmp_path)
+
+
+def test_an_index_without_the_number_of_a_format_is_read(tmp_path: Path) -> None:
+    data.dedup.Index().build(iter(OLD), tmp_path)
+    options = tmp_path / "options.json"
+    facts = orjson.loads(options.read_bytes())
+    del facts["format"]
+    options.write_bytes(orjson.dumps(facts))
+    assert data.dedup.Against(tmp_path)(NEW) == [NEW[0], NEW[2]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff",
+        *(b'{"format":%s}' % each for each in (b"null", b"0", b"-1", b"true", b'"x"', b"[1]")),
+    ],
+)
+def test_a_damaged_index_is_refused(tmp_path: Path, content: bytes) -> None:
+    data.dedup.Index().build(iter(OLD), tmp_path)
+    (tmp_path / "options.json").write_bytes(content)
+    with pytest.raises(DefinitionError, match=r"is no folder of dedup\.Index: options\.json: "):
+        data.dedup.Against(tmp_path)
+
+
+def test_keys_that_were_cut_short_are_refused(tmp_path: Path) -> None:
+    data.dedup.Index().build(iter(OLD), tmp_path)
+    with (tmp_path / "keys").open("r+b") as file:
+        file.truncate(17)
+    with pytest.raises(StorageError, match="its size is no multiple of 16 bytes"):
+        data.dedup.Against(tmp_path)

@@ -5,7 +5,7 @@ import orjson
 import pytest
 
 from dagster_dataops import data, pipeline
-from dagster_dataops.errors import DefinitionError
+from dagster_dataops.errors import DefinitionError, NewerVersionError
 
 TABLE = [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}, {"id": 2, "name": "too"}, {"id": None}]
 GIVEN = [{"id": 1, "text": "a"}, {"id": 3, "text": "b"}, {"text": "c"}, {"id": 2, "text": "d"}]
@@ -81,3 +81,22 @@ def test_columns_that_no_row_of_the_table_has_are_refused():
         data.join.Lookup(table, "id", columns=["age", "nmae"])
     found = data.join.Lookup(table, "id", columns=["age"])([{"id": 1}, {"id": 2}])
     assert found == [{"id": 1, "age": None}, {"id": 2, "age": 3}]
+
+
+def test_a_table_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    data.join.Table("id").build(iter(TABLE), tmp_path)
+    facts = tmp_path / "table.json"
+    assert orjson.loads(facts.read_bytes()) == {"format": 1}
+    facts.write_bytes(b'{"format":2}')
+    with pytest.raises(NewerVersionError, match=r"table\.json has format 2, .* reads 1"):
+        data.join.Lookup(tmp_path, "id")
+    facts.write_bytes(b"[]")
+    with pytest.raises(DefinitionError, match=r"is no folder of join\.Table: table\.json: "):
+        data.join.Lookup(tmp_path, "id")
+
+
+def test_a_table_without_the_number_of_a_format_is_read(tmp_path: Path) -> None:
+    data.join.Table("id").build(iter(TABLE), tmp_path)
+    (tmp_path / "table.json").unlink()
+    found = data.join.Lookup(tmp_path, "id", duplicates="first")(GIVEN[:1])
+    assert found == [{"id": 1, "text": "a", "name": "one"}]
