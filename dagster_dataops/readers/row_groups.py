@@ -38,7 +38,7 @@ class GroupCursor(FileCursor):
     def chunks(self, group: int, row: int) -> Iterator[RowChunk]:
         """Yield chunks of records from a row of a group on. Each chunk fits in memory.
 
-        Failures are settled between the chunks.
+        Failures are recorded between the chunks.
         """
 
     def located(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -95,11 +95,11 @@ def new_files_sensor(
         )
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        files, unsettled = _settled(pattern, options.settle_seconds)
+        files, changing = _unchanged(pattern, options.settle_seconds)
         known, problem = _known_files(context.cursor, pattern)
         if problem:
             context.log.warning("%s: %s", pattern, problem)
-        gone = known.keys() - {file.key for file in files} - unsettled
+        gone = known.keys() - {file.key for file in files} - changing
         known = {key: stamp for key, stamp in known.items() if key not in gone}
         waiting = [file for file in files if _is_due(file, known, options)]
         there = set(context.instance.get_dynamic_partitions(group))
@@ -110,7 +110,7 @@ def new_files_sensor(
         cursor = json.dumps({"version": _VERSION, "files": known}, separators=(",", ":"))
         if not due:
             context.update_cursor(cursor)
-            return dg.SkipReason(_why_nothing(pattern, len(files), len(unsettled)))
+            return dg.SkipReason(_why_nothing(pattern, len(files), len(changing)))
         new = [file.key for file in due if file.key not in there]
         return dg.SensorResult(
             run_requests=[_request(file, group) for file in due] if options.launch else [],
@@ -130,10 +130,10 @@ def new_files_sensor(
     )
 
 
-def _settled(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]]:
+def _unchanged(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]]:
     """Return the files unchanged for long enough, oldest first, and the keys of the others."""
-    settled: list[_File] = []
-    unsettled: set[str] = set()
+    unchanged: list[_File] = []
+    changing: set[str] = set()
     for key, path in matching(pattern):
         try:
             status = path.stat()
@@ -143,10 +143,10 @@ def _settled(pattern: str, settle_seconds: float) -> tuple[list[_File], set[str]
             continue
         # Use the change time: copying and unpacking can set any modification time.
         if settle_seconds and time.time() - status.st_ctime < settle_seconds:
-            unsettled.add(key)
+            changing.add(key)
         else:
-            settled.append(_File(key, path, status.st_size, status.st_mtime_ns))
-    return sorted(settled, key=lambda file: (file.modified_ns, file.key)), unsettled
+            unchanged.append(_File(key, path, status.st_size, status.st_mtime_ns))
+    return sorted(unchanged, key=lambda file: (file.modified_ns, file.key)), changing
 
 
 def _known_files(cursor: str | None, pattern: str) -> tuple[dict[str, str], str]:
@@ -185,12 +185,12 @@ def _have_all(
     return have if assets else set()
 
 
-def _why_nothing(pattern: str, settled: int, unsettled: int) -> str:
-    if not settled and not unsettled:
+def _why_nothing(pattern: str, unchanged: int, changing: int) -> str:
+    if not unchanged and not changing:
         return f"there is no file {pattern}"
-    if unsettled:
-        return f"{counted(unsettled, 'files')} changed a moment ago; the next check decides"
-    return f"nothing new among {counted(settled, 'files')}"
+    if changing:
+        return f"{counted(changing, 'files')} changed a moment ago; the next check decides"
+    return f"nothing new among {counted(unchanged, 'files')}"
 
 
 def _request(file: _File, group: str) -> dg.RunRequest:

@@ -330,7 +330,7 @@ class _Seed:
             journal.attempt({**content.attempt_entry(), "counts": numbers})
             batch = _Batch(journal, segment)
             for span in self._spans(source, results, segment_path(place, SEGMENT)):
-                self._settle(span, source, batch)
+                self._keep_unchosen(span, source, batch)
             batch.write()
             journal.sync([segment.path])
 
@@ -412,8 +412,8 @@ class _Seed:
                     raise RedoRefusedError(self._place, reason) from error
                 yield row
 
-    def _settle(self, entry: "_ResultSpan", source: Readable, batch: "_Batch") -> None:
-        """Settle the records of a span that are not chosen."""
+    def _keep_unchosen(self, entry: "_ResultSpan", source: Readable, batch: "_Batch") -> None:
+        """Journal the outcomes of the records of a span that are not chosen."""
         outcomes = list(entry.outcomes(self._refuse))
         again = self._again(outcomes)
         self._chosen += sum(again)

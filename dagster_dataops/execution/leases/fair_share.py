@@ -8,7 +8,7 @@ from typing import Any, Final
 from dagster_dataops.execution.agent_pool import AgentPool
 
 _LOOK_SECONDS: Final = 10.0
-_SETTLE_LOOKS: Final = 3  # after an agent was ended, until the other run has its place
+_GRACE_LOOKS: Final = 3  # after an agent was ended, until the other run has its place
 
 
 class ShareStep(Enum):
@@ -59,7 +59,7 @@ class FairShare:
         asked = self._pool.asked(self._resources)
         if asked and not leaving and min(asked) + 1 < ready:
             self._given_up += 1
-            self._look_at = now + _SETTLE_LOOKS * _LOOK_SECONDS
+            self._look_at = now + _GRACE_LOOKS * _LOOK_SECONDS
             return ShareStep.LESS
         if self._given_up and not asked and not pending:
             self._given_up -= 1

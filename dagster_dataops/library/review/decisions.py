@@ -1,4 +1,4 @@
-"""`Decision`: the decision of a person; `settled`: the decision that counts for each question."""
+"""`Decision`: the decision of a person; `counting`: the decision that counts for each question."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ def person_of(reviewer: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", reviewer).casefold().split())
 
 
-def settled(decisions: Iterable[Decision], agreement: int) -> Mapping[str, Decision]:
+def counting(decisions: Iterable[Decision], agreement: int) -> Mapping[str, Decision]:
     """Return the decision that counts for each question that has one, by id.
 
     Args:

@@ -92,8 +92,8 @@ class PageReview:
     @cached_property
     def open(self) -> list[str]:
         """The ids of those that are open for this reviewer."""
-        decided, settled = self._decided, self.folder.verdicts(self._answers)
-        return [id_ for id_ in self.waiting if id_ not in settled and id_ not in decided]
+        decided, verdicts = self._decided, self.folder.verdicts(self._answers)
+        return [id_ for id_ in self.waiting if id_ not in verdicts and id_ not in decided]
 
     @cached_property
     def saved(self) -> list[PageQuestion]:

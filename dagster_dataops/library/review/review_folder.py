@@ -36,7 +36,7 @@ from dagster_dataops.foundation.places.confined_names import confined
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.review.decision_checks import Asked, decision_of
 from dagster_dataops.library.review.decision_files import READ, FaultError, rows_in
-from dagster_dataops.library.review.decisions import Decision, settled
+from dagster_dataops.library.review.decisions import Decision, counting
 from dagster_dataops.library.review.question_files import (
     SUFFIXES,
     label_studio_form,
@@ -178,7 +178,7 @@ class ReviewFolder:
 
     def verdicts(self, answers: Answers) -> dict[str, Decision]:
         """Return the decision that counts for each question that has one, by id."""
-        return dict(settled(answers.decisions, self.agreement))
+        return dict(counting(answers.decisions, self.agreement))
 
     def overruled(self, answers: Answers) -> list[str]:
         """Return the places of new decisions that differ from the one that counts."""
