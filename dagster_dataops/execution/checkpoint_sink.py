@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
+from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
@@ -79,6 +80,10 @@ class CheckpointSink(Sink):
         if self._keeps_outcomes:
             digests = digests_in(location, spans, notes)
         self.checkpoint.journal(SpansEntry.of(segment, offset, spans, digests, notes))
+
+    def sent_place(self) -> SentPlace | None:
+        """Return where agents put outputs; ``None`` if they write to the folder."""
+        return self.attempt.lock.sent_place()
 
     def state(self) -> ProgressState:
         """Return the progress of the attempt."""

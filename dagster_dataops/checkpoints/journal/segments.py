@@ -6,13 +6,15 @@ files, and do not ask where these are. In a bucket parts of them are objects, se
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import xxhash
 from typing_extensions import override
 
 from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.places.bucket import Location
 from dagster_dataops.foundation.places.opening import open_readable
 from dagster_dataops.foundation.places.range_source import Readable
@@ -76,6 +78,20 @@ class Segments:
 
     def fetch(self) -> None:
         """Make the folder hold all segments whole from now on."""
+
+    def objects(self, places: Iterable[tuple[int, int, int]]) -> list[list[Any]]:  # noqa: ARG002
+        """Return where outputs are in a bucket.
+
+        Args:
+            places: Segment, offset and length of each output, in order.
+
+        Returns:
+            Key, offset and length of each piece, in order.
+
+        Raises:
+            StorageError: Some are not in a bucket.
+        """
+        raise StorageError(str(self.folder), "find outputs", "they are in no bucket")
 
 
 class OnlySegment(Segments):

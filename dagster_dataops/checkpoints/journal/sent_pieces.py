@@ -45,12 +45,14 @@ class SentPlace(NamedTuple):
         folder: The key of the folder of the objects.
         mark: How their names begin. No other attempt uses it.
         claim: The key of an object that the run has created.
+        parts: How the keys of files of parts begin, in each attempt until the next publication.
     """
 
     bucket: StoreBucket
     folder: str
     mark: str
     claim: str
+    parts: str = ""
 
 
 def facts_of_place(place: SentPlace | None) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
+from xxhash import xxh3_64_hexdigest
 
 from dagster_dataops.checkpoints.folder_lock import FolderLock
 from dagster_dataops.checkpoints.journal.journal_reader import format_of, is_read
@@ -17,6 +18,7 @@ from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 from dagster_dataops.checkpoints.places.sent_segments import SentSegments
 from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal, restore
+from dagster_dataops.checkpoints.places.stage_journal import StageJournal
 from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft, uploading
 from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_file, draft_of, storage
 from dagster_dataops.datasets.published_files import (
@@ -34,7 +36,7 @@ from dagster_dataops.foundation.places.bucket import (
     local_path,
 )
 from dagster_dataops.foundation.places.joined_object import PartList
-from dagster_dataops.foundation.places.opening import is_compressed, opened
+from dagster_dataops.foundation.places.opening import is_compressed, opened, state_at
 from dagster_dataops.foundation.places.range_source import read_blocks, size_of
 
 
@@ -113,12 +115,19 @@ class BucketClaim(FolderLock, Claim):
         return ShippedJournal(path, self._objects, self._place.store, segments, known=known)
 
     @override
+    def journal_of_stage(self, path: Path) -> JournalWriter:
+        segments = SentSegments(path.parent, self._place.store, self._check_held)
+        return StageJournal(path, self._objects.data_key, segments)
+
+    @override
     def sent_place(self) -> SentPlace | None:
         if not self._place.bucket.reached_by_others:
             return None
         objects = self._objects
         folder, claim = objects.data_key("").rstrip("/"), objects.entry_key(objects.first)
-        return SentPlace(self._place.bucket, folder, self._version, claim)
+        after = self._seen.commit if self._seen else 0  # in each attempt before a publication
+        parts = objects.data_key(f"{after + 1:08d}-parts-")
+        return SentPlace(self._place.bucket, folder, self._version, claim, parts)
 
     @override
     def shared_input(self, location: Location) -> Location:
@@ -131,7 +140,9 @@ class BucketClaim(FolderLock, Claim):
         return result.object_of(path) or self._send_input(place, path)
 
     def _send_input(self, place: SentPlace, path: Path) -> BucketFile:
-        key = f"{place.folder}/{place.mark}-input"
+        state = state_at(path)
+        digest = xxh3_64_hexdigest(f"{path}\0{state.size}\0{state.modified_ns}".encode())
+        key = f"{place.folder}/{place.mark}-input-{digest}"
         if key not in self._inputs:
             with (
                 opened(path) as source,

@@ -71,6 +71,10 @@ class Claim(ABC):
     def journal(self, path: Path) -> JournalWriter:
         """Return the writer of the journal of a checkpoint."""
 
+    def journal_of_stage(self, path: Path) -> JournalWriter:
+        """Return the writer of the journal of a stage, which stays on this machine."""
+        return JournalWriter(path)
+
     @abstractmethod
     def segments(self, folder: Path) -> Segments:
         """Return the segments of the checkpoint in a folder, to be read."""

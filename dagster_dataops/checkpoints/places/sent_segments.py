@@ -14,13 +14,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.segments import Segments, segment_path
 from dagster_dataops.checkpoints.journal.sent_pieces import Piece, freed
 from dagster_dataops.datasets.durable_files import make_folder, storage, write_all
+from dagster_dataops.errors import StorageError
 from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.joined_object import PartList
 from dagster_dataops.foundation.places.range_source import RangeSource, Readable, read_range
@@ -140,21 +141,41 @@ class SentSegments(Segments):
         """
         parts, numbers = PartList.empty(), dict[str, int]()
         size = 0
+        for piece in self._found(places):
+            if piece is None:
+                return None
+            key, place, length = piece
+            _add_part(parts, numbers.setdefault(key, len(numbers)), place, length)
+            size += length
+        parts.names.extend(key.rpartition("/")[2] for key in numbers)
+        few = len(parts.objects) * LEAST_PART_BYTES <= size and len(parts.objects) <= _MOST_PARTS
+        return parts if few and len(numbers) * LEAST_OBJECT_BYTES <= size else None
+
+    @override
+    def objects(self, places: Iterable[tuple[int, int, int]]) -> list[list[Any]]:
+        found = []
+        for piece in self._found(places):
+            if piece is None:
+                raise StorageError(str(self.folder), "find outputs", "they were not sent")
+            found.append(list(piece))
+        return found
+
+    def _found(
+        self, places: Iterable[tuple[int, int, int]]
+    ) -> Iterator[tuple[str, int, int] | None]:
+        """Yield key, offset and length of the pieces of outputs; ``None`` for one not sent."""
         for segment, start, length in places:
             file = self._files.get(segment_path(self.folder, segment).name) if length else None
             at, end = start, start + length
             while at < end:
                 piece = file.find(at) if file else None
                 if piece is None:
-                    return None
+                    yield None
+                    break
                 key, place, rest = piece
                 rest = min(rest, end - at)
-                _add_part(parts, numbers.setdefault(key, len(numbers)), place, rest)
+                yield key, place, rest
                 at += rest
-            size += length
-        parts.names.extend(key.rpartition("/")[2] for key in numbers)
-        few = len(parts.objects) * LEAST_PART_BYTES <= size and len(parts.objects) <= _MOST_PARTS
-        return parts if few and len(numbers) * LEAST_OBJECT_BYTES <= size else None
 
     def sent_bytes(self) -> int:
         """Return how many bytes of files were sent."""

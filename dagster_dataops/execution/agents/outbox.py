@@ -1,10 +1,8 @@
 """`Outbox`: puts the outputs of an agent in the bucket of the run. Only keys go to the head."""
 
-import os
-import shutil
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -17,15 +15,12 @@ from dagster_dataops.checkpoints.journal.sent_pieces import (
     in_steps,
     read_back,
 )
-from dagster_dataops.datasets.durable_files import make_folder, storage
+from dagster_dataops.datasets.machine_folders import machine_folder
 from dagster_dataops.errors import StorageError
 from dagster_dataops.execution.agent_pool import SpanBatch
-from dagster_dataops.foundation.concurrency.file_lock import lock_at_once, locked_file, unused
 from dagster_dataops.foundation.places.open_stores import reading
-from dagster_dataops.foundation.places.private_folders import private_folder
 
 _FOLDER: Final = "dagster-dataops-agents"
-_LOCK: Final = ".lock"
 
 
 class Outbox:
@@ -105,23 +100,5 @@ def outputs_folder(shared: Path, place: SentPlace | None) -> Iterator[Path]:
     if place is None:
         yield shared
         return
-    folder = private_folder(_FOLDER)
-    with storage(folder, "create a folder in it"), locked_file(folder / _LOCK):
-        _remove_left(folder)
-        mine = folder / f"{place.mark}-{os.getpid()}-{os.urandom(4).hex()}"
-        make_folder(mine)
-        descriptor = os.open(mine / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        lock_at_once(descriptor)  # before another agent looks at it
-    try:
+    with machine_folder(_FOLDER, place.mark) as mine:
         yield mine
-    finally:
-        shutil.rmtree(mine, ignore_errors=True)
-        os.close(descriptor)
-
-
-def _remove_left(folder: Path) -> None:
-    """Delete the folders of agents that have ended without deleting them."""
-    for lock in folder.glob(f"*/{_LOCK}"):
-        with suppress(OSError), unused(lock) as free:
-            if free:
-                shutil.rmtree(lock.parent, ignore_errors=True)

@@ -84,7 +84,7 @@ class AgentOrders:
             folder=sink.folder,
             segments=sink.checkpoint.take_segment_numbers(_SEGMENTS),
             bucket=bucket,
-            outputs=facts_of_place(sink.attempt.lock.sent_place()),
+            outputs=facts_of_place(sink.sent_place()),
             keeper=facts_of_keeper(sink.attempt.operator.__dataops__.keeper),
             resources=self.resources,
         )

@@ -13,6 +13,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, cast
 
+import orjson
+from typing_extensions import override
+
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import (
@@ -24,17 +27,21 @@ from dagster_dataops.datasets.lines import (
 from dagster_dataops.errors import DatasetOperatorError, StorageError
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.progress import ProgressState
-from dagster_dataops.execution.runners.part_files import Column, PartsFile, write_parts
+from dagster_dataops.execution.runners.part_files import (
+    Column,
+    PartsFile,
+    SentLocation,
+    write_parts,
+)
 from dagster_dataops.execution.runners.stages import (
     RANGE,
     SentOperator,
     Stages,
     StageTask,
-    agents_share_files,
-    parts_file,
-    scratch_folder,
+    agents_see_files,
+    parts_place,
 )
-from dagster_dataops.foundation.places.bucket import local_path
+from dagster_dataops.foundation.places.bucket import Location, local_path
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.operators.options.read_columns import ReadKey
@@ -46,6 +53,8 @@ LEAST_BYTES: Final = 64 << 20  # of less input, starting workers takes longer th
 RANGE_BYTES: Final = 16 << 20
 _WORKED: Final = "worked"  # the kind of the files of partitions
 _BLOCK_BYTES: Final = 64 << 10
+_IN_ORDER_BYTES: Final = 8 << 20  # of a partition, read from a bucket by one request
+_MERGED_BYTES: Final = 512 << 10  # of each of all partitions
 _SAMPLES: Final = 500
 _SAMPLE_BYTES: Final = 64 << 10
 _NUMBER_BITS: Final = 32  # of the number of a record in its range
@@ -85,8 +94,9 @@ class DatasetStages:
         ranges = list(self._ranges(self._stages.range_bytes(memory, RANGE_BYTES)))
         sizes = [dataset.size_bytes for dataset in self._inputs]
         plan = self._regrouping.plan(sum(sizes), memory, self._sampled)
-        split = _SplitInput(self._sent, self._stages.folder, sizes, self._inputs, plan)
-        counts = self._stages.run("split", split, ranges, RANGE, plan)
+        sources = [SentLocation(self._shared(dataset)) for dataset in self._inputs]
+        split = _SplitInput(self._sent, self._stages.folder, sizes, sources, plan)
+        counts = self._stages.run("split", split, ranges, plan)
         if any(count["refused"] for count in counts):
             self._stages.forget()
             self._attempt.log("lines of its input cannot be put into partitions; using one thread")
@@ -96,8 +106,14 @@ class DatasetStages:
         inputs = [cast("int", task["input"]) for task in ranges]
         work = _Work(self._sent, self._stages.folder, sizes, inputs, memory)
         numbers: list[Record] = [{"number": number} for number in range(self._count)]
-        self._stages.run("work", work, numbers, _WORKED, [plan, ranges])
+        self._stages.run("work", work, numbers, [plan, ranges])
         return True
+
+    def _shared(self, dataset: JsonlDataset) -> Location:
+        """Return where workers read an input."""
+        if self._stages.folder.objects is None:
+            return dataset.location
+        return self._attempt.lock.shared_input(dataset.location)
 
     def _sum(self, counts: Sequence[Any]) -> None:
         for count in counts:
@@ -125,7 +141,8 @@ class DatasetStages:
             yield text, rows
 
     def _entries(self, number: int) -> Iterator[tuple[bytes, bytes]]:
-        for block in PartsFile(parts_file(self._stages.folder, _WORKED, number)):
+        at_once = _IN_ORDER_BYTES if self._regrouping.in_order else _MERGED_BYTES
+        for block in PartsFile(self._stages.folder.file(_WORKED, number), at_once):
             yield from marshal.loads(block)  # noqa: S302 - our own file
 
     def forget(self) -> None:
@@ -180,7 +197,9 @@ def dataset_stages(
 def _are_files_of_workers(attempt: NodeAttempt) -> bool:
     """Return whether all workers of the stages have the inputs as files."""
     locations = [dataset.location for dataset in attempt.inputs]
-    if agents_share_files(attempt):  # a copy of an object is on this machine alone
+    if parts_place(attempt) is not None:  # they are in the bucket, or are sent there
+        return True
+    if agents_see_files(attempt):  # a copy of an object is on this machine alone
         return all(isinstance(location, Path) for location in locations)
     return all(local_path(location) is not None for location in locations)
 
@@ -197,12 +216,14 @@ class _DatasetTask(StageTask):
 
 @dataclass(frozen=True)
 class _SplitInput(_DatasetTask):
-    """Splits a range of an input."""
+    """Splits a range of an input; the last part has the counts of its records."""
 
-    inputs: list[JsonlDataset]
+    kind = RANGE
+    inputs: list[SentLocation]
     plan: Plan
 
-    def __call__(self, task: Record) -> Record:
+    @override
+    def do(self, task: Record, file: Location) -> None:
         number, at = cast("int", task["number"]), cast("int", task["input"])
         interval = Interval(cast("int", task["start"]), cast("int", task["end"]))
         use = self.sent.operator.__dataops__
@@ -212,9 +233,13 @@ class _SplitInput(_DatasetTask):
             records = read.records(line.text for line in iterate_lines(source, [interval]))
             numbered = enumerate(records, number << _NUMBER_BITS)
             parts, refused = self._parts(numbered, at)
-        write_parts(parts_file(self.folder, RANGE, number), parts)
         refused = refused or read.refused
-        return {"records": read.count, "refused": refused, "lacking": read.lacking}  # type: ignore[dict-item]
+        counts = {"records": read.count, "refused": refused, "lacking": read.lacking}
+        write_parts(file, [*parts, orjson.dumps(counts)])
+
+    @override
+    def returned(self, parts: PartsFile) -> Record:
+        return cast("Record", orjson.loads(parts[-1]))
 
     def _parts(self, numbered: Iterator[tuple[int, Record]], at: int) -> tuple[Parts, bool]:
         """Return the parts, and whether a record failed; one thread then finds the first such."""
@@ -258,21 +283,20 @@ class _DecodedLines:
 class _Work(_DatasetTask):
     """Works on a partition."""
 
+    kind = _WORKED
     inputs: list[int]  # the number of the input of each range
     memory: int
 
-    def __call__(self, task: Record) -> Record:
-        number = cast("int", task["number"])
-        files: list[list[Path]] = [[] for _ in self.sizes]
+    @override
+    def do(self, task: Record, file: Location) -> None:
+        files: list[list[Location]] = [[] for _ in self.sizes]
         for at, of_input in enumerate(self.inputs):
-            files[of_input].append(parts_file(self.folder, RANGE, at))
-        parts = [Column(paths, number) for paths in files]
-        with scratch_folder(self.folder) as scratch:
+            files[of_input].append(self.folder.file(RANGE, at))
+        number = cast("int", task["number"])
+        with self.folder.scratch() as scratch:
+            parts = [Column(each, number).fetched(scratch) for each in files]
             worked = self.regrouping.work(parts, scratch, self.memory)
-            write_parts(
-                parts_file(self.folder, _WORKED, number), map(marshal.dumps, _blocks(worked))
-            )
-        return {}
+            write_parts(file, map(marshal.dumps, _blocks(worked)))
 
 
 def _blocks(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:

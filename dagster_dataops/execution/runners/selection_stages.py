@@ -5,31 +5,39 @@ the lines of the result to files, which the run then joins in order.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
+from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.segment_reader import SegmentReader
 from dagster_dataops.checkpoints.journal.segments import Segments
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import Interval
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.runners.kept_lines import KeptLines, ResultBlock
-from dagster_dataops.execution.runners.part_files import Column, PartsFile, write_parts
+from dagster_dataops.execution.runners.part_files import (
+    Column,
+    PartsFile,
+    PartsFolder,
+    SentLocation,
+    read_object,
+    write_parts,
+)
 from dagster_dataops.execution.runners.stages import (
     RANGE,
     SentOperator,
     Stages,
     StageTask,
-    parts_file,
-    scratch_folder,
 )
+from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.operators.bound_methods import SKETCH, change_function
 from dagster_dataops.operators.partitioning import Partitioned, Partitioning
@@ -76,7 +84,6 @@ class SelectionStages:
     ) -> None:
         self._sink, self._partitioning, self._failed = sink, partitioning, failed
         self._stages = Stages.of(sink)
-        self._folder = self._stages.folder
         self._sent = SentOperator(sink.attempt.operator)
         self._memory = self._stages.memory(partitioning.max_bytes)
         size = self._stages.range_bytes(self._memory, RANGE_BYTES)
@@ -84,37 +91,60 @@ class SelectionStages:
 
     def decide(self) -> None:
         """Run the stages that make the verdicts."""
-        checkpoint = self._sink.checkpoint
-        checkpoint.segments.fetch()  # workers read them in the folder
-        sketch_bytes = sum(checkpoint.table.column("output_bytes"))
-        self._count = self._partitioning.partitions(sketch_bytes, self._memory)
-        split = _SplitSketches(self._sent, self._folder, checkpoint.folder, self._count)
-        self._stages.run("split", split, self._ranges, RANGE, (_PARTS_FORM, self._count))
-        decide = _Decide(self._sent, self._folder, len(self._ranges), self._memory)
+        stages, table = self._stages, self._sink.checkpoint.table
+        self._count = self._partitioning.partitions(sum(table.column("output_bytes")), self._memory)
+        split = _SplitSketches(self._sent, stages.folder, self._sketches(), self._count)
+        stages.run("split", split, self._ranges, (_PARTS_FORM, self._count))
+        decide = _Decide(self._sent, stages.folder, len(self._ranges), self._memory)
         numbers: list[Record] = [{"number": number} for number in range(self._count)]
-        self._stages.run("decide", decide, numbers, _DECIDED, (_PARTS_FORM, len(self._ranges)))
+        stages.run("decide", decide, numbers, (_PARTS_FORM, len(self._ranges)))
+
+    def _sketches(self) -> "_Sketches":
+        """Return where workers read the sketches: in the folder, or in the bucket."""
+        checkpoint, objects = self._sink.checkpoint, self._stages.folder.objects
+        if objects is None:
+            checkpoint.segments.fetch()
+            return _Sketches(checkpoint.folder)
+        checkpoint.check_synced()
+        checkpoint.sync()
+        for task in self._ranges:
+            task["places"] = cast("Any", checkpoint.segments.objects(cast("Any", task["places"])))
+        return _Sketches(checkpoint.folder, objects)
 
     def verdicts(self) -> Iterator[Any]:
         """Yield the verdicts in input order."""
-        decided = _decided(self._folder, self._count)
-        for number in range(len(self._ranges)):
-            yield from _verdicts(self._partitioning, self._folder, number, decided)
+        folder = self._stages.folder
+        decided = zip(*_decided(folder, self._count), strict=True)
+        rests = Column([folder.file(RANGE, at) for at in range(len(self._ranges))], -1)
+        for parts, rest in zip(decided, rests, strict=True):
+            yield from self._partitioning.verdicts(parts, rest)
 
     @property
     def makes_lines(self) -> bool:
         """Whether workers should make the lines: copying them would take no longer."""
         dataset, change = self._sink.work.dataset, change_function(self._sink.attempt.operator)
-        return isinstance(dataset.location, Path) and not (dataset.canonical and change is None)
+        reached = isinstance(self._input, Path) or self._stages.folder.objects is not None
+        return reached and not (dataset.canonical and change is None)
+
+    @cached_property
+    def _input(self) -> Location:
+        """Where workers read the input."""
+        attempt, location = self._sink.attempt, self._sink.work.dataset.location
+        if self._stages.folder.objects is None:
+            return location
+        return attempt.lock.shared_input(location)
 
     def blocks(self) -> Iterator[ResultBlock]:
         """Make the lines of the result in workers; then yield them in input order."""
-        lines = _MakeLines(self._sent, self._folder, self._sink.work.dataset, self._count)
-        self._stages.run("lines", lines, self._ranges, _LINES, self._count)
+        stages, canonical = self._stages, self._sink.work.dataset.canonical
+        source = SentLocation(self._input)
+        lines = _MakeLines(self._sent, stages.folder, source, canonical, self._count)
+        stages.run("lines", lines, self._ranges, self._count)
         for number in range(len(self._ranges)):
-            parts = PartsFile(parts_file(self._folder, _LINES, number))
-            for at in range(0, len(parts), 2):
-                fields, notes = orjson.loads(parts[at])
-                yield ResultBlock(Span(*fields), parts[at + 1], SpanNotes.from_text(notes))
+            parts = iter(PartsFile(stages.folder.file(_LINES, number)))
+            for facts, output in zip(parts, parts, strict=True):
+                fields, notes = orjson.loads(facts)
+                yield ResultBlock(Span(*fields), output, SpanNotes.from_text(notes))
 
 
 def _ranges(sink: CheckpointSink, failed: "array[int]", most: int) -> Iterator[Record]:
@@ -141,17 +171,36 @@ def _range(
     return {"number": number, "start": start, "end": end, "places": places, "failed": list(among)}  # type: ignore[dict-item]
 
 
-def _decided(folder: Path, partitions: int) -> list[PartsFile]:
+def _decided(folder: PartsFolder, partitions: int) -> list[PartsFile]:
     """Return the files with what each partition has decided."""
-    return [PartsFile(parts_file(folder, _DECIDED, number)) for number in range(partitions)]
+    return [PartsFile(folder.file(_DECIDED, number)) for number in range(partitions)]
 
 
-def _verdicts(
-    partitioning: Partitioning, folder: Path, number: int, decided: Sequence[PartsFile]
-) -> Iterator[Any]:
-    """Yield the verdicts of a range."""
-    rest = PartsFile(parts_file(folder, RANGE, number))[-1]
-    return partitioning.verdicts([parts[number] for parts in decided], rest)
+class _Sketches:
+    """Reads the sketches of a range.
+
+    Args:
+        folder: The folder of the checkpoint.
+        objects: An object in the bucket with the sketches; ``None`` if the folder has them.
+    """
+
+    def __init__(self, folder: Path, objects: BucketFile | None = None) -> None:
+        self._folder, self._objects = folder, None if objects is None else SentLocation(objects)
+
+    def read(self, places: list[list[Any]]) -> Iterator[list[Any]]:
+        """Yield the sketches, some hundred at a time.
+
+        Args:
+            places: Segment or key, offset and length of their outputs, in order.
+        """
+        if self._objects is None:
+            with closing(SegmentReader(Segments(self._folder))) as reader:
+                for segment, offset, length in places:
+                    yield from decoded_sketches(reader.read(segment, offset, length))
+            return
+        bucket = cast("BucketFile", self._objects.location).bucket
+        for key, offset, length in places:
+            yield from decoded_sketches(read_object(BucketFile(bucket, key), offset, length))
 
 
 @dataclass(frozen=True)
@@ -167,24 +216,15 @@ class _SelectionTask(StageTask):
 class _SplitSketches(_SelectionTask):
     """Splits the sketches of a range."""
 
-    checkpoint: Path
+    kind = RANGE
+    sketches: _Sketches
     partitions: int
 
-    def __call__(self, record: Record) -> Record:
-        reader = SegmentReader(Segments(self.checkpoint))
-        try:
-            sketches = chain.from_iterable(_sketches(reader, cast("Any", record["places"])))
-            parts, rest = self.partitioning.split(sketches, self.partitions)
-        finally:
-            reader.close()
-        path = parts_file(self.folder, RANGE, cast("int", record["number"]))
-        write_parts(path, [*parts, rest])
-        return {}
-
-
-def _sketches(reader: SegmentReader, places: list[list[int]]) -> Iterator[list[Any]]:
-    for segment, offset, length in places:
-        yield from decoded_sketches(reader.read(segment, offset, length))
+    @override
+    def do(self, task: Record, file: Location) -> None:
+        sketches = chain.from_iterable(self.sketches.read(cast("Any", task["places"])))
+        parts, rest = self.partitioning.split(sketches, self.partitions)
+        write_parts(file, [*parts, rest])
 
 
 def decoded_sketches(output: bytes) -> Iterator[list[Any]]:
@@ -205,42 +245,45 @@ def decoded_sketches(output: bytes) -> Iterator[list[Any]]:
 class _Decide(_SelectionTask):
     """Decides a partition."""
 
+    kind = _DECIDED
     ranges: int
     memory: int
 
-    def __call__(self, record: Record) -> Record:
-        number = cast("int", record["number"])
-        files = [parts_file(self.folder, RANGE, at) for at in range(self.ranges)]
-        parts = Column(files, number)
-        with scratch_folder(self.folder) as scratch:
-            decided = self.partitioning.decide(parts, scratch, self.memory)
-            write_parts(parts_file(self.folder, _DECIDED, number), decided)
-        return {}
+    @override
+    def do(self, task: Record, file: Location) -> None:
+        files = [self.folder.file(RANGE, at) for at in range(self.ranges)]
+        with self.folder.scratch() as scratch:
+            parts = Column(files, cast("int", task["number"])).fetched(scratch)
+            write_parts(file, self.partitioning.decide(parts, scratch, self.memory))
 
 
 @dataclass(frozen=True)
 class _MakeLines(_SelectionTask):
     """Makes the lines of the result of a range."""
 
-    dataset: JsonlDataset
+    kind = _LINES
+    source: SentLocation
+    canonical: bool
     partitions: int
 
-    def __call__(self, record: Record) -> Record:
-        number = cast("int", record["number"])
-        decided = _decided(self.folder, self.partitions)
-        verdicts = _verdicts(self.partitioning, self.folder, number, decided)
-        write_parts(parts_file(self.folder, _LINES, number), self._blocks(record, verdicts))
-        return {}
+    @override
+    def do(self, task: Record, file: Location) -> None:
+        number = cast("int", task["number"])
+        files = [self.folder.file(_DECIDED, at) for at in range(self.partitions)]
+        rest = PartsFile(self.folder.file(RANGE, number))[-1]
+        decided = list(Column(files, number))
+        verdicts = iter(self.partitioning.verdicts(decided, rest))
+        write_parts(file, self._blocks(task, verdicts))
 
-    def _blocks(self, record: Record, verdicts: Iterator[Any]) -> Iterator[bytes]:
+    def _blocks(self, task: Record, verdicts: Iterator[Any]) -> Iterator[bytes]:
         from array import array
 
         change = change_function(self.sent.operator)
-        lines = KeptLines(change, ours=self.dataset.canonical)
-        interval = Interval(cast("int", record["start"]), cast("int", record["end"]))
-        failed = array("Q", cast("Any", record["failed"]))
+        lines = KeptLines(change, ours=self.canonical)
+        interval = Interval(cast("int", task["start"]), cast("int", task["end"]))
+        failed = array("Q", cast("Any", task["failed"]))
         take: Callable[[int], list[Any]] = lambda count: list(islice(verdicts, count))  # noqa: E731
-        with opened(self.dataset.location) as source:
+        with opened(self.source.location) as source:
             for block in lines.blocks(source, interval, failed, take):
                 notes = block.notes.to_text() if block.notes is not None else ""
                 yield orjson.dumps([list(block.span), notes])

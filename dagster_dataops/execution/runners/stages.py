@@ -7,41 +7,49 @@ do; it is settled when it is finished, and a later run does not repeat it.
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 import orjson
 from typing_extensions import override
+from xxhash import xxh3_128_hexdigest
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
 from dagster_dataops.checkpoints.journal.segment_reader import joined_outputs
 from dagster_dataops.checkpoints.journal.segments import Segments
+from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
 from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.durable_files import storage, sync_folder
 from dagster_dataops.datasets.writer import write_records
 from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
+from dagster_dataops.execution.agent_pool import AgentEnvironment
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.node_attempt import NodeAttempt, synced_on_failure
 from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.runners.part_files import (
     DamagedPartError,
+    PartsFile,
+    PartsFolder,
+    file_name,
     is_whole,
     remove,
-    remove_damaged,
 )
 from dagster_dataops.execution.work_list import WorkList
-from dagster_dataops.execution.workplaces.workplace import run_workplace
+from dagster_dataops.execution.workplaces.workplace import cluster_for, run_workplace
+from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import read_range
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
+from dagster_dataops.operators.kinds.kind import Inputs
 from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.operators.options.settings import ALLOWED, ExecutionSettings
 from dagster_dataops.operators.pickling import receive, ship
@@ -57,9 +65,7 @@ _MEMORY_ADVICE: Final = (
     ". If memory ran out, lower max_memory_mb or _max_workers, or give the run more memory; then "
     "run again"
 )
-_SCRATCH: Final[dict[str, Any]] = {"prefix": "scratch-", "ignore_cleanup_errors": True}
 
-Task = Callable[[Record], Record]
 Returned = TypeVar("Returned")
 
 
@@ -83,35 +89,71 @@ def _received(payload: bytes) -> SentOperator:
 
 
 @dataclass(frozen=True)
-class StageTask:
+class StageTask(ABC):
     """Does the tasks of a stage; it is sent to workers.
 
     Attributes:
+        kind: The kind of the files that it writes.
         sent: The operator of the step.
         folder: For the files of the tasks.
     """
 
+    kind: ClassVar[str]
     sent: SentOperator
-    folder: Path
+    folder: PartsFolder
+
+    def __call__(self, task: Record) -> Record:
+        """Do a task, unless an object in a bucket tells that it is done.
+
+        Args:
+            task: Describes the task; it has its number.
+
+        Returns:
+            What the run needs to know of the task.
+        """
+        file = self.folder.file(self.kind, cast("int", task["number"]))
+        if isinstance(file, BucketFile):
+            with suppress(DamagedPartError):
+                return self.returned(PartsFile(file))
+        self.do(task, file)
+        return self.returned(PartsFile(file))
+
+    @abstractmethod
+    def do(self, task: Record, file: Location) -> None:
+        """Do a task, and write its file of parts."""
+
+    def returned(self, parts: PartsFile) -> Record:  # noqa: ARG002
+        """Return what the run needs to know of a finished task; by default nothing."""
+        return {}
 
 
-def agents_share_files(attempt: NodeAttempt) -> bool:
-    """Return whether agents see the files of the stages, and so may do their tasks.
+def parts_place(attempt: NodeAttempt) -> SentPlace | None:
+    """Return where agents put parts; ``None`` if no agents do tasks, or if they share the folder.
 
-    Those of a node in a bucket are on this machine alone, whose processes do the tasks then.
+    A file that may be on this machine alone is work for its processes: only a selection has read
+    its input on the agents before.
     """
-    return type(attempt.lock.segments(attempt.folder.checkpoints)) is Segments
+    if cluster_for(attempt.settings, attempt.context.cluster) is None:
+        return None
+    whole = attempt.operator.__dataops__.spec.kind.inputs is Inputs.DATASETS
+    if whole and any(isinstance(dataset.location, Path) for dataset in attempt.inputs):
+        return None
+    return attempt.lock.sent_place()
 
 
-def parts_file(folder: Path, kind: str, number: int) -> Path:
-    """Return the file of parts that a task writes.
+def parts_folder(attempt: NodeAttempt, path: Path) -> PartsFolder:
+    """Return the folder for the files of the stages of a step."""
+    place = parts_place(attempt)
+    return PartsFolder(path, None if place is None else BucketFile(place.bucket, place.parts))
 
-    Args:
-        folder: The folder of the stages.
-        kind: The kind of the files of its stage; no other stage of the step has it.
-        number: The number of the task.
+
+def agents_see_files(attempt: NodeAttempt) -> bool:
+    """Return whether agents may do the tasks: they see the files of the stages.
+
+    Those of a node in a bucket that no other process reaches are on this machine alone.
     """
-    return folder / f"{kind}-{number:06d}"
+    in_folder = type(attempt.lock.segments(attempt.folder.checkpoints)) is Segments
+    return in_folder or parts_place(attempt) is not None
 
 
 class Stages:
@@ -119,7 +161,8 @@ class Stages:
 
     Args:
         attempt: Of the step.
-        folder: For the files of the tasks; deleted with the checkpoints of the node.
+        folder: For the files of the tasks, and the journals of the stages; deleted with the
+            checkpoints of the node. The files are in the bucket if agents share nothing else.
         fingerprint: Of the step.
         state: Returns the progress of the step.
         checkpoint: Of the step, if it has one; it is synced while stages run.
@@ -136,8 +179,9 @@ class Stages:
         state: Callable[[], ProgressState],
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self._attempt, self.folder = attempt, folder
+        self._attempt, self.folder = attempt, parts_folder(attempt, folder)
         self._fingerprint, self._state = fingerprint, state
+        self._before = ""  # the digest of the stages that have run
         self._checkpoint = checkpoint
 
     @classmethod
@@ -172,9 +216,8 @@ class Stages:
     def run(
         self,
         name: str,
-        task: Task,
+        task: StageTask,
         records: Iterable[Record],
-        kind: str,
         identity: object = None,
     ) -> list[Record]:
         """Run the tasks of a stage that no earlier run has finished, or whose files are damaged.
@@ -183,7 +226,6 @@ class Stages:
             name: Of the stage, for its folder.
             task: Does one task, and writes its result to a file of parts.
             records: Describe the tasks; each has its number.
-            kind: The kind of these files, for `parts_file`.
             identity: What the tasks depend on besides, such as the number of partitions.
 
         Returns:
@@ -195,17 +237,21 @@ class Stages:
             StorageError: The disk is full, or cannot be read or written.
             RunStoppedError: A stop was requested.
         """
-        folder = self.folder / name
+        folder, kind = self.folder.path / name, task.kind
         self._remove_unfinished()
         tasks = write_records(folder / "tasks.jsonl", records, name, scratch=True)
-        source = f"{self._fingerprint.input} {tasks.fingerprint} {identity!r}"
+        source = f"{self._fingerprint.input} {tasks.fingerprint} {identity!r} {self._before}"
         fingerprint = replace(self._fingerprint, input=source)
+        self._before = xxh3_128_hexdigest(orjson.dumps(fingerprint.to_json()))
+        made_by = AgentEnvironment.here(self._before)  # parts hold values of Python
+        self.folder = self.folder.with_stage(kind, xxh3_128_hexdigest(repr(made_by).encode()))
         before = CheckpointContent.read(folder)
-        if before.fingerprint != fingerprint:  # of other tasks, or damaged
+        if before.fingerprint != fingerprint or self.folder.objects is not None:
             before = CheckpointContent(folder, None, [], SpanTable())
             self._remove_old(folder, kind)
         before.table = before.table.without(self._lost(before.table, tasks, kind))
         with ExitStack() as resources:
+            task = replace(task, folder=self.folder)
             sink = self._sink(task, tasks, resources, before, fingerprint)
             with synced_on_failure(sink.checkpoint):
                 self._run(sink)
@@ -214,17 +260,21 @@ class Stages:
     def _remove_unfinished(self) -> None:
         """Delete what killed tasks have left."""
         for pattern in (".*", "scratch-*"):
-            for left in self.folder.glob(pattern):
+            for left in self.folder.path.glob(pattern):
                 remove(left)
 
     def _remove_old(self, folder: Path, kind: str) -> None:
-        """Delete journal and files of other tasks, so that a power loss brings none back."""
-        with storage(self.folder, "delete files of an earlier run"):
+        """Delete journal and files of other tasks, so that a power loss brings none back.
+
+        A stage in a bucket always begins anew: each task looks for its object.
+        """
+        parts = self.folder.path
+        with storage(parts, "delete files of an earlier run"):
             remove(folder / "journal")
-            for old in self.folder.glob(f"{kind}-*"):
+            for old in parts.glob(f"{kind}-*"):
                 remove(old)
             sync_folder(folder)
-            sync_folder(self.folder)
+            sync_folder(parts)
 
     def _lost(self, table: SpanTable, tasks: JsonlDataset, kind: str) -> list[int]:
         """Return the starts of the settled tasks whose files are damaged, and delete these."""
@@ -233,7 +283,7 @@ class Stages:
             for span, _, _ in table.ordered():
                 lines = read_range(source, span.start, span.length).splitlines()
                 numbers = [orjson.loads(line)["number"] for line in lines]
-                files = [parts_file(self.folder, kind, number) for number in numbers]
+                files = [self.folder.path / file_name(kind, number) for number in numbers]
                 damaged |= {file: span.start for file in files if not is_whole(file)}
         for file in damaged:
             remove(file)
@@ -244,13 +294,13 @@ class Stages:
 
     def _sink(
         self,
-        task: Task,
+        task: StageTask,
         tasks: JsonlDataset,
         resources: ExitStack,
         before: CheckpointContent,
         fingerprint: RunFingerprint,
     ) -> CheckpointSink:
-        outer, shared = self._attempt, agents_share_files(self._attempt)
+        outer, shared = self._attempt, agents_see_files(self._attempt)
         attempt = replace(
             outer,
             operator=_stage_operator(outer.operator, task, shared=shared),
@@ -262,7 +312,9 @@ class Stages:
             gpus=(),
         )
         context = outer.context
-        checkpoint = Checkpoint(before, fingerprint, context.run, context.flush_seconds)
+        checkpoint = Checkpoint(
+            before, fingerprint, context.run, context.flush_seconds, outer.lock.journal_of_stage
+        )
         work = WorkList(attempt.operator, tasks)
         work.open = checkpoint.table.gaps(work.content)
         return _StageSink(self._state, self._checkpoint, attempt, work, checkpoint)
@@ -288,7 +340,7 @@ class Stages:
 
     def forget(self) -> None:
         """Delete the files, so that the stages are repeated."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.folder.path, ignore_errors=True)
 
 
 def _results(checkpoint: Checkpoint) -> list[Record]:
@@ -300,14 +352,7 @@ def _results(checkpoint: Checkpoint) -> list[Record]:
     return records
 
 
-@contextmanager
-def scratch_folder(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder for a task; an error of the disk in the block is a `StorageError`."""
-    with storage(folder, "work in a partition"), TemporaryDirectory(**_SCRATCH, dir=folder) as path:
-        yield Path(path)
-
-
-def repaired(attempt: NodeAttempt, folder: Path, work: Callable[[], Returned]) -> Returned:
+def repaired(attempt: NodeAttempt, folder: PartsFolder, work: Callable[[], Returned]) -> Returned:
     """Do work that reads files of parts; if some are damaged, delete these and repeat it.
 
     Args:
@@ -322,12 +367,10 @@ def repaired(attempt: NodeAttempt, folder: Path, work: Callable[[], Returned]) -
         try:
             return work()
         except DamagedPartError as error:
-            attempt.note(f"{error.path} is damaged on disk")
-            if Path(error.path).parent == folder:
-                remove(Path(error.path))
-            remove_damaged(folder)
+            attempt.note(f"{error.path} is damaged or gone")
+            folder.remove_damaged(error.path)
     reason = "files that were made again are damaged again; check the disk"
-    raise StorageError(str(folder), "work in partitions", reason)
+    raise StorageError(str(folder.path), "work in partitions", reason)
 
 
 class _StageSink(CheckpointSink):
@@ -337,7 +380,13 @@ class _StageSink(CheckpointSink):
         self, state: Callable[[], ProgressState], of_step: Checkpoint | None, *arguments: Any
     ) -> None:
         self._state, self._of_step = state, of_step
+        self._mark = uuid.uuid4().hex[:8]  # the step and other stages have the same segments
         super().__init__(*arguments)
+
+    @override
+    def sent_place(self) -> SentPlace | None:
+        place = super().sent_place()
+        return place and place._replace(mark=f"{place.mark}-{self._mark}")
 
     @override
     def tick(self) -> None:
@@ -361,7 +410,7 @@ class StageOperator(Operator):
         task: Does one task.
     """
 
-    task: Task
+    task: StageTask
 
     def forward(self, record: Record) -> Record:
         """Do the task that a record describes."""
@@ -372,7 +421,7 @@ class StageOperator(Operator):
             raise _TaskStorageError(orjson.dumps(fields).decode()) from error
 
 
-def _stage_operator(outer: Operator, task: Task, *, shared: bool) -> StageOperator:
+def _stage_operator(outer: Operator, task: StageTask, *, shared: bool) -> StageOperator:
     """Return the operator of a stage; it has the workers of the operator of the step."""
     use = outer.__dataops__
     settings, spec = use.resolved, use.spec
