@@ -105,7 +105,9 @@ class PartitionedCase:
             return node(self.folder / where)
         return NodeFolder.of(machine(self.folder / where, self.store) / "node")
 
-    def result(self, where: str, mode: str = "single", **options: Any) -> bytes:
+    def result(
+        self, where: str, mode: str = "single", cluster: Any = None, **options: Any
+    ) -> bytes:
         if self.name == "merge":
             options["max_memory_mb"] = 1
         operator = OPERATORS[self.name](_concurrency_mode=mode, **options)
@@ -115,7 +117,7 @@ class PartitionedCase:
             cut_by(patch, SpanSizes(0.0, 50, 4_000, 0.01))
             place = self.place(where)
             how = {"resume": ResumePolicy.AUTO, "flush_seconds": 0.0}
-            self.report = run(operator, self.inputs, place, **how)
+            self.report = run(operator, self.inputs, place, cluster=cluster, **how)
         return place.result.read_bytes()
 
     def kill_after(self, stage: str, mode: str = "single") -> list[Path]:

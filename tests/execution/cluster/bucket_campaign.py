@@ -1,6 +1,9 @@
 """Kill agents, workers and heads, and stop the store, where all machines share a bucket alone.
 
 python -m tests.execution.cluster.bucket_campaign --kills 200
+python -m tests.execution.cluster.bucket_campaign --kills 200 --steps
+
+With ``--steps`` the operators are those that work in partitions over whole datasets.
 """
 
 import argparse
@@ -15,18 +18,21 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
 import psutil
 
-from dagster_dataops import JsonlDataset, config, load_result
+from dagster_dataops import JsonlDataset, config, data, load_result
 from dagster_dataops.checkpoints.places import sent_segments
 from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import ClusterError
+from dagster_dataops.execution.runners import dataset_stages, selection_stages
 from tests.execution.cluster.fixtures import Apart, input_of, of_another_user, works
-from tests.execution.helpers import node, run
+from tests.execution.helpers import node, run, write_input
+from tests.faults.partitioned import in_partitions
 from tests.nodes import NodeFolder, ResumePolicy
 from tests.object_stores import SECRETS, reading, s3_server, unreliable
 
@@ -64,6 +70,19 @@ class Machines:
         return bool(victims)
 
 
+STEPS: Final[dict[str, Any]] = {
+    "exact": partial(data.dedup.Exact, "part"),
+    "sort": partial(data.sample.Sort, "part"),
+    "group": partial(data.sample.GroupBy, "part"),
+    "top": partial(data.sample.TopK, "n", 3, group_key="part"),
+}
+
+
+def operator_of(name: str) -> Any:
+    """Return the operator of a round."""
+    return STEPS[name](_max_workers=2) if name in STEPS else works(seconds=0.01)
+
+
 class _Store:
     """Faults of the store: every request fails for some time."""
 
@@ -91,10 +110,19 @@ class Campaign:
         seed: Of what is killed.
         store: The faults of the store.
         where: The machines of the agents.
+        names: Of the operators, see `operator_of`; each round has the next one.
     """
 
-    def __init__(self, folder: Path, seed: int, store: _Store, where: Machines) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        store: _Store,
+        where: Machines,
+        names: Sequence[str] = ("works",),
+    ) -> None:
         self._folder, self._store, self._where = folder, store, where
+        self._names = names
         self._chance = random.Random(seed)
         self._machines = 0
         self.told = dict.fromkeys([*where.kinds, "results", "in parts"], 0)
@@ -114,19 +142,26 @@ class Campaign:
     def round(self) -> None:
         """Make a result, and compare it with that of a run at home."""
         number = self.told["results"]
+        name = self._names[number % len(self._names)]
         dataset = input_of(self._folder, _MIXED * (100 + 50 * (number % 5)))
-        expected = self._at_home(dataset, number)
+        if name in STEPS:
+            rows = [
+                {"n": n * 7919 % 1009, "part": n * 31 % 257, "pad": "é" * 40} for n in range(2_000)
+            ]
+            dataset = write_input(self._folder / "input.jsonl", rows)
+        expected = self._at_home(dataset, number, name)
         url, source = f"s3://results/campaign{number}", str(dataset.path)
-        if number % 2:  # else agents do not see the file: the head sends it
+        if number % 2 or name in STEPS:  # else agents do not see the file: the head sends it
             source = f"{url}-input/docs.jsonl"
             _put(source, dataset.path.read_bytes())
         whole = self._chance.choice([0.0, 0.0, math.inf])
-        while self._killed(url, source, whole):
+        while self._killed(url, source, whole, name):
             pass
         reader = self.machine("reader")
         with config.temporary(data_process_scratch=reader):
             there = NodeFolder.of(root_setting("root", url) / "works")
-            content, errors = load_result(there).path.read_bytes(), there.errors.read_bytes()
+            content = load_result(there).path.read_bytes()
+            errors = there.errors.read_bytes() if there.errors.exists() else b""
             assert there.bucket is not None
             self.told["in parts"] += self._check_objects(there)
         rows = [json.loads(line) for line in errors.splitlines()]
@@ -134,10 +169,11 @@ class Campaign:
         assert [row["input"] for row in rows] == expected[1], (number, self.told)
         self.told["results"] += 1
 
-    def _at_home(self, dataset: JsonlDataset, number: int) -> tuple[bytes, list[Any]]:
+    def _at_home(self, dataset: JsonlDataset, number: int, name: str) -> tuple[bytes, list[Any]]:
         home = node(self._folder / f"home{number}")
-        run(works(), dataset, home)
-        rows = [json.loads(line) for line in home.errors.read_bytes().splitlines()]
+        run(STEPS[name]() if name in STEPS else works(), dataset, home)
+        errors = home.errors.read_bytes() if home.errors.exists() else b""
+        rows = [json.loads(line) for line in errors.splitlines()]
         return home.result.read_bytes(), [row["input"] for row in rows]
 
     def _check_objects(self, there: NodeFolder) -> bool:
@@ -153,15 +189,16 @@ class Campaign:
             folder = key.partition("/.versions/")[0]
             assert {f"{folder}/.journal/data/{name}" for name in named} <= set(keys)
         assert len([key for key in keys if key.endswith(("_results.jsonl", ".parts"))]) == 1, keys
+        assert not [key for key in keys if "-parts-" in key], keys
         return bool(lists)
 
-    def _killed(self, url: str, source: str, whole: float) -> bool:
+    def _killed(self, url: str, source: str, whole: float, name: str) -> bool:
         """Continue a run on another machine, and kill; return whether its head was killed."""
         place = self.machine("head")
         agents = self._folder / f"agents{self._machines}"
         log = (self._folder / "log").open("ab")
         head = subprocess.Popen(
-            [sys.executable, "-m", self._where.module, "--head", url, source, str(whole)],
+            [sys.executable, "-m", self._where.module, "--head", url, source, str(whole), name],
             cwd=place,
             env={
                 **os.environ,
@@ -212,7 +249,7 @@ def _put(url: str, data: bytes) -> None:
         reading(root.bucket).put(url.removeprefix(f"{root.bucket.url}/"), data)
 
 
-def head(url: str, source: str, whole: float, cluster: Any) -> None:
+def head(url: str, source: str, whole: float, name: str, cluster: Any) -> None:
     """Run as the head of a run, on a machine of its own."""
     sent_segments.LEAST_PART_BYTES = sent_segments.LEAST_OBJECT_BYTES = 0  # type: ignore[misc]
     root = root_setting("root", url)
@@ -223,16 +260,13 @@ def head(url: str, source: str, whole: float, cluster: Any) -> None:
         copy.write_bytes(Path(source).read_bytes())
         os.utime(copy, ns=(0, 0))
         dataset = JsonlDataset.of_file(copy)
+    how = {"resume": ResumePolicy.AUTO, "flush_seconds": 0, "whole_result_mb": whole}
+    there = NodeFolder.of(root / "works")
     try:
-        run(
-            works(seconds=0.01),
-            dataset,
-            NodeFolder.of(root / "works"),
-            cluster=cluster,
-            resume=ResumePolicy.AUTO,
-            flush_seconds=0,
-            whole_result_mb=whole,
-        )
+        with in_partitions() as patch:
+            for module in (selection_stages, dataset_stages):
+                patch.setattr(module, "RANGE_BYTES", 4_000)
+            run(operator_of(name), dataset, there, cluster=cluster, **how)
     except ClusterError:  # agents were killed faster than they start
         sys.exit(_AGENTS_DIED)
 
@@ -267,7 +301,8 @@ def options_of(text: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=text)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--head", nargs=3)
+    parser.add_argument("--head", nargs=4)
+    parser.add_argument("--steps", action="store_true", help="steps over whole datasets")
     return parser.parse_args()
 
 
@@ -275,12 +310,13 @@ def main() -> None:
     """Run the campaign and print what was killed, or run as a head."""
     options = options_of(__doc__)
     if options.head:
-        url, source, whole = options.head
-        head(url, source, float(whole), Apart(agents=2, cpus_per_agent=1))
+        url, source, whole, name = options.head
+        head(url, source, float(whole), name, Apart(agents=2, cpus_per_agent=1))
         return
+    names = list(STEPS) if options.steps else ["works"]
     with tempfile.TemporaryDirectory() as folder, store() as faults:
         Path(folder).chmod(0o711)
-        rounds = Campaign(Path(folder), options.seed, faults, Machines())
+        rounds = Campaign(Path(folder), options.seed, faults, Machines(), names)
         sys.stdout.write(f"{campaign(rounds, options.kills, shown=True)}\n")
 
 

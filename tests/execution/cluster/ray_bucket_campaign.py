@@ -66,8 +66,8 @@ def main() -> None:
     """Run the campaign and print what was killed, or run as a head."""
     options = options_of(__doc__)
     if options.head:
-        url, source, whole = options.head
-        head(url, source, float(whole), ApartOnRay(os.environ["RAY_CLUSTER"]))
+        url, source, whole, name = options.head
+        head(url, source, float(whole), name, ApartOnRay(os.environ["RAY_CLUSTER"]))
         return
     with tempfile.TemporaryDirectory() as folder:
         told = on_ray(Path(folder), options.kills, options.seed, shown=True)

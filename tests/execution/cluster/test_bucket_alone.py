@@ -1,6 +1,7 @@
 """Tests of runs whose machines share a bucket and nothing else."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import StorageError
 from tests.execution.cluster.fixtures import Apart, Meanwhile, input_of, of_another_user, works
 from tests.execution.helpers import node, run
-from tests.faults.partitioned import OPERATORS, PartitionedCase, in_partitions, stages_begun
+from tests.faults.partitioned import PartitionedCase, in_partitions, stages_begun
 from tests.nodes import NodeFolder, ResumePolicy, Root
-from tests.object_stores import SECRETS, s3_server
+from tests.object_stores import SECRETS, reading, s3_server, unreliable
 
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
 
@@ -89,21 +90,86 @@ def test_a_head_that_dies_is_continued_on_another_machine(tmp_path: Path, bucket
     assert result(tmp_path / "reader", bucket) == at_home(tmp_path, dataset)
 
 
-@pytest.mark.parametrize("name", ["exact", "sort"])
-def test_the_machine_of_the_run_works_in_partitions(tmp_path: Path, bucket: str, name: str) -> None:
-    """Agents make the sketches, and put them in the bucket; its processes read them once."""
-    case = PartitionedCase(tmp_path, name)
-    expected = case.result("alone")
+class _Parted(PartitionedCase):
+    """Runs over agents, with inputs and results in a bucket."""
 
+    def __init__(self, tmp_path: Path, name: str, url: str) -> None:
+        super().__init__(tmp_path, name)
+        self._url = url
+        self.expected = self.result("alone")
+        source = head(tmp_path / "source", f"{url}-input")
+        for number, dataset in enumerate(self.inputs):
+            key = f"{source.path.relative_to(source.bucket.folder)}/{number}.jsonl"
+            reading(source.bucket).put(key, dataset.path.read_bytes())
+            self.inputs[number] = JsonlDataset.of_file(f"{url}-input/{number}.jsonl")
+
+    def place(self, where: str) -> NodeFolder:
+        if where == "alone":
+            return super().place(where)
+        return NodeFolder.of(head(self.folder / where, self._url) / "works")
+
+    def away(self, where: str) -> bytes:
+        """Run on a machine; return the result as another one reads it."""
+        self.result(where, "process", cluster=Apart(agents=2, cpus_per_agent=1))
+        return load_result(self.place("reader")).path.read_bytes()
+
+    def objects(self) -> dict[str, bytes]:
+        """Return the files of parts in the bucket."""
+        place = self.place("reader")
+        store = reading(place.bucket)
+        names = store.names(place.bucket.key_of(place.path))
+        return {name: store.read(name)[0] for name in names if "-parts-" in name}
+
+
+@pytest.mark.parametrize("name", ["exact", "sort"])
+def test_agents_work_in_partitions_that_are_in_the_bucket(
+    tmp_path: Path, bucket: str, name: str
+) -> None:
     with in_partitions() as patch:
         begun = stages_begun(patch)
-        there = NodeFolder.of(head(tmp_path / "head", bucket) / "works")
-        operator = OPERATORS[name](_max_workers=2)
-        run(operator, case.inputs, there, cluster=Apart(agents=2, cpus_per_agent=1))
-
+        case = _Parted(tmp_path, name, bucket)
+        assert case.away("head") == case.expected
     assert begun[:2] == ["split", "work" if name == "sort" else "decide"]
-    reader = NodeFolder.of(head(tmp_path / "reader", bucket) / "works")
-    assert load_result(reader).path.read_bytes() == expected
+    assert not list(tmp_path.rglob("range-*"))
+    assert not case.objects()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["parts", "top", "group", "merge"])
+def test_agents_do_each_kind_of_step_in_partitions(tmp_path: Path, bucket: str, name: str) -> None:
+    with in_partitions():
+        case = _Parted(tmp_path, name, bucket)
+        assert case.away("head") == case.expected
+    assert not list(tmp_path.rglob("range-*"))
+    assert not case.objects()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["exact", "merge"])
+def test_another_machine_goes_on_with_the_partitions_of_a_head_that_died(
+    tmp_path: Path, server: str, bucket: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def note(method: str, path: str) -> str:
+        if method == "PUT" and "-parts-" in path:
+            made.append(path.rpartition("-parts-")[2])
+        return ""
+
+    with in_partitions(), unreliable(server, note) as address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        case = _Parted(tmp_path, name, bucket)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(case, "result", partial(case.result, cluster=Apart(agents=2)))
+            case.kill_after("split", "process")
+        before, parts = made.copy(), case.objects()
+        made.clear()
+        assert {path.split("-")[1] for path in before} == {"range"}
+        assert case.away("other") == case.expected
+    assert made
+    assert "range" not in {path.split("-")[1] for path in made}
+    assert len(parts) == len(set(before))
+    assert not case.objects()
 
 
 def test_an_input_that_only_the_head_has_is_sent_once(tmp_path: Path, bucket: str) -> None:
