@@ -87,10 +87,9 @@ class DatasetRunner(Runner):
         if not isinstance(attempt.operator, Regrouped):
             return self._run(attempt)
         from dagster_dataops.execution.runners.dataset_stages import folder_of_stages
-        from dagster_dataops.execution.runners.stages import parts_folder, repaired
+        from dagster_dataops.execution.runners.stages import repaired
 
-        folder = parts_folder(attempt, folder_of_stages(attempt))
-        return repaired(attempt, folder, partial(self._run, attempt))
+        return repaired(attempt, folder_of_stages(attempt), partial(self._run, attempt))
 
     def _run(self, attempt: NodeAttempt) -> Drafts:
         kind = attempt.operator.__dataops__.spec.kind

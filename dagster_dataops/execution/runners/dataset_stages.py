@@ -30,6 +30,7 @@ from dagster_dataops.execution.progress import ProgressState
 from dagster_dataops.execution.runners.part_files import (
     Column,
     PartsFile,
+    PartsFolder,
     SentLocation,
     write_parts,
 )
@@ -38,8 +39,8 @@ from dagster_dataops.execution.runners.stages import (
     SentOperator,
     Stages,
     StageTask,
-    agents_see_files,
-    parts_place,
+    is_shared,
+    parts_folder,
 )
 from dagster_dataops.foundation.places.bucket import Location, local_path
 from dagster_dataops.foundation.places.opening import opened
@@ -172,9 +173,10 @@ class DatasetStages:
                         yield decode(line)
 
 
-def folder_of_stages(attempt: NodeAttempt) -> Path:
+def folder_of_stages(attempt: NodeAttempt) -> PartsFolder:
     """Return the folder of the stages of a dataset operator."""
-    return attempt.folder.checkpoints / "partitions"
+    size = sum(dataset.size_bytes for dataset in attempt.inputs)
+    return parts_folder(attempt, attempt.folder.checkpoints / "partitions", size)
 
 
 def dataset_stages(
@@ -197,9 +199,9 @@ def dataset_stages(
 def _are_files_of_workers(attempt: NodeAttempt) -> bool:
     """Return whether all workers of the stages have the inputs as files."""
     locations = [dataset.location for dataset in attempt.inputs]
-    if parts_place(attempt) is not None:  # they are in the bucket, or are sent there
+    if folder_of_stages(attempt).objects is not None:  # they are in the bucket, or are sent there
         return True
-    if agents_see_files(attempt):  # a copy of an object is on this machine alone
+    if is_shared(attempt):  # a copy of an object is on this machine alone
         return all(isinstance(location, Path) for location in locations)
     return all(local_path(location) is not None for location in locations)
 

@@ -56,6 +56,7 @@ from dagster_dataops.operators.pickling import receive, ship
 from dagster_dataops.records import Record, decode_own
 
 RANGE: Final = "range"  # the kind of the files of the first stage: one for a range of an input
+LEAST_SENT_BYTES: Final = 256 << 20  # of less, starting agents takes longer than the work
 _LEAST_RANGE: Final = 1 << 20
 _LIMIT_SHARE: Final = 2  # the rest of the limit of a worker is for what is not counted
 _RANGES_IN_MEMORY: Final = 8  # a decoded range takes several times its bytes
@@ -127,33 +128,34 @@ class StageTask(ABC):
         return {}
 
 
-def parts_place(attempt: NodeAttempt) -> SentPlace | None:
-    """Return where agents put parts; ``None`` if no agents do tasks, or if they share the folder.
+def parts_folder(attempt: NodeAttempt, path: Path, size: int) -> PartsFolder:
+    """Return the folder for the files of the stages of a step.
 
-    A file that may be on this machine alone is work for its processes: only a selection has read
-    its input on the agents before.
+    They are in the bucket if that is all that agents share. Little work is done sooner by the
+    processes of this machine, and so is work on a file that may be on this machine alone: only a
+    selection has read its input on the agents before.
+
+    Args:
+        attempt: Of the step.
+        path: The folder on this machine.
+        size: The bytes that are put into partitions.
     """
-    if cluster_for(attempt.settings, attempt.context.cluster) is None:
-        return None
+    cluster = cluster_for(attempt.settings, attempt.context.cluster)
+    if cluster is None or size < LEAST_SENT_BYTES:
+        return PartsFolder(path)
     whole = attempt.operator.__dataops__.spec.kind.inputs is Inputs.DATASETS
     if whole and any(isinstance(dataset.location, Path) for dataset in attempt.inputs):
-        return None
-    return attempt.lock.sent_place()
-
-
-def parts_folder(attempt: NodeAttempt, path: Path) -> PartsFolder:
-    """Return the folder for the files of the stages of a step."""
-    place = parts_place(attempt)
+        return PartsFolder(path)
+    place = attempt.lock.sent_place()
     return PartsFolder(path, None if place is None else BucketFile(place.bucket, place.parts))
 
 
-def agents_see_files(attempt: NodeAttempt) -> bool:
-    """Return whether agents may do the tasks: they see the files of the stages.
+def is_shared(attempt: NodeAttempt) -> bool:
+    """Return whether agents see the folder of the node.
 
-    Those of a node in a bucket that no other process reaches are on this machine alone.
+    That of a node in a bucket is on this machine alone.
     """
-    in_folder = type(attempt.lock.segments(attempt.folder.checkpoints)) is Segments
-    return in_folder or parts_place(attempt) is not None
+    return type(attempt.lock.segments(attempt.folder.checkpoints)) is Segments
 
 
 class Stages:
@@ -161,8 +163,8 @@ class Stages:
 
     Args:
         attempt: Of the step.
-        folder: For the files of the tasks, and the journals of the stages; deleted with the
-            checkpoints of the node. The files are in the bucket if agents share nothing else.
+        folder: For the files of the tasks; its folder on this machine, which also has the journals
+            of the stages, is deleted with the checkpoints of the node.
         fingerprint: Of the step.
         state: Returns the progress of the step.
         checkpoint: Of the step, if it has one; it is synced while stages run.
@@ -174,12 +176,12 @@ class Stages:
     def __init__(
         self,
         attempt: NodeAttempt,
-        folder: Path,
+        folder: PartsFolder,
         fingerprint: RunFingerprint,
         state: Callable[[], ProgressState],
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self._attempt, self.folder = attempt, parts_folder(attempt, folder)
+        self._attempt, self.folder = attempt, folder
         self._fingerprint, self._state = fingerprint, state
         self._before = ""  # the digest of the stages that have run
         self._checkpoint = checkpoint
@@ -190,7 +192,8 @@ class Stages:
         checkpoint = sink.checkpoint
         fingerprint = checkpoint.content.fingerprint
         assert fingerprint is not None  # noqa: S101 - an attempt has begun
-        folder = checkpoint.folder / "partitions"
+        size = sum(checkpoint.table.column("output_bytes"))
+        folder = parts_folder(sink.attempt, checkpoint.folder / "partitions", size)
         return cls(sink.attempt, folder, fingerprint, sink.state, checkpoint)
 
     @property
@@ -300,7 +303,8 @@ class Stages:
         before: CheckpointContent,
         fingerprint: RunFingerprint,
     ) -> CheckpointSink:
-        outer, shared = self._attempt, agents_see_files(self._attempt)
+        outer = self._attempt
+        shared = is_shared(outer) or self.folder.objects is not None
         attempt = replace(
             outer,
             operator=_stage_operator(outer.operator, task, shared=shared),
