@@ -12,7 +12,12 @@ import pytest
 
 from dagster_dataops import JsonlDataset, RunReport, data_register, load_result
 from dagster_dataops.checkpoints.places import sent_segments
-from dagster_dataops.errors import ResultMissingError, RunStoppedError, StorageError
+from dagster_dataops.errors import (
+    NewerVersionError,
+    ResultMissingError,
+    RunStoppedError,
+    StorageError,
+)
 from tests.command_line import main
 from tests.each import each
 from tests.execution.helpers import write_input
@@ -242,7 +247,10 @@ def test_a_list_that_is_damaged_or_leads_elsewhere_is_refused(go_on, store, sour
     (key,) = lists(store)
     right = store.objects[key][0]
     store.put(key, orjson.dumps(orjson.loads(right) | change))
-    with pytest.raises(StorageError, match=r"made_results.jsonl.parts: cannot read the list"):
+    newer = change.get("format") == 2
+    words = " has format 2, of a newer version" if newer else ": cannot read the list"
+    error = NewerVersionError if newer else StorageError
+    with pytest.raises(error, match=f"made_results.jsonl.parts{words}"):
         load_result(go_on())
     store.put(key, right)
 
