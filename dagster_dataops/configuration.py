@@ -254,12 +254,12 @@ class Configuration:
             settings: Values of ``url_options``, ``file_cache`` and ``file_cache_gb``; ``None`` for
                 one that the run does not set.
         """
-        own = dict(settings)
-        self._of_runs.append(own)
+        of_this_run = dict(settings)
+        self._of_runs.append(of_this_run)
         try:
             yield
         finally:
-            self._of_runs[:] = [other for other in self._of_runs if other is not own]
+            self._of_runs[:] = [other for other in self._of_runs if other is not of_this_run]
 
     def take_settings_of_run(self, settings: Mapping[str, Any]) -> None:
         """Take the settings of the run that this process works for, in place of those before.

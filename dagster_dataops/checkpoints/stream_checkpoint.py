@@ -181,11 +181,11 @@ class StreamCheckpoint(Checkpoint):
                 while block := file.read(COPY_BYTES):
                     writer.write(block, 0)
             writer.rows = self.items
-            made = writer.finish()
-            if made.fingerprint != f"xxh3:{self._digest.hexdigest()}":
+            draft = writer.finish()
+            if draft.fingerprint != f"xxh3:{self._digest.hexdigest()}":
                 reason = "differs from the written content; check the disk, then run again"
                 raise StorageError(str(self._segment.path), "read back the items", reason)
-            return made, writer.modified_ns, writer.compressed_bytes
+            return draft, writer.modified_ns, writer.compressed_bytes
 
     @override
     def close(self) -> None:

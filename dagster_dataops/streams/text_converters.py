@@ -48,22 +48,22 @@ class StrSplitter:
         self.sep, self.exclude = sep, exclude
         self.names = texts("StrSplitter", "names", names) or ()
         self._single = isinstance(indices, int) and not exclude
-        given = [indices] if isinstance(indices, int) else list(indices or ())
-        for index in given:
+        listed = [indices] if isinstance(indices, int) else list(indices or ())
+        for index in listed:
             check_count("StrSplitter", "an index", index, 0)
-        self.indices = tuple(sorted(set(given)))
-        self._check(given)
+        self.indices = tuple(sorted(set(listed)))
+        self._check(listed)
 
-    def _check(self, given: list[int]) -> None:
-        if len(given) != len(self.indices):
-            raise StreamDefinitionError("StrSplitter", f"indices has a number twice: {given}")
-        if not self.names or not given or self.exclude:
+    def _check(self, listed: list[int]) -> None:
+        if len(listed) != len(self.indices):
+            raise StreamDefinitionError("StrSplitter", f"indices has a number twice: {listed}")
+        if not self.names or not listed or self.exclude:
             return
-        if len(given) != len(self.names):
-            names, indices = counted(len(self.names), "names"), counted(len(given), "indices")
+        if len(listed) != len(self.names):
+            names, indices = counted(len(self.names), "names"), counted(len(listed), "indices")
             raise StreamDefinitionError("StrSplitter", f"got {names} and {indices}")
-        if tuple(given) != self.indices:
-            reason = f"indices are {given}; with names they must ascend, as the fields do"
+        if tuple(listed) != self.indices:
+            reason = f"indices are {listed}; with names they must ascend, as the fields do"
             raise StreamDefinitionError("StrSplitter", reason)
 
     def __call__(self, text: str) -> Any:

@@ -308,8 +308,8 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         if not self.root or isinstance(self.root, dg.EnvVar):
             return None
         # A code server may lack the variables with the secrets of its runs.
-        own = {} if is_resource(self.storage_options) else self.storage_options
-        options = {**config.storage_options, **written_values(own)}
+        written = {} if is_resource(self.storage_options) else self.storage_options
+        options = {**config.storage_options, **written_values(written)}
         return root_setting("root", self.root, options)
 
     @property

@@ -102,14 +102,14 @@ class NodeFolder:
         """
         root = path if isinstance(path, Root) else folder_at(path)
         refresh_below(root)
-        given = root.path
-        results = [given] if is_result(given.name) else _results_in(given)
+        target = root.path
+        results = [target] if is_result(target.name) else _results_in(target)
         if not results:
             reason = (
                 f"no *{RESULT} is there; for a partitioned node, give a partition's folder, for a "
                 "node with several results the folder of one of them"
             )
-            raise ResultMissingError(str(given), reason)
+            raise ResultMissingError(str(target), reason)
         folder = Root(results[0].parent, root.bucket)
         place = cls.of(folder, node_of(results[0].name)).in_form(form_of(results[0].name))
         return place.as_published() if len(results) > 1 else place

@@ -153,12 +153,12 @@ class SentSegments(Segments):
 
     @override
     def objects(self, places: Iterable[tuple[int, int, int]]) -> list[list[Any]]:
-        found = []
+        pieces = []
         for piece in self._found(places):
             if piece is None:
                 raise StorageError(str(self.folder), "find outputs", "they were not sent")
-            found.append(list(piece))
-        return found
+            pieces.append(list(piece))
+        return pieces
 
     def _found(
         self, places: Iterable[tuple[int, int, int]]

@@ -72,10 +72,10 @@ def _unreadable(folder: NodeFolder) -> list[tuple[NodeFolder, str]]:
     """
     parts = [folder, *folder.outputs.values()]
     formats = [unreadable(part.located(part.manifest)) for part in parts]
-    found = [
+    unread = [
         (part, format_) for part, format_ in zip(parts, formats, strict=True) if format_ is not None
     ]
-    return found[:1] if formats[0] is not None else found
+    return unread[:1] if formats[0] is not None else unread
 
 
 def _note(what: str, format_: str, folder: NodeFolder) -> str:

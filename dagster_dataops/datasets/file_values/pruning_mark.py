@@ -44,8 +44,8 @@ class PruningMark:
         Raises:
             StorageError: It cannot be read.
         """
-        found = self._store.read(self._key)
-        return b"" if found is None else found[0]
+        stored = self._store.read(self._key)
+        return b"" if stored is None else stored[0]
 
     def idle(self) -> bytes:
         """Wait while files are being deleted, and return the mark.
@@ -71,11 +71,11 @@ class PruningMark:
             FolderLockedError: Another command deletes files.
             StorageError: The store refuses.
         """
-        found = self._store.read(self._key)
-        if found is not None and found[0].startswith(_DELETING) and not self._is_forgotten():
+        stored = self._store.read(self._key)
+        if stored is not None and stored[0].startswith(_DELETING) and not self._is_forgotten():
             raise self._locked()
         try:
-            version = self._store.replace(self._key, _new(_DELETING), found and found[1])
+            version = self._store.replace(self._key, _new(_DELETING), stored and stored[1])
         except ConflictError:
             raise self._locked() from None
         try:

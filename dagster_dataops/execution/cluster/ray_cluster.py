@@ -195,7 +195,7 @@ class RayAgents(AgentPool):
 
     @override
     def has_left(self, node: str) -> bool:
-        return any(one["NodeID"] == node and not one["Alive"] for one in _ray().nodes())
+        return any(info["NodeID"] == node and not info["Alive"] for info in _ray().nodes())
 
     @override
     def ask(self, resources: Mapping[str, Any], agents: int | None) -> None:

@@ -117,8 +117,8 @@ class PartsFolder:
             StorageError: The disk refuses.
         """
         here = self.objects is None
-        made = _scratch(self.path) if here else machine_folder(_FOLDER, "scratch")
-        with storage(self.path, "work in a partition"), made as path:
+        scratch = _scratch(self.path) if here else machine_folder(_FOLDER, "scratch")
+        with storage(self.path, "work in a partition"), scratch as path:
             yield path
 
     @override

@@ -177,17 +177,19 @@ class CodeForms(ExactForms):
 
     def digest(self, target: Any) -> str:
         """Return the digest of ``target`` and all its dependencies."""
-        found: list[Any] = [PYTHON, self.form(target)]
-        for one in self._queue:  # the loops below append to both lists
-            self._folder = folder_of(module_of(one))
-            found.append(
-                self._class_form(one) if isinstance(one, type) else self._function_form(one)
+        forms: list[Any] = [PYTHON, self.form(target)]
+        for queued in self._queue:  # the loops below append to both lists
+            self._folder = folder_of(module_of(queued))
+            forms.append(
+                self._class_form(queued)
+                if isinstance(queued, type)
+                else self._function_form(queued)
             )
-            found += self.rest()
-        found += [self._module_form(name) for name in self._modules]
+            forms += self.rest()
+        forms += [self._module_form(name) for name in self._modules]
         if self._older:
-            return "" if self.partial else digest_of_form(found)
-        return digest_of_form(found) + self.rules
+            return "" if self.partial else digest_of_form(forms)
+        return digest_of_form(forms) + self.rules
 
     def _reference(self, target: Any) -> str:
         origin = self._home.origin(module_of(target))
@@ -225,8 +227,10 @@ class CodeForms(ExactForms):
     def _documents(self, function: types.FunctionType) -> Any:
         """Return the form of the docstrings that a function can reach by the names it uses."""
         named = [value for _, value in _values_named(function, names_in(function.__code__))]
-        found = [function, *(one for one in named if issubclass(type(one), _DOCUMENTED))]
-        return self.form([function.__globals__.get("__doc__"), *(one.__doc__ for one in found)])
+        documented = [function, *(value for value in named if issubclass(type(value), _DOCUMENTED))]
+        return self.form(
+            [function.__globals__.get("__doc__"), *(value.__doc__ for value in documented)]
+        )
 
     def _text_of(self, function: types.FunctionType) -> str:
         text = text_of(function)
@@ -234,13 +238,13 @@ class CodeForms(ExactForms):
 
     def _defaults(self, function: types.FunctionType) -> list[Any]:
         """Return the forms of the defaults; their places and names are part of the text."""
-        given, named = function.__defaults__, function.__kwdefaults__
+        defaults, named = function.__defaults__, function.__kwdefaults__
         code = function.__code__
-        names = code.co_varnames[code.co_argcount - len(given or ()) : code.co_argcount]
-        forms = [self._named(*one, 0) for one in zip(names, given or (), strict=True)]
+        names = code.co_varnames[code.co_argcount - len(defaults or ()) : code.co_argcount]
+        forms = [self._named(*default, 0) for default in zip(names, defaults or (), strict=True)]
         entries = self._entries((named or {}).items(), 0, attributes=True)
         return [
-            None if given is None else {"list": digest_of_form(forms)},
+            None if defaults is None else {"list": digest_of_form(forms)},
             None if named is None else {"mapping": unordered_digest(entries)},
         ]
 
@@ -298,7 +302,11 @@ class CodeForms(ExactForms):
             return [name, None]
         package = name if hasattr(sys.modules.get(name), "__path__") else name.rpartition(".")[0]
         imports = sorted(modules_imported(tree, package))
-        return [name, tree_digest(tree), [[one, self._import_reference(one)] for one in imports]]
+        return [
+            name,
+            tree_digest(tree),
+            [[imported, self._import_reference(imported)] for imported in imports],
+        ]
 
     # ------------------------------------------------------------ classes
 
@@ -322,8 +330,8 @@ class CodeForms(ExactForms):
             },
             "enum": self._members_of_enum(cls),
             "annotations": [
-                [name, self.form(one)]
-                for name, one in annotations.items()
+                [name, self.form(annotation)]
+                for name, annotation in annotations.items()
                 if not self._ignored(name)
             ],
             "schema": FormBuilder().form(_json_schema(cls)),
@@ -332,7 +340,7 @@ class CodeForms(ExactForms):
     def _members_of_enum(self, cls: type) -> Any:
         if not issubclass(cls, Enum):
             return None
-        return [[name, self.form(one.value)] for name, one in cls.__members__.items()]
+        return [[name, self.form(member.value)] for name, member in cls.__members__.items()]
 
     def _counts(self, name: str, value: Any, annotation: Any) -> bool:
         """Return whether a member of a class counts."""
@@ -395,7 +403,7 @@ class CodeForms(ExactForms):
             return self._reference(value)
         if typing.get_origin(value) is not None:
             parts = [typing.get_origin(value), *typing.get_args(value)]
-            return {"type": [self.form(one, depth) for one in parts]}
+            return {"type": [self.form(part, depth) for part in parts]}
         return self._instance_form(value, depth)
 
     def _instance_form(self, value: Any, depth: int) -> Any:
@@ -417,29 +425,29 @@ class CodeForms(ExactForms):
 
     def _foreign_form(self, value: Any, depth: int, origin: str) -> Any:
         """Return the form of an object whose class is not part of the project."""
-        made = {
+        form = {
             "class": self._reference(type(value)),
             "name": read_attribute(value, "__qualname__"),
         }
         module = read_attribute(value, "__module__")
-        if isinstance(module, str) and isinstance(made["name"], str):
-            made["from"] = self._home.origin(module)
+        if isinstance(module, str) and isinstance(form["name"], str):
+            form["from"] = self._home.origin(module)
         if isinstance(value, _BOUND) and not inspect.ismodule(value.__self__):
-            made["self"] = self.form(value.__self__, depth)
+            form["self"] = self.form(value.__self__, depth)
         if callable(value):
-            made["wrapped"] = self.form(read_attribute(value, "__wrapped__"), depth)
+            form["wrapped"] = self.form(read_attribute(value, "__wrapped__"), depth)
         means = _is_means(value)
         self._locks += means and type(value).__module__ in {"_thread", "threading"}
-        named = isinstance(made["name"], str) and not isinstance(value, _RUNNING)
+        named = isinstance(form["name"], str) and not isinstance(value, _RUNNING)
         if means or named or origin.startswith("dagster_dataops"):
-            return made if origin == "python" else made | self.public(value, depth, unknown=False)
+            return form if origin == "python" else form | self.public(value, depth, unknown=False)
         content = self._content(value, depth)
         if content is not None:
-            return self._exactly(made | content)
+            return self._exactly(form | content)
         kept = None if self._is_client(value) else self._state_of(value)
         if kept is None:
-            return made | self.public(value, depth, unknown=True)
-        return self._exactly({**made, "state": self._foreign_state(value, kept, depth, origin)})
+            return form | self.public(value, depth, unknown=True)
+        return self._exactly({**form, "state": self._foreign_state(value, kept, depth, origin)})
 
     def _foreign_state(self, value: Any, kept: list[Any], depth: int, origin: str) -> str:
         """Return the digest of the state of an object; one with locks is no value, and reported."""
@@ -458,12 +466,14 @@ class CodeForms(ExactForms):
 
     def _function_reference(self, function: types.FunctionType, depth: int) -> Any:
         """Return the form of a function; a foreign function may wrap one of the project."""
-        made = {"function": self._reference(function)}
+        form = {"function": self._reference(function)}
         if self._home.origin(module_of(function)) is not None:
             around = {name: v for name, v in _cells(function) if self._may_be_project_code(v)}
             wrapped = vars(function).get("__wrapped__")
-            made["around"] = digest_of_form([self.form(one, depth) for one in (around, wrapped)])
-        return made
+            form["around"] = digest_of_form(
+                [self.form(layer, depth) for layer in (around, wrapped)]
+            )
+        return form
 
     def _may_be_project_code(self, value: Any) -> bool:
         if isinstance(value, dict):  # excludes caches
@@ -489,8 +499,8 @@ def module_of(target: Any) -> str:
         return str(target.__globals__.get("__name__", ""))
     module = str(getattr(target, "__module__", None) or "")
     # A class made by a call, such as make_dataclass(), belongs to nobody.
-    made = module == "types" and vars(types).get(getattr(target, "__name__", "")) is not target
-    return "" if made else module
+    is_made = module == "types" and vars(types).get(getattr(target, "__name__", "")) is not target
+    return "" if is_made else module
 
 
 def _reads_documents(cls: type) -> bool:

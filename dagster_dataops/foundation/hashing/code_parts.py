@@ -58,10 +58,14 @@ class _NamedForms(CodeForms):
         """Add the parts of ``target`` and of all that it depends on."""
         self.parts[f"{PACKAGE}{PYTHON.partition(' ')[0]}"] = PYTHON.partition(" ")[2]
         self.form(target)
-        for one in self._queue:  # the loop appends to it
-            self._folder = folder_of(module_of(one))
-            form = self._class_form(one) if isinstance(one, type) else self._function_form(one)
-            self._add(_name_of(one), [form, *self.rest()])
+        for queued in self._queue:  # the loop appends to it
+            self._folder = folder_of(module_of(queued))
+            form = (
+                self._class_form(queued)
+                if isinstance(queued, type)
+                else self._function_form(queued)
+            )
+            self._add(_name_of(queued), [form, *self.rest()])
         for name in self._modules:  # this one, too
             self._add(f"{MODULE}{name}", self._module_form(name))
 
@@ -93,8 +97,8 @@ class _NamedForms(CodeForms):
 
     @override
     def _import_reference(self, name: str) -> Any:
-        found = super()._import_reference(name)
-        return found if found == "module" else self._package(found)
+        reference = super()._import_reference(name)
+        return reference if reference == "module" else self._package(reference)
 
     @override
     def _named_value(self, function: FunctionType, name: str, value: Any) -> Any:

@@ -82,7 +82,7 @@ class DropExplainer:
         if not isinstance(tagged, Mapping):
             return None
         numbers = dict(_new(record, tagged))
-        shown = {name: one for name, one in numbers.items() if name not in _HIDDEN}
+        shown = {name: value for name, value in numbers.items() if name not in _HIDDEN}
         texts = [value for value in shown.values() if isinstance(value, str) and value.strip()]
         return Explanation(str(tagged.get("drop_reason") or ""), shown, texts)
 
@@ -114,11 +114,11 @@ class DropExplainer:
                 indices.append(index)
                 yield sketch(copy.copy(record))
 
-        wanted, found = set(dropped), {}
+        wanted, kept_by = set(dropped), {}
         for at, cluster in enumerate(keep_function(operator, scratch)(sketches())):
             if indices[at] in wanted and cluster["id"] != at:
-                found[indices[at]] = indices[cluster["id"]]
-        return found
+                kept_by[indices[at]] = indices[cluster["id"]]
+        return kept_by
 
 
 def _kept_of_equals(

@@ -49,7 +49,7 @@ class TrainingForm(retrieval):
 
     def forward(self, record: Record) -> list[Record]:
         negatives = self._negatives.value(record)
-        if not isinstance(negatives, list) or not all(isinstance(one, str) for one in negatives):
+        if not isinstance(negatives, list) or not all(isinstance(text, str) for text in negatives):
             name, kind = self._negatives.name, type(negatives).__name__
             msg = f"{name} must be a list of texts; found {kind}: {negatives!r:.80}"
             raise UnfitRecordError(msg)

@@ -99,7 +99,7 @@ class PageReview:
     def saved(self) -> list[PageQuestion]:
         """The questions that this reviewer has decided here, and that no run has taken yet."""
         questions = map(self.question, self._decided)
-        return [one for one in questions if one is not None and one.may_change]
+        return [question for question in questions if question is not None and question.may_change]
 
     @cached_property
     def _decided(self) -> dict[str, Decision]:
@@ -167,13 +167,14 @@ class PageReview:
             raise ReviewError(id_, reason)
         person = person_of(self.reviewer)
         rows = {
-            (one.id, person_of(one.reviewer)): one for one in _saved_rows(self.folder.path / SAVED)
+            (saved.id, person_of(saved.reviewer)): saved
+            for saved in _saved_rows(self.folder.path / SAVED)
         }
         if new is not None:
             rows[id_, person] = row._replace(edited=new.edited, decision=new.decision)
         elif rows.pop((id_, person), None) is None:
             raise ReviewError(id_, "choose a decision")
-        content = b"".join(encode(_line(one)) for one in rows.values())
+        content = b"".join(encode(_line(saved)) for saved in rows.values())
         write_durably(self.folder.path / SAVED, content)
 
     def _changed(self, id_: str, edited: Mapping[str, str]) -> dict[str, str]:

@@ -145,9 +145,9 @@ class ReviewFolder:
 
     def answers(self) -> Answers:
         """Read all files with decisions; nothing is written."""
-        taken, faults, ignored = self.taken(), list[str](), list[str]()
-        decisions = list(taken)
-        first = {(one.id, one.person): one for one in reversed(taken)}
+        decided, faults, ignored = self.taken(), list[str](), list[str]()
+        decisions = list(decided)
+        first = {(decision.id, decision.person): decision for decision in reversed(decided)}
         stands = set(first)
         for read in self._read(faults):
             key = (read.id, read.person)
@@ -160,7 +160,7 @@ class ReviewFolder:
                     f"{self.path / read.where}: {read.decision!r} differs from "
                     f"{before.decision!r} in {before.where}, by the same reviewer; leave one"
                 )
-        return Answers(decisions, len(decisions) - len(taken), faults, ignored)
+        return Answers(decisions, len(decisions) - len(decided), faults, ignored)
 
     @property
     def state(self) -> list[tuple[str, int, int]]:
@@ -185,9 +185,9 @@ class ReviewFolder:
         counts = self.verdicts(answers)
         new = answers.decisions[len(answers.decisions) - answers.new :]
         return [
-            f"{one.where} ({counts[one.id].where} counts)"
-            for one in new
-            if one.id in counts and counts[one.id].verdict != one.verdict
+            f"{decision.where} ({counts[decision.id].where} counts)"
+            for decision in new
+            if decision.id in counts and counts[decision.id].verdict != decision.verdict
         ]
 
     @property

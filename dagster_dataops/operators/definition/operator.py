@@ -331,8 +331,8 @@ class Operator(metaclass=OperatorMeta):
         spec = self.__dataops__.spec
         defaults = {option.name: shown(option.name, option.default) for option in spec.options}
         texts = {name: shown(name, value) for name, value in self.__dataops__.options.items()}
-        given = [f"{name}={text}" for name, text in texts.items() if text != defaults.get(name)]
-        return f"{spec.reference}({', '.join(given)})"
+        changed = [f"{name}={text}" for name, text in texts.items() if text != defaults.get(name)]
+        return f"{spec.reference}({', '.join(changed)})"
 
 
 def reconfigured(
@@ -418,8 +418,8 @@ def raise_without_secrets(error: Exception, operator: str, options: Mapping[str,
         return
     text = secrets.hide(str(error))
     if isinstance(error, OperatorOptionError):
-        found = [secrets.hide(text) for text in (error.option, error.reason)]
-        raise OperatorOptionError(operator, *found) from None
+        hidden = [secrets.hide(text) for text in (error.option, error.reason)]
+        raise OperatorOptionError(operator, *hidden) from None
     option = ", ".join(name for name, value in options.items() if holds_secret(name, value))
     raise OperatorOptionError(
         operator, option, f"was rejected: {type(error).__name__}: {text}"

@@ -109,8 +109,8 @@ def _spread(number: int, most: int) -> list[int]:
 
 def _records(entry: NodeEntry, texts: Mapping[Ref, FoundLine]) -> _Records:
     """Return the whole records of an entry, before and after the node."""
-    made = [ref for ref, _ in entry.made[:_LINES]]
-    sides = [[texts[ref].text for ref in refs if ref in texts] for refs in (entry.given, made)]
+    results = [ref for ref, _ in entry.made[:_LINES]]
+    sides = [[texts[ref].text for ref in refs if ref in texts] for refs in (entry.given, results)]
     if any(len(text) >= _LONGEST for side in sides for text in side):
         return [], []
     return list(map(shown_line, sides[0])), list(map(shown_line, sides[1]))
@@ -118,10 +118,10 @@ def _records(entry: NodeEntry, texts: Mapping[Ref, FoundLine]) -> _Records:
 
 def _columns(pairs: Sequence[_Records]) -> dict[str, Any]:
     """Return the facts about columns before and after, of the same records of the input."""
-    before = columns_of(record for given, _ in pairs for record in given)
-    after = columns_of(record for _, made in pairs for record in made)
-    single = all(len(given) == len(made) for given, made in pairs)
-    equal = [name for name in after if single and all(_is_equal(name, *one) for one in pairs)]
+    before = columns_of(record for inputs, _ in pairs for record in inputs)
+    after = columns_of(record for _, results in pairs for record in results)
+    single = all(len(inputs) == len(results) for inputs, results in pairs)
+    equal = [name for name in after if single and all(_is_equal(name, *pair) for pair in pairs)]
     names = [name for name in {**after, **before} if name not in equal]
     rows = [(text_of(name), before.get(name), after.get(name)) for name in names[:_MOST_COLUMNS]]
     left = len(names) - len(rows)

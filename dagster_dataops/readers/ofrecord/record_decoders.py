@@ -37,9 +37,9 @@ class _Decoder:
         """Return the bytes of a feature with one value."""
         values = self._values(features)
         if len(values) != 1 or not isinstance(values[0], bytes):
-            kind = "bytes" if any(isinstance(one, bytes) for one in values) else "no bytes"
-            found = f"{counted(len(values), 'values')}, {kind}"
-            msg = f"feature {self.blob_name!r} must have one value of bytes; it has {found}"
+            kind = "bytes" if any(isinstance(value, bytes) for value in values) else "no bytes"
+            content = f"{counted(len(values), 'values')}, {kind}"
+            msg = f"feature {self.blob_name!r} must have one value of bytes; it has {content}"
             raise ValueError(msg)
         return values[0]
 
@@ -103,7 +103,7 @@ class OFRecordRawDecoder(_Decoder):
         """Check the arguments, and that NumPy is there."""
         _numpy("OFRecordRawDecoder")
         object.__setattr__(self, "shape", tuple(self.shape))
-        wrong = [one for one in self.shape if type(one) is not int or one < 1]
+        wrong = [size for size in self.shape if type(size) is not int or size < 1]
         if wrong:
             reason = f"shape has {wrong[0]!r}; each dimension is a number of at least 1"
             raise StreamDefinitionError("OFRecordRawDecoder", reason)
@@ -122,30 +122,30 @@ class OFRecordRawDecoder(_Decoder):
         """
         numpy, kind = _numpy("OFRecordRawDecoder"), _TYPES[self.dtype]
         values = self._values(features)
-        if any(isinstance(one, bytes) for one in values):
-            found = numpy.frombuffer(self._bytes(features), numpy.int8).astype(kind)
+        if any(isinstance(value, bytes) for value in values):
+            array = numpy.frombuffer(self._bytes(features), numpy.int8).astype(kind)
         else:
-            given = numpy.asarray(values)
-            found = numpy.asarray(values, kind)
-            if found.dtype.kind in "iu" and not (found == given).all():
+            exact = numpy.asarray(values)
+            array = numpy.asarray(values, kind)
+            if array.dtype.kind in "iu" and not (array == exact).all():
                 msg = f"feature {self.blob_name!r} has values that {self.dtype} cannot hold"
                 raise ValueError(msg)
-        return self._fitted(numpy, found)
+        return self._fitted(numpy, array)
 
-    def _fitted(self, numpy: Any, found: Any) -> Any:
-        size, count = math.prod(self.shape), len(found)
+    def _fitted(self, numpy: Any, array: Any) -> Any:
+        size, count = math.prod(self.shape), len(array)
         if count > size and self.truncate:
-            found = found[:size]
+            array = array[:size]
         elif count < size and (self.truncate or self.auto_zero_padding):
-            found = numpy.concatenate([found, numpy.zeros(size - count, found.dtype)])
+            array = numpy.concatenate([array, numpy.zeros(size - count, array.dtype)])
         elif count < size and self.dim1_varying_length:
             row = math.prod(self.shape[1:])
             if count % row == 0:
-                return found.reshape(-1, *self.shape[1:])
-        if len(found) != size:
+                return array.reshape(-1, *self.shape[1:])
+        if len(array) != size:
             msg = f"feature {self.blob_name!r} has {counted(count, 'values')}, not {size:,}"
             raise ValueError(msg)
-        return found.reshape(self.shape) if self.shape else found[0]
+        return array.reshape(self.shape) if self.shape else array[0]
 
 
 @dataclass(frozen=True)
@@ -190,11 +190,11 @@ class OFRecordImageDecoder(_Decoder):
         try:
             with image.open(io.BytesIO(data)) as opened:
                 turned = operations.exif_transpose(opened)
-                made = turned.convert("L" if self.color_space == "GRAY" else "RGB")
+                picture = turned.convert("L" if self.color_space == "GRAY" else "RGB")
         except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
             msg = f"feature {self.blob_name!r} is no image that can be read: {error}"
             raise ValueError(msg) from error
-        array = numpy.asarray(made)
+        array = numpy.asarray(picture)
         if self.color_space == "GRAY":
             return array[:, :, None]
         return numpy.ascontiguousarray(array[:, :, ::-1]) if self.color_space == "BGR" else array

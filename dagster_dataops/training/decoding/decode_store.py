@@ -47,8 +47,8 @@ class DecodeFileStore(WrappingStore):
     @property
     @override
     def decoding(self) -> str | None:
-        own = self.decoder if self.inner.decoding is None else None
-        return own.image_decode if isinstance(own, SampleDecoder) else OTHER_DECODER
+        decoder = self.decoder if self.inner.decoding is None else None
+        return decoder.image_decode if isinstance(decoder, SampleDecoder) else OTHER_DECODER
 
     @override
     def __getitem__(self, name: str) -> tuple[Any, SourceInfo]:

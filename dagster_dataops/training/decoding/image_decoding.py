@@ -29,12 +29,12 @@ def image_form(text: str) -> ImageForm:
     Raises:
         ConfigurationError: It names none.
     """
-    found = _FORM.fullmatch(str(text))
-    is_known = found and (found["kind"] or found["mode"])
-    if found is None or not is_known or (found["bits"] and found["kind"] == "pil"):
+    match = _FORM.fullmatch(str(text))
+    is_known = match and (match["kind"] or match["mode"])
+    if match is None or not is_known or (match["bits"] and match["kind"] == "pil"):
         wanted = "pil, torch or no prefix, and l, rgb or rgba, such as torchrgb; with 8 for bytes"
         raise ConfigurationError("image_decode", text, wanted)
-    return ImageForm(found["kind"], (found["mode"] or "rgb").upper(), bool(found["bits"]))
+    return ImageForm(match["kind"], (match["mode"] or "rgb").upper(), bool(match["bits"]))
 
 
 def check_packages(form: ImageForm) -> None:

@@ -88,27 +88,27 @@ class ViewedFile:
         if self.index is not None:
             start, line, record = self.index.before_record(first)
             start = max(start, self.interval.start)
-        found: list[ReadLine] = []
+        read: list[ReadLine] = []
         size = 0
         for text, length in self._from(start):
             line += 1
             if (not self.ours and length <= LONGEST and text.isspace()) or not length:
                 continue
             if record >= first:
-                found.append(ReadLine(line, record, length, text))
+                read.append(ReadLine(line, record, length, text))
                 size += len(text)
             record += 1
-            if len(found) >= count or size >= _PAGE_BYTES:
+            if len(read) >= count or size >= _PAGE_BYTES:
                 break
-        return found
+        return read
 
     def records(self, wanted: Iterable[int]) -> dict[int, ReadLine]:
         """Return records by their index; missing ones are left out."""
-        found = {}
+        read = {}
         for record in sorted(set(wanted)):
             for line in self.lines(record, 1):
-                found[record] = line
-        return found
+                read[record] = line
+        return read
 
     def record_of_line(self, number: int) -> ReadLine | None:
         """Return the record in a line, counted from 1; ``None`` if it has none."""
@@ -225,12 +225,12 @@ def _index_of(
     with opened_content(location) as (source, interval):
         if state_of(source) != state:
             raise InputError(str(location), "was replaced meanwhile; load the page again")
-        made = LineStarts.made(source, interval, state, work.advance, ours=ours)
+        new = LineStarts.made(source, interval, state, work.advance, ours=ours)
     with suppress(OSError):  # then it is made again by the next server
         draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
-        draft.write_bytes(made.to_bytes())
+        draft.write_bytes(new.to_bytes())
         draft.replace(path)
-    return made
+    return new
 
 
 def _path_of(location: Location) -> Path:

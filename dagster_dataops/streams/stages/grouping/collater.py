@@ -100,8 +100,8 @@ class Collater:
         _check_padding("", pad_value, pad_to_multiple)
         self.pad_value, self.pad_to_multiple = pad_value, pad_to_multiple
         self.overrides = tuple(overrides or ())
-        for one in self.overrides:
-            _check_override(one)
+        for entry in self.overrides:
+            _check_override(entry)
 
     def __call__(self, data: Any) -> Any:
         """Return the batch of a list of items; anything else is a list of one item.
@@ -126,27 +126,28 @@ class Collater:
             return list(values)
         if isinstance(first, Mapping):
             return {
-                key: self._collated([one[key] for one in values], (*path, key)) for key in first
+                key: self._collated([value[key] for value in values], (*path, key)) for key in first
             }
         if isinstance(first, (list, tuple)):
-            found = [
-                self._collated([one[at] for one in values], (*path, at)) for at in range(len(first))
+            collated = [
+                self._collated([value[at] for value in values], (*path, at))
+                for at in range(len(first))
             ]
-            return _like(first, found)
+            return _like(first, collated)
         return self._batched(values, path) if is_array(first) else list(values)
 
     def _batched(self, arrays: list[Any], path: tuple[_Step, ...]) -> Any:
-        chosen: Any = next((one for one in self.overrides if _selects(one, path)), self)
+        chosen: Any = next((value for value in self.overrides if _selects(value, path)), self)
         try:
             if chosen.pad_value is None:
                 return stacked(arrays)
             seqs = padded(arrays, chosen.pad_value, chosen.pad_to_multiple)
         except ValueError as error:
-            shapes = ", ".join(str(tuple(one.shape)) for one in arrays[:4])
+            shapes = ", ".join(str(tuple(array.shape)) for array in arrays[:4])
             advice = "" if chosen.pad_value is not None else "; pad_value pads different lengths"
             reason = f"cannot be one array (shapes {shapes}): {error}{advice}"
             raise UnfitRecordError(f"collate: the arrays{_at(path)} {reason}") from error
-        lengths = [len(one) for one in arrays]
+        lengths = [len(array) for array in arrays]
         ragged = any(length != seqs.shape[1] for length in lengths)
         return {"is_ragged": ragged, "seqs": seqs, "seq_lens": lengths}
 
@@ -157,14 +158,14 @@ def _check_override(given: object) -> None:
         raise StreamArgumentError("collate", reason)
 
 
-def _selects(one: CollateOptionsOverride, path: tuple[_Step, ...]) -> bool:
+def _selects(entry: CollateOptionsOverride, path: tuple[_Step, ...]) -> bool:
     return any(
         len(steps) == len(path)
         and all(
             step == here or (step is EVERY and isinstance(here, int))
             for step, here in zip(steps, path, strict=True)
         )
-        for steps in one.paths
+        for steps in entry.paths
     )
 
 
@@ -199,7 +200,7 @@ def _kind(value: object) -> str:
 
 
 def _at(path: tuple[_Step, ...]) -> str:
-    text = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path)
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return f" at {text.removeprefix('.')!r}" if text else ""
 
 
