@@ -3,10 +3,12 @@
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final
+from weakref import finalize
 
 from typing_extensions import override
 
@@ -43,6 +45,56 @@ class ConcatenatedItems(IndexedItems):
         return self._parts[at].item(number - self._firsts[at])
 
 
+class UnreadItem:
+    """An item of a source that was chosen by its place, and is not read yet.
+
+    Attributes:
+        read: Returns the item.
+    """
+
+    __slots__ = ("read",)
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self.read = read
+
+
+def read_item(item: Any) -> Any:
+    """Return an item, read now if it is not read yet."""
+    return item.read() if type(item) is UnreadItem else item
+
+
+def changed_item(change: Callable[[Any], Any], item: Any) -> Any:
+    """Return what a function makes of an item; of an unread one when it is read."""
+    if type(item) is not UnreadItem:
+        return change(item)
+    read = item.read
+    return UnreadItem(lambda: change(read()))
+
+
+class UnreadItems(IndexedItems):
+    """The items of a source, unread. It stays open until the last of them is dropped.
+
+    Args:
+        opening: Opens the source.
+
+    Raises:
+        StreamSourceError: The source cannot be read.
+    """
+
+    def __init__(self, opening: AbstractContextManager[IndexedItems]) -> None:
+        stack = ExitStack()
+        self.items = stack.enter_context(opening)
+        self.size = self.items.size
+        finalize(self, stack.close)
+
+    @override
+    def item(self, number: int) -> UnreadItem:
+        return UnreadItem(partial(self._read, number))
+
+    def _read(self, number: int) -> Any:
+        return self.items.item(number)
+
+
 @dataclass
 class RandomAccess:
     """Random access to the items of a source.
@@ -55,13 +107,17 @@ class RandomAccess:
     counter: FailureCounter
     open_items: Callable[[FailureCounter], AbstractContextManager[IndexedItems]]
 
-    def opened(self) -> AbstractContextManager[IndexedItems]:
+    def opened(self, *, unread: bool = False) -> AbstractContextManager[IndexedItems]:
         """Open the source for reading.
+
+        Args:
+            unread: Whether items are given as `UnreadItem`.
 
         Raises:
             StreamSourceError: The source cannot be read.
         """
-        return self.open_items(self.counter)
+        opening = self.open_items(self.counter)
+        return nullcontext(UnreadItems(opening)) if unread else opening
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain
 from operator import length_hint
@@ -299,10 +299,26 @@ class BlockwiseCursor(Cursor):
 
 @dataclass(frozen=True, eq=False)
 class ReadContext:
-    """The values that all cursors of a stream share: the seed and the failure handling."""
+    """The values that all cursors of a stream share: the seed and the failure handling.
+
+    Attributes:
+        unread: Whether items may be `UnreadItem`, which only the process that yields them reads.
+    """
 
     seed: int
     failures: FailureHandler
+    unread: bool = False
+
+    def of_input(self, stage: "Stage", *, unread: bool | None = None) -> "ReadContext":
+        """Return the context of an input: it yields unread items only if it declares that.
+
+        Args:
+            stage: The input.
+            unread: Whether its items may be unread; ``None`` if those of the stage may be.
+        """
+        wanted = self.unread if unread is None else unread
+        wanted = wanted and stage.takes_unread and self.failures.on_error == "raise"
+        return self if wanted is self.unread else replace(self, unread=wanted)
 
 
 @dataclass(eq=False)
@@ -321,6 +337,8 @@ class Stage(Cursor):
             rank has yielded, for any number of ranks; unless the position splits an element. To
             declare either, prove it.
         expands: Whether it is elastic and can make several items of one; see `splits_element`.
+        takes_unread: Whether the stage passes items on without a look into them, so that they may
+            be unread; for a source, whether it can yield such items.
         code_seen: The digest of its functions, as it was when it was first taken.
         left_out: The fields that are no options, besides inputs: they do not change the
             items, or `identity` covers them.
@@ -336,6 +354,7 @@ class Stage(Cursor):
     keeps_step: ClassVar[bool] = False
     elastic: ClassVar[bool] = False
     expands: ClassVar[bool] = False
+    takes_unread: ClassVar[bool] = False
     code_seen: str | None = field(default=None, init=False, repr=False)
 
     @property
@@ -352,7 +371,7 @@ class Stage(Cursor):
         """Return a cursor at the start. Reading begins when its first item is requested."""
         opened = copy(self)
         opened.counter = context.failures.counter(self.name)
-        opened.opened = [stage.open(context) for stage in self.inputs]
+        opened.opened = [stage.open(context.of_input(stage)) for stage in self.inputs]
         opened.begin(context)
         opened.reset()
         return opened

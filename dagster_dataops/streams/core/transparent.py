@@ -46,7 +46,7 @@ class TransparentStage(UnaryStage):
 
     @override
     def open(self, context: ReadContext) -> Cursor:
-        return TransparentCursor(self.upstream.open(context))
+        return TransparentCursor(self.upstream.open(context.of_input(self.upstream)))
 
     @override
     def items(self) -> Iterator[Any]:

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from dagster_dataops.streams.core.element_numbers import ElementCursor
 from dagster_dataops.streams.core.finitude import Finitude
+from dagster_dataops.streams.core.random_access import read_item
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, SourceStage, Stage, State
 from dagster_dataops.streams.stages.random_order import RandomCursor
 
@@ -153,7 +154,7 @@ class ReplicaFeed(PartFeed):
         end = self.at + self._count
         for item in islice(self._source or (), self._count):
             self.at += 1
-            yield item
+            yield read_item(item)
         self.ended = self.at < end
 
     @override
@@ -228,7 +229,8 @@ class Feed(SourceStage):
     def open(self, context: ReadContext) -> Cursor:
         if self.before is None:
             return DispatchedFeed(self.numbering)
-        before = self.before.open(context)
+        unread = self.is_replica  # a worker reads only the elements of its tasks
+        before = self.before.open(context.of_input(self.before, unread=unread))
         if not self.is_replica:
             return FeedCursor(before)
         return ReplicaFeed(before, skips=context.failures.on_error != "raise")

@@ -18,6 +18,7 @@ class ShardingMark(TransparentStage):
             reads them, and passes over the items of the others.
     """
 
+    takes_unread: ClassVar[bool] = True
     dispatched: ClassVar[bool] = False
 
 

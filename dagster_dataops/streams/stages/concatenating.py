@@ -14,6 +14,7 @@ class ConcatStage(CombinedStage):
     """Yield the items of one stream after another. The index of the current one is saved."""
 
     name: ClassVar[str] = "concat"
+    takes_unread: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("_at",)
 
     @override

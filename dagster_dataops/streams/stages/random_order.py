@@ -32,8 +32,10 @@ class RandomCursor(Cursor):
 
     saved: ClassVar[tuple[str, ...]] = ("failed", "_seed", "_epoch", "_passed")
 
-    def __init__(self, access: RandomAccess, seed: int, part: ShardSlice) -> None:
-        self._access = access
+    def __init__(
+        self, access: RandomAccess, seed: int, part: ShardSlice, *, unread: bool = False
+    ) -> None:
+        self._access, self._unread = access, unread
         self.counter = access.counter
         self._seed = seed
         self._part = part
@@ -52,7 +54,7 @@ class RandomCursor(Cursor):
             of_last: Given the number of the last items, fewer than ``size``, returns the places of
                 those to yield.
         """
-        with self._access.opened() as source:
+        with self._access.opened(unread=self._unread) as source:
             item = source.item
             order = self.order(source.size)
             places = self.places(source.size)

@@ -41,6 +41,7 @@ class Repeat(EpochStage):
     """Yield the items of one epoch after another. A stream without items ends at once."""
 
     name: ClassVar[str] = "repeat"
+    takes_unread: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
     reset_rng: bool
 

@@ -24,6 +24,7 @@ class RoundRobinStage(CombinedStage):
     """
 
     name: ClassVar[str] = "round_robin"
+    takes_unread: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("ended", "_done", "_first", "_finished")
     stop_at_shortest: bool
     allow_repeats: bool

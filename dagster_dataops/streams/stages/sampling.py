@@ -57,6 +57,7 @@ class SampleStage(DrawingStage):
     """
 
     name: ClassVar[str] = "sample"
+    takes_unread: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("_seed", "drawn", "_ended")
     weights: tuple[float, ...]
     seed: int | None

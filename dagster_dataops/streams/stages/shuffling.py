@@ -27,6 +27,7 @@ class Shuffle(UnaryStage):
 
     name: ClassVar[str] = "shuffle"
     keeps_step: ClassVar[bool] = True
+    takes_unread: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("_seed", "_epoch", "_number", "yielded")
     shuffle_window: int
     seed: int | None
@@ -34,7 +35,9 @@ class Shuffle(UnaryStage):
     @override
     def open_part(self, context: ReadContext, part: ShardSlice) -> Cursor | None:
         access = None if self.shuffle_window else self.upstream.access(context)
-        return None if access is None else RandomCursor(access, self.seed_in(context.seed), part)
+        if access is None:
+            return None
+        return RandomCursor(access, self.seed_in(context.seed), part, unread=context.unread)
 
     @override
     def open(self, context: ReadContext) -> Cursor:
@@ -42,7 +45,7 @@ class Shuffle(UnaryStage):
         if whole is not None:
             return whole
         if self.shuffle_window == 1:
-            return TransparentCursor(self.upstream.open(context))
+            return TransparentCursor(self.upstream.open(context.of_input(self.upstream)))
         return super().open(context)
 
     @override

@@ -19,6 +19,7 @@ class Skip(UnaryStage):
 
     name: ClassVar[str] = "skip"
     keeps_step: ClassVar[bool] = True
+    takes_unread: ClassVar[bool] = True
     elastic: ClassVar[bool] = True  # within an epoch; each rank skips items of its own
     saved: ClassVar[tuple[str, ...]] = ("_done",)
     num_examples: int
@@ -43,6 +44,7 @@ class Take(UnaryStage):
 
     name: ClassVar[str] = "take"
     keeps_step: ClassVar[bool] = True
+    takes_unread: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("_taken",)
     num_examples: int
 
@@ -71,6 +73,7 @@ class Shard(UnaryStage):
     """
 
     name: ClassVar[str] = "shard"
+    takes_unread: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("_begun",)
     shard_idx: int
     num_shards: int
@@ -111,6 +114,7 @@ class ContiguousShard(UnaryStage):
     """
 
     name: ClassVar[str] = "contiguous_shard"
+    takes_unread: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("_size", "_taken")
     shard_idx: int
     num_shards: int
@@ -130,7 +134,9 @@ class ContiguousShard(UnaryStage):
         if part is not None:
             return part
         access = self.upstream.access(context)
-        return super().open(context) if access is None else _RunCursor(access, self._part())
+        if access is None:
+            return super().open(context)
+        return _RunCursor(access, self._part(), unread=context.unread)
 
     @override
     def begin(self, context: ReadContext) -> None:
@@ -152,7 +158,7 @@ class ContiguousShard(UnaryStage):
     @override
     def items(self) -> Iterator[Any]:
         if self._size is None:
-            counted = self.upstream.open(self._context)
+            counted = self.upstream.open(self._context.of_input(self.upstream))
             counted.restore(self.source.state())
             self._size = sum(1 for _ in counted.items())
         places = self._part().places(self._size)
@@ -177,8 +183,8 @@ class _RunCursor(Cursor):
 
     saved: ClassVar[tuple[str, ...]] = ("failed", "_passed")
 
-    def __init__(self, access: RandomAccess, part: ShardSlice) -> None:
-        self._access, self._part = access, part
+    def __init__(self, access: RandomAccess, part: ShardSlice, *, unread: bool) -> None:
+        self._access, self._part, self._unread = access, part, unread
         self.counter = access.counter
         self._passed = 0
 
@@ -188,7 +194,7 @@ class _RunCursor(Cursor):
 
     @override
     def items(self) -> Iterator[Any]:
-        with self._access.opened() as source:
+        with self._access.opened(unread=self._unread) as source:
             for number in self._part.places(source.size)[self._passed :]:
                 self._passed += 1
                 element = source.item(number)

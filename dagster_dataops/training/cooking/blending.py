@@ -17,7 +17,12 @@ from typing_extensions import override
 from dagster_dataops.errors import DataPipelineError, StreamDefinitionError
 from dagster_dataops.records import RESTORE_KEY
 from dagster_dataops.streams.core.finitude import Finitude
-from dagster_dataops.streams.core.random_access import MISSING, RandomAccess, ShardSlice
+from dagster_dataops.streams.core.random_access import (
+    MISSING,
+    RandomAccess,
+    ShardSlice,
+    changed_item,
+)
 from dagster_dataops.streams.core.seeds import derive_seed, seeded_random
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage, UnaryStage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, with_inputs
@@ -42,6 +47,7 @@ class Leaf(UnaryStage):
     """
 
     name: ClassVar[str] = "leaf"
+    takes_unread: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("given",)
     about: Any
     entry: str | None = None
@@ -49,6 +55,10 @@ class Leaf(UnaryStage):
     @override
     def options(self) -> dict[str, Any]:
         return {}
+
+    @override
+    def begin(self, context: ReadContext) -> None:
+        self._mark = partial(changed_item, self.marked) if context.unread else self.marked
 
     @override
     def reset(self) -> None:
@@ -79,7 +89,7 @@ class Leaf(UnaryStage):
     @override
     def items(self) -> Iterator[Any]:
         samples = self.source.items()
-        for sample in samples if self.entry is None else map(self.marked, samples):
+        for sample in samples if self.entry is None else map(self._mark, samples):
             self.given += 1
             yield sample
 
@@ -101,12 +111,14 @@ class RowRange(UnaryStage):
     """
 
     name: ClassVar[str] = "rows"
+    takes_unread: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("passed", "failed")
     start: int
     end: int
 
     @override
     def begin(self, context: ReadContext) -> None:
+        self._unread = context.unread
         self._access = self.upstream.access(context)
         if self._access is not None:
             self._access.counter = self.counter
@@ -123,7 +135,7 @@ class RowRange(UnaryStage):
                 if self.passed > self.start:
                     yield item
             return
-        with self._access.opened() as items:
+        with self._access.opened(unread=self._unread) as items:
             while self.passed < self.end:
                 self.passed += 1
                 item = items.item(self.passed - 1)
@@ -147,6 +159,7 @@ class ShuffledRuns(UnaryStage):
 
     name: ClassVar[str] = "shuffled_runs"
     keeps_step: ClassVar[bool] = True
+    takes_unread: ClassVar[bool] = True
     upstream: CrudeSource
     longest: int | None
     parallel: int
@@ -162,7 +175,8 @@ class ShuffledRuns(UnaryStage):
                 "allow: its shards are remote or compressed; use shuffle_buffer_size"
             )
             raise StreamDefinitionError(self.name, reason)
-        return _RunOrderCursor(access, derive_seed(context.seed, self.path), self)
+        seed = derive_seed(context.seed, self.path)
+        return _RunOrderCursor(access, seed, self, unread=context.unread)
 
     @override
     def items(self) -> Iterator[Any]:
@@ -180,8 +194,10 @@ class ShuffledRuns(UnaryStage):
 
 
 class _RunOrderCursor(RandomCursor):
-    def __init__(self, access: RandomAccess, seed: int, stage: ShuffledRuns) -> None:
-        super().__init__(access, seed, ShardSlice())
+    def __init__(
+        self, access: RandomAccess, seed: int, stage: ShuffledRuns, *, unread: bool
+    ) -> None:
+        super().__init__(access, seed, ShardSlice(), unread=unread)
         self._stage = stage
 
     @override
@@ -244,6 +260,7 @@ class MixingStage(DrawingStage):
 
     saved: ClassVar[tuple[str, ...]] = ("_seed", "drawn")
     titles: tuple[str, ...]
+    takes_unread: ClassVar[bool] = True
     seed: int | None
 
     @override

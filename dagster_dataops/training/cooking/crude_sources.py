@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.streams.core.item_failures import FailureHandler
-from dagster_dataops.streams.core.random_access import MISSING, IndexedItems
+from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess
 from dagster_dataops.streams.core.stage import ReadContext, SourceStage
 from dagster_dataops.training.filestores.energon.declared_samples import DeclaredSamples
 from dagster_dataops.training.filestores.store import FileStore
@@ -159,6 +159,12 @@ class SourceByNumber(CrudeSource):
     """A source whose samples are read by number. The state is the next number."""
 
     saved: ClassVar[tuple[str, ...]] = ("_next", "failed")
+    takes_unread: ClassVar[bool] = True
+    _unread = False
+
+    @override
+    def begin(self, context: ReadContext) -> None:
+        self._unread = context.unread
 
     @abstractmethod
     def samples(self) -> AbstractContextManager[IndexedItems]:
@@ -174,7 +180,8 @@ class SourceByNumber(CrudeSource):
 
     @override
     def items(self) -> Iterator[Any]:
-        with self.samples() as samples:
+        access = RandomAccess(self.counter, lambda _: self.samples())
+        with access.opened(unread=self._unread) as samples:
             while self._next < samples.size:
                 self._next += 1
                 sample = samples.item(self._next - 1)

@@ -15,7 +15,13 @@ from dagster_dataops.errors import DuplicateKeyError, StreamSourceError, Unknown
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.streams.core.item_failures import FailureCounter, FailureHandler
-from dagster_dataops.streams.core.random_access import MISSING, IndexedItems, RandomAccess
+from dagster_dataops.streams.core.random_access import (
+    MISSING,
+    IndexedItems,
+    RandomAccess,
+    UnreadItem,
+    UnreadItems,
+)
 from dagster_dataops.streams.core.stage import BlockwiseCursor, ReadContext, SourceStage, State
 from dagster_dataops.streams.files.contents import Content
 from dagster_dataops.streams.files.file_sets import identity
@@ -34,6 +40,7 @@ from dagster_dataops.training.filestores.tars.row_cutting import (
     sample_maker,
 )
 from dagster_dataops.training.filestores.tars.shard_scan import (
+    END,
     KEY,
     SHAPE,
     START,
@@ -70,6 +77,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     name: ClassVar[str] = "read_tar"
     saved: ClassVar[tuple[str, ...]] = ("_shard", "start", "sample", "failed_before")
+    takes_unread: ClassVar[bool] = True
     files: TarStore
     checked: bool
     block_size: int
@@ -114,6 +122,10 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     @override
     def store(self) -> FileStore:
         return TarStore(with_all_shards(self.data), self.files.duplicates)
+
+    @override
+    def begin(self, context: ReadContext) -> None:
+        self._unread = context.unread
 
     @override
     def reset(self) -> None:
@@ -177,21 +189,26 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         self.begin_block([])
 
     def _of_shard(self, number: int, left_out: frozenset[int] | None) -> Iterator[Iterator[Any]]:
-        shard = self.data.shards[number]
+        for cut in self._cuts(number):
+            self._failed_before = self.counter.count
+            first, count = self._first, len(cut.samples)
+            yield self._begin(cut, left_out)
+            self._end_block(number, cut.starts[-1])
+            self._first = first + count
+            if cut.is_last:
+                return
+
+    def _cuts(self, number: int) -> Iterator[CutSamples]:
+        shard, is_placed = self.data.shards[number], self.is_placed(number)
+        if self._unread and is_placed:
+            yield from self._cut_unread(number)
+            return
         with shard.location.opened() as content:
             identity = identity_of(self, shard)
-            if self.is_placed(number):
-                cuts = self._cut_placed(content, number, identity)
+            if is_placed:
+                yield from self._cut_placed(content, number, identity)
             else:
-                cuts = self._cut(content, identity)
-            for cut in cuts:
-                self._failed_before = self.counter.count
-                first, count = self._first, len(cut.samples)
-                yield self._begin(cut, left_out)
-                self._end_block(number, cut.starts[-1])
-                self._first = first + count
-                if cut.is_last:
-                    return
+                yield from self._cut(content, identity)
 
     def _begin(self, cut: CutSamples, left_out: frozenset[int] | None) -> Iterator[Any]:
         samples, starts, first = cut.samples, cut.starts, self._first
@@ -211,6 +228,18 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         maker = sample_maker(identity, index.shapes)
         places = index.samples(first, index.firsts[number + 1])
         yield from cut_by_rows(maker, identity.path, content, places, first, self.block_size)
+        if error := index.error(number):
+            raise StreamSourceError(*error)
+
+    def _cut_unread(self, number: int) -> Iterator[CutSamples]:
+        index, first = self.files.index, self._first
+        unread = UnreadItems(self.opened_items(self.counter))
+        for places in index.samples(first, index.firsts[number + 1]):
+            numbers = range(first, first + len(places))
+            samples = [UnreadItem(partial(_sample, unread, number)) for number in numbers]
+            starts = [*(place[START] for place in places), places[-1][END]]
+            yield CutSamples(samples, starts, is_last=False)
+            first = numbers.stop
         if error := index.error(number):
             raise StreamSourceError(*error)
 
@@ -271,6 +300,10 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     @override
     def index_source(self, *, digests: bool) -> SourceStage:
         return TarRows(self, digests)
+
+
+def _sample(unread: UnreadItems, number: int) -> Any:
+    return unread.items.of_all(number)  # type: ignore[attr-defined]
 
 
 def identity_of(source: TarSamples, shard: TarShard) -> ShardIdentity:
@@ -335,8 +368,10 @@ class IndexedTarSamples(IndexedItems):
 
     @override
     def item(self, number: int) -> Any:
-        if self._before:
-            number += bisect_right(self._before, number)
+        return self.of_all(number + bisect_right(self._before, number))
+
+    def of_all(self, number: int) -> Any:
+        """Return an item by its number among all, also those that are left out."""
         shard = bisect_right(self._firsts, number) - 1
         try:
             reader = self._readers[shard] or self._reader(shard)

@@ -234,6 +234,7 @@ class JoinedSamples(SourceByNumber):
 
     @override
     def begin(self, context: ReadContext) -> None:
+        super().begin(context)
         self._access = self.access(context)
         self._access.counter = self.counter
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from typing_extensions import override
 
 from dagster_dataops.errors import StreamDefinitionError
-from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice
+from dagster_dataops.streams.core.random_access import RandomAccess, ShardSlice, read_item
 from dagster_dataops.streams.core.stage import Cursor, ReadContext, Stage
 from dagster_dataops.streams.core.stage_tree import distinct_stages, exchanged, with_inputs
 from dagster_dataops.streams.core.transparent import TransparentStage
@@ -64,6 +64,7 @@ class RankStage(TransparentStage):
     """
 
     name: ClassVar[str] = "ranked"
+    takes_unread: ClassVar[bool] = True
     rank: int
     world_size: int
     ending: Ending
@@ -75,12 +76,12 @@ class RankStage(TransparentStage):
 
     @override
     def open(self, context: ReadContext) -> Cursor:
-        source = self.upstream.open(context)
         if self.world_size == 1:
-            return source
+            return self.upstream.open(context.of_input(self.upstream))
         # Which items failed and are passed over is known only by reading all.
         all_count = context.failures.on_error == "raise"
-        return RankCursor(source, self, by_number=all_count)
+        source = self.upstream.open(context.of_input(self.upstream, unread=all_count))
+        return RankCursor(source, self, by_number=all_count, unread=context.unread)
 
     def of_last(self, count: int) -> range:
         """Return the place of this rank's item among the last ``count``, fewer than the ranks."""
@@ -105,12 +106,16 @@ class RankCursor(Cursor):
         source: The cursor of all items.
         stage: The rank, and the treatment of the last items.
         by_number: Whether to read this rank's items alone, where items are read by number.
+        unread: Whether to yield unread items.
     """
 
-    def __init__(self, source: Cursor, stage: RankStage, *, by_number: bool) -> None:
+    def __init__(
+        self, source: Cursor, stage: RankStage, *, by_number: bool, unread: bool = False
+    ) -> None:
         self.opened = [source]
         self.numbering = (stage.world_size, stage.rank)
         self._stage, self._by_number, self._numbers_after = stage, by_number, 0
+        self._unread = unread
 
     @property
     @override
@@ -122,8 +127,10 @@ class RankCursor(Cursor):
         source, (size, rank) = self.opened[0], self.numbering
         self._numbers_after = 0
         if self._by_number and isinstance(source, RandomCursor):
-            return source.one_of_each(rank, size, self._of_last)
-        return _one_of_each(source.items(), rank, size, self._of_last)
+            chosen = source.one_of_each(rank, size, self._of_last)
+        else:
+            chosen = _one_of_each(source.items(), rank, size, self._of_last)
+        return chosen if self._unread else map(read_item, chosen)
 
     def _of_last(self, count: int) -> range:
         chosen = self._stage.of_last(count)
