@@ -233,13 +233,15 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     def _cut_unread(self, number: int) -> Iterator[CutSamples]:
         index, first = self.files.index, self._first
-        unread = UnreadItems(self.opened_items(self.counter))
+        opened = UnreadItems(self.opened_items(self.counter))
         for places in index.samples(first, index.firsts[number + 1]):
-            numbers = range(first, first + len(places))
-            samples = [UnreadItem(partial(_sample, unread, number)) for number in numbers]
+            samples = [
+                UnreadItem(partial(_placed, opened, number, at, place))
+                for at, place in enumerate(places, first)
+            ]
             starts = [*(place[START] for place in places), places[-1][END]]
             yield CutSamples(samples, starts, is_last=False)
-            first = numbers.stop
+            first += len(places)
         if error := index.error(number):
             raise StreamSourceError(*error)
 
@@ -302,8 +304,8 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         return TarRows(self, digests)
 
 
-def _sample(unread: UnreadItems, number: int) -> Any:
-    return unread.items.of_all(number)  # type: ignore[attr-defined]
+def _placed(opened: UnreadItems, shard: int, number: int, place: PlacedSample) -> Any:
+    return opened.items.placed(shard, number, place)  # type: ignore[attr-defined]
 
 
 def identity_of(source: TarSamples, shard: TarShard) -> ShardIdentity:
@@ -368,18 +370,27 @@ class IndexedTarSamples(IndexedItems):
 
     @override
     def item(self, number: int) -> Any:
-        return self.of_all(number + bisect_right(self._before, number))
-
-    def of_all(self, number: int) -> Any:
-        """Return an item by its number among all, also those that are left out."""
+        if self._before:
+            number += bisect_right(self._before, number)
         shard = bisect_right(self._firsts, number) - 1
         try:
             reader = self._readers[shard] or self._reader(shard)
             return reader(self._place(number), number)
-        except DuplicateKeyError:
-            raise
         except StreamSourceError as error:
-            self._counter.handle({"__shard__": self._source.data.shards[shard].name}, error)
+            return self._failed(shard, error)
+
+    def placed(self, shard: int, number: int, place: PlacedSample) -> Any:
+        """Return an item by its place, and by its number among all."""
+        try:
+            reader = self._readers[shard] or self._reader(shard)
+            return reader(place, number)
+        except StreamSourceError as error:
+            return self._failed(shard, error)
+
+    def _failed(self, shard: int, error: StreamSourceError) -> object:
+        if isinstance(error, DuplicateKeyError):
+            raise error
+        self._counter.handle({"__shard__": self._source.data.shards[shard].name}, error)
         return MISSING
 
     def sample(self, number: int) -> dict[str, Any]:
