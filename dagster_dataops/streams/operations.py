@@ -446,8 +446,9 @@ class Operations:
     def sharding_filter(self) -> Self:
         """Mark the place from which each item belongs to one worker; see `workers`.
 
-        Every worker reads the stages before the mark, and passes over the items of the others. The
-        mark changes neither items nor states.
+        Every worker runs the stages before the mark, and passes over the items of the others. If
+        these stages only choose and order samples that have an index, it reads no others. The mark
+        changes neither items nor states.
 
         Raises:
             StreamDefinitionError: The stream has a mark or workers already.
