@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
+from dagster_dataops.datasets.file_values.completeness.whole_files import check_whole
 from dagster_dataops.datasets.file_values.media_types import ending_of_type, type_of_content
 from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.errors import FileError, FileReferenceError
@@ -126,7 +127,7 @@ class FilePart(dict[str, Any]):
     def _add_digest(self) -> None:
         assert self._reference is not None  # noqa: S101 - else it has an id
         self._read = self._reference.read(self._attachments.max_bytes)
-        self._checked_type(self._reference, self._read)  # also if the reply is stored
+        self._check(self._reference, self._read)  # also if the reply is stored
         self["digest"] = digest = f"sha256:{sha256(self._read).hexdigest()}"
         self._reference = replace(self._reference, digest=digest)  # a later read must find it
 
@@ -163,7 +164,8 @@ class FilePart(dict[str, Any]):
         data, self._read = self._read, None
         if data is None:
             data = reference.read(self._attachments.max_bytes)
-        media_type = self._checked_type(reference, data)
+            self._check(reference, data)
+        media_type = reference.media_type_of(data) or "application/octet-stream"
         side = self._attachments.max_side
         if self._kind == "image" and side is not None:
             data, media_type = within(side, data, media_type, reference.file)
@@ -172,11 +174,13 @@ class FilePart(dict[str, Any]):
             name = f"sound{ending_of_type(media_type) or '.' + media_type.partition('/')[2]}"
         return FormFile(name, data, media_type)
 
-    def _checked_type(self, reference: FileReference, data: bytes) -> str:
-        """Return the media type of a file. Images and sounds show it by their content.
+    def _check(self, reference: FileReference, data: bytes) -> None:
+        """Check the media type of a file, and that it is whole.
+
+        Images and sounds show their type by their content.
 
         Raises:
-            FileError: It is empty, or of another kind.
+            FileError: It is empty, of another kind, cut off or damaged.
         """
         if not data:
             raise FileError(reference.file, "is empty", "leave the file out")
@@ -187,7 +191,11 @@ class FilePart(dict[str, Any]):
         if self._kind != "file" and type_of_content(data) is None:
             problem = f"is no {name} by its first bytes, but {media_type} by its name or record"
             raise FileError(reference.file, problem, "replace the file, or leave it out")
-        return media_type or "application/octet-stream"
+        try:
+            check_whole(data)
+        except ValueError as error:
+            problem = f"is not sent: {error}"
+            raise FileError(reference.file, problem, "mend the file, or leave it out") from None
 
     def _with_address(self, address: str) -> dict[str, Any]:
         name = f"{self._kind}_url"

@@ -1,6 +1,5 @@
 """`AudioSource` and `AudioFile`: sounds of records, decoded in blocks within limits."""
 
-import io
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from io import BytesIO
@@ -10,6 +9,9 @@ from annotated_types import Gt
 from typing_extensions import override
 
 from dagster_dataops.data import data_register
+from dagster_dataops.datasets.file_values.completeness.containers import check_aiff, check_wav
+from dagster_dataops.datasets.file_values.completeness.ogg_pages import check_ogg_end
+from dagster_dataops.datasets.file_values.completeness.whole_files import check_whole
 from dagster_dataops.errors import FileError
 from dagster_dataops.library.file_column import (
     LEAVE_OUT,
@@ -32,11 +34,6 @@ FORMATS: Final = ("WAV", "FLAC", "OGG", "MP3", "AIFF")
 """The formats that are read, as libsndfile names them."""
 _NAMES: Final = {"WAVEX": "WAV"}
 _BLOCK: Final = 1 << 16  # frames
-_OGG_PAGE: Final = b"OggS\0"
-_OGG_LAST: Final = 4  # flag of the last page
-_OGG_HEAD: Final = 27  # bytes of a page in front of its data
-_OGG_MOST: Final = 1 << 17  # bytes; more than a page can have
-_OPEN_SIZES: Final = frozenset({0, 0xFFFFFFFF})  # of a program that could not know the size
 
 
 def soundfile(operator: str) -> Any:
@@ -147,8 +144,11 @@ class AudioFile(RecordFile):
 
     @cached_property
     def opened(self) -> Any:
-        """The file as soundfile opens it; its duration is within the limit."""
-        return self._source.opened(self.name, _Bytes(self.data))
+        """The file as soundfile opens it; it is whole, and its duration is within the limit."""
+        sound = self._source.opened(self.name, _Bytes(self.data))
+        with decoding(self.name, "read"):
+            check_whole(self.data)
+        return sound
 
     @property
     def format(self) -> str:
@@ -254,67 +254,9 @@ class _Bytes(BytesIO):
         return super().seek(max(0, start + offset))
 
 
-def _check_chunks(file: BinaryIO, order: str, sound: bytes) -> None:
-    """Check that the chunk of the sound is complete, in a RIFF or IFF file.
-
-    Raises:
-        ValueError: It is not.
-    """
-    end, at = file.seek(0, io.SEEK_END), 12
-    while at + 8 <= end:
-        file.seek(at)
-        head = file.read(8)
-        size = int.from_bytes(head[4:], order)  # type: ignore[arg-type]
-        if head[:4] == sound:
-            if at + 8 + size > end and size not in _OPEN_SIZES:
-                problem = f"{end - at - 8:,} are there"
-                msg = f"it is truncated: {size:,} bytes of sound are told, {problem}"
-                raise ValueError(msg)
-            return
-        at += 8 + size + size % 2
-
-
-def check_wav(file: BinaryIO) -> None:
-    """Check that the sound of a WAV file is complete.
-
-    Raises:
-        ValueError: It is not.
-    """
-    file.seek(0)
-    _check_chunks(file, "little" if file.read(4) == b"RIFF" else "big", b"data")
-
-
-def check_aiff(file: BinaryIO) -> None:
-    """Check that the sound of an AIFF file is complete.
-
-    Raises:
-        ValueError: It is not.
-    """
-    _check_chunks(file, "big", b"SSND")
-
-
-def _check_ogg(file: BinaryIO) -> None:
-    """Check that the last page is there, and complete.
-
-    Raises:
-        ValueError: It is not.
-    """
-    file.seek(max(0, file.seek(0, io.SEEK_END) - _OGG_MOST))
-    data = file.read(_OGG_MOST)
-    at = data.rfind(_OGG_PAGE)
-    if at >= 0 and at + _OGG_HEAD < len(data):
-        segments = data[at + _OGG_HEAD - 1]
-        sizes = data[at + _OGG_HEAD : at + _OGG_HEAD + segments]
-        whole = len(sizes) == segments and at + _OGG_HEAD + segments + sum(sizes) <= len(data)
-        if whole and data[at + 5] & _OGG_LAST:
-            return
-    msg = "it is truncated: its last page is missing"
-    raise ValueError(msg)
-
-
 _COMPLETE: Final[dict[str, Callable[[BinaryIO], None]]] = {
     "AIFF": check_aiff,
-    "OGG": _check_ogg,
+    "OGG": check_ogg_end,
     "WAV": check_wav,
     "WAVEX": check_wav,
 }

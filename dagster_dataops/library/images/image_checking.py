@@ -6,6 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.file_values.completeness.whole_files import check_whole
 from dagster_dataops.datasets.file_values.image_pixels import FORMATS
 from dagster_dataops.errors import FileError
 from dagster_dataops.library.file_column import FileCheck
@@ -88,6 +89,7 @@ class Check(FileCheck, images):
             file.decoded()
         with decoding_image(file.name):
             file.opened.seek(0)
+            check_whole(file.data)
         return file.format, mode, *file.size, file.frames
 
     @override

@@ -213,6 +213,8 @@ class Audio(video):
         context = track.codec_context
         if context is None or context.format is None:
             raise FileError(film.name, "has an audio track of an unknown codec", LEAVE_OUT)
+        if context.name == "flac":  # leave out frames with another checksum; see `_check_count`
+            context.options = {**context.options, "err_detect": "crccheck+explode"}
         subtype = "PCM_24" if context.format.name in _FINE else "PCM_16"
         form = context.rate, context.layout.nb_channels, subtype, self._format
         with decoding(film.name, f"written as {self._format}"):
@@ -233,3 +235,18 @@ class Audio(video):
                     yield finite(samples)
         if not frames:
             raise FileError(film.name, "has no sound in its audio track", LEAVE_OUT)
+        if film.container.format.name == "flac":
+            _check_count(film.name, track, frames)
+
+
+def _check_count(name: str, track: Any, frames: int) -> None:
+    """Check that a FLAC file has all samples that it tells.
+
+    Raises:
+        FileError: It has fewer.
+    """
+    seconds = 0 if track.duration is None else track.duration * track.time_base
+    told = round(seconds * track.codec_context.rate)
+    if frames < told:
+        problem = f"is damaged: it tells {told:,} samples, and {frames:,} can be decoded"
+        raise FileError(name, problem, LEAVE_OUT)

@@ -1,28 +1,26 @@
-"""Whether a film is complete by the sizes that it tells: FFmpeg takes a part of one for a whole."""
+"""Whether a film or sound is complete by what it tells: FFmpeg takes a part of one for a whole."""
 
 import io
-from collections.abc import Callable
-from typing import BinaryIO, Final
+import mmap
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, Final
 
-from dagster_dataops.errors import FileError
-from dagster_dataops.library.audio.audio_files import check_aiff, check_wav
-from dagster_dataops.library.file_column import LEAVE_OUT, decoding
-
-_OPEN_SIZE: Final = 0xFFFFFFFF  # of a program that could not know the size
-_BOXES: Final = frozenset(
-    {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"udta", b"uuid", b"meta"}
+from dagster_dataops.datasets.file_values.completeness.containers import (
+    check_aiff,
+    check_wav,
+    end_of_boxes,
+    end_of_riff,
+    end_of_segment,
 )
-"""The boxes outside of others. Behind the first fragment, ``moof``, none is looked at."""
-_BOX_HEAD: Final = 8  # bytes
-_LONG_BOX: Final = 1  # its size follows, in 64 bits
-_LAST_BOX: Final = 0  # it ends with the file
-_EBML_ID_BYTES: Final = 4
-_SEGMENT: Final = b"\x18S\x80g"
-_EBML_HEAD: Final = 4096  # bytes; more than in front of the content of a segment
+from dagster_dataops.datasets.file_values.completeness.flac_frames import check_flac
+from dagster_dataops.datasets.file_values.completeness.ogg_pages import check_ogg, check_ogg_end
+from dagster_dataops.datasets.file_values.completeness.sound_frames import check_adts, check_mp3
+from dagster_dataops.errors import FileError
+from dagster_dataops.library.file_column import LEAVE_OUT, decoding
 
 
 def check_complete(name: str, form: str, file: BinaryIO) -> None:
-    """Check that a film or sound is not cut off.
+    """Check that a film or sound is not cut off; only its head and its end are read.
 
     Args:
         name: Its path or URL, for errors.
@@ -44,57 +42,35 @@ def check_complete(name: str, form: str, file: BinaryIO) -> None:
     file.seek(0)
 
 
+def check_frames(name: str, form: str, file: BinaryIO) -> None:
+    """Check the frames or pages of a sound, or of a film in Ogg; the whole file is read.
+
+    Args:
+        name: Its path or URL, for errors.
+        form: Its format, as FFmpeg names it.
+        file: A file on this machine, which is not empty.
+
+    Raises:
+        FileError: It is cut off, or checksums are wrong.
+    """
+    check = _FRAMES.get(form)
+    if check is not None:
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, decoding(name, "read"):
+            check(data)
+
+
 def _open_end(file: BinaryIO, size: int) -> int:
     """Return the end of a file that does not tell one."""
     del file
     return size
 
 
-def _end_of_riff(file: BinaryIO, size: int) -> int:
-    file.seek(0)
-    head = file.read(_BOX_HEAD)
-    told = int.from_bytes(head[4:], "little") + _BOX_HEAD
-    return told if head[:4] == b"RIFF" and told < _OPEN_SIZE else size
-
-
-def _end_of_boxes(file: BinaryIO, size: int) -> int:
-    """Return where the last box of a QuickTime or MP4 file ends, of those that are known."""
-    at = 0
-    while at + _BOX_HEAD <= size:
-        file.seek(at)
-        head = file.read(2 * _BOX_HEAD)
-        length, kind = int.from_bytes(head[:4], "big"), head[4:8]
-        if kind not in _BOXES or length == _LAST_BOX:
-            return size
-        if length == _LONG_BOX:
-            length = int.from_bytes(head[8:], "big")
-        if length < _BOX_HEAD:
-            return size  # FFmpeg says what is damaged
-        at += length
-    return at
-
-
-def _end_of_segment(file: BinaryIO, size: int) -> int:
-    """Return where the segment of a Matroska file ends."""
-    file.seek(0)
-    head = file.read(_EBML_HEAD)
-    length, at = _number(head, _EBML_ID_BYTES)
-    if length is None or head[at + length :][:_EBML_ID_BYTES] != _SEGMENT:
-        return size
-    told, start = _number(head, at + length + _EBML_ID_BYTES)
-    return size if told is None else start + told
-
-
-def _number(data: bytes, at: int) -> tuple[int | None, int]:
-    """Return a size in EBML, ``None`` for an open one, and the position behind it."""
-    length = 9 - data[at].bit_length() if at < len(data) else 9
-    if length > 8 or at + length > len(data):
-        return None, at
-    value = int.from_bytes(data[at : at + length], "big") & ((1 << 7 * length) - 1)
-    return None if value == (1 << 7 * length) - 1 else value, at + length
-
-
 _ENDS: Final[dict[str, Callable[[BinaryIO, int], int]]] = {
-    "avi": _end_of_riff, "wav": _end_of_riff, "mov": _end_of_boxes, "matroska": _end_of_segment,
+    "avi": end_of_riff, "wav": end_of_riff, "mov": end_of_boxes, "matroska": end_of_segment,
 }  # fmt: skip
-_CHUNKS: Final[dict[str, Callable[[BinaryIO], None]]] = {"wav": check_wav, "aiff": check_aiff}
+_CHUNKS: Final[dict[str, Callable[[BinaryIO], None]]] = {
+    "wav": check_wav, "aiff": check_aiff, "ogg": check_ogg_end,
+}  # fmt: skip
+_FRAMES: Final[Mapping[str, Callable[[Any], None]]] = {
+    "aac": check_adts, "flac": check_flac, "mp3": check_mp3, "ogg": check_ogg,
+}  # fmt: skip

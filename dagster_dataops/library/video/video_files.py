@@ -12,7 +12,7 @@ from dagster_dataops.files import FileReference, type_of_content
 from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, HeadFile, decoding
 from dagster_dataops.library.images.image_files import MAX_PIXELS
 from dagster_dataops.library.option_values import needs_extra
-from dagster_dataops.library.video.film_sizes import check_complete
+from dagster_dataops.library.video.film_sizes import check_complete, check_frames
 from dagster_dataops.records import Record
 
 video: Any = data_register.new_group("video")
@@ -128,6 +128,7 @@ class VideoSource:
         with path.open("rb") as file:
             self.column.check_type(reference, file.read(_HEAD))
             with self.read(reference.file, file, str(path)) as film:
+                check_frames(reference.file, film.container.format.name, file)
                 yield film
 
     @contextmanager

@@ -35,9 +35,13 @@ BAD: dict[str, tuple[str, bytes | None, str]] = {
     "truncated Ogg": ("a.ogg", OGG[:-2], "its last page is missing"),
     "half of an Ogg": ("a.ogg", OGG[: len(OGG) // 2], "cannot be read"),
 }
+WITHOUT_COUNT = MP3[MP3.index(MP3[:2], 2) :]
 DECODED: dict[str, tuple[str, bytes | None, str]] = {
-    "truncated FLAC": ("a.flac", FLAC[: len(FLAC) // 2], "cannot be decoded"),
-    "half of an MP3": ("a.mp3", MP3[: len(MP3) // 2], "is truncated: it tells 16,000 frames"),
+    "truncated FLAC": ("a.flac", FLAC[: len(FLAC) // 2], "is truncated or damaged: 16,000 samples"),
+    "half of an MP3": ("a.mp3", MP3[: len(MP3) // 2], "it is truncated: .* bytes of sound"),
+    "the last frame of an MP3 cut": ("a.mp3", WITHOUT_COUNT[:-9], "its last frame has"),
+    "a FLAC without its last byte": ("a.flac", FLAC[:-1], "its last frame has another checksum"),
+    "a damaged page of an Ogg": ("a.ogg", OGG[:-99] + bytes(9) + OGG[-90:], "another checksum"),
     "not a number": (
         "a.wav",
         sound(np.array([0.1, np.nan] * 999), subtype="FLOAT"),

@@ -93,6 +93,16 @@ def test_a_bad_file_is_an_error_with_path_and_reason(case: Any, tmp_path: Path) 
     path.unlink(missing_ok=True)
 
 
+@each("case", [("a.png", PNG[:-12]), ("a.gif", saved(picture(), "GIF")[:-1])])
+def test_pictures_without_the_end_of_their_file_are_no_whole_images(
+    case: tuple[str, bytes], tmp_path: Path
+) -> None:
+    record = stored(tmp_path, *case)
+    with pytest.raises(FileError, match="cannot be decoded: it is truncated: its last"):
+        data.images.Check().forward(record)
+    assert reason(data.images.Check(on_error="drop"), record) == "broken"
+
+
 @pytest.mark.parametrize("value", [None, 7, [], {}, {"file": ""}, {"file": 1}])
 def test_what_names_no_file_is_an_error_with_its_column(value: object) -> None:
     with pytest.raises(FileError, match="column 'picture'"):

@@ -135,6 +135,34 @@ OPERATORS: dict[str, Callable[[], Any]] = {
 }
 
 
+FLAC, MP3 = sound(speech(3), form="FLAC"), sound(speech(3), form="MP3")
+OGG, WITHOUT_COUNT = sound(speech(3), form="OGG"), MP3[MP3.index(MP3[:2], 2) :]
+SOUNDS: dict[str, tuple[str, bytes | None, str]] = {
+    "half of a FLAC": ("a.flac", FLAC[: len(FLAC) // 2], "48,000 samples are told"),
+    "a FLAC without its last byte": ("a.flac", FLAC[:-1], "its last frame has another checksum"),
+    "a FLAC damaged in the middle": (
+        "a.flac",
+        FLAC[: len(FLAC) // 2] + bytes(200) + FLAC[len(FLAC) // 2 + 200 :],
+        r"it tells 48,000 samples, and .* can be decoded|48,000 samples are told",
+    ),
+    "half of an MP3": ("a.mp3", MP3[: len(MP3) // 2], "it is truncated: .* bytes of sound"),
+    "the last frame of an MP3 cut": ("a.mp3", WITHOUT_COUNT[:-9], "its last frame has"),
+    "half of an Ogg": ("a.ogg", OGG[: len(OGG) // 2], "its last page is missing"),
+    "a damaged page of an Ogg": ("a.ogg", OGG[:-99] + bytes(9) + OGG[-90:], "another checksum"),
+}
+
+
+@each("case", [("Audio", one) for one in SOUNDS.items()])
+def test_a_sound_that_is_not_whole_is_an_error(case: Any, tmp_path: Path) -> None:
+    check(*case, tmp_path)
+
+
+def test_whole_sounds_are_taken(tmp_path: Path) -> None:
+    for name, content in {"a.flac": FLAC, "a.mp3": WITHOUT_COUNT, "a.ogg": OGG}.items():
+        made = data.video.Audio().forward(stored(tmp_path, name, content))
+        assert len(made["audio"].data) > 1000
+
+
 @each("case", [(name, one) for name in OPERATORS for one in BAD.items()])
 def test_a_bad_file_is_an_error_with_path_and_reason(case: Any, tmp_path: Path) -> None:
     check(*case, tmp_path)
