@@ -91,7 +91,9 @@ def refused(option: str, files: dict[str, bytes], folder: Path, root: Path) -> d
         records.append({"name": name, "f": str(path)})
     asked = ScriptedModel(lambda *_: "seen")
     options: dict[str, Any] = {option: "f"}
-    sent = data.llm.Generate(prompt="{{ name }}", client=asked, _stop_after_failures=0, **options)(records)
+    sent = data.llm.Generate(prompt="{{ name }}", client=asked, _stop_after_failures=0, **options)(
+        records
+    )
     rows = [
         json.loads(line)
         for path in root.rglob("*_error.jsonl")

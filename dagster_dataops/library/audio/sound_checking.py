@@ -34,7 +34,8 @@ class Check(FileCheck, audio):
     ``broken``, ``format``, ``low_audio_channels``, ``high_audio_channels``. Needs the extra
     ``audio``.
 
-    Source: the decoders of libsndfile, which take a truncated WAV file for a shorter one.
+    Source: the decoders of libsndfile, which take a truncated WAV or MP3 file for a shorter one;
+    so the sizes, counts and checksums that a file tells are checked too.
     Data-Juicer checks sounds only where it loads them.
 
     Args:

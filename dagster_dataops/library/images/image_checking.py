@@ -36,7 +36,8 @@ class Check(FileCheck, images):
     ``mode``, ``animated``. Pages of a TIFF file count as pictures of an animation; a second picture
     in a JPEG file, as some cameras write, does not. Needs the extra ``images``.
 
-    Source: the decoders of Pillow. Data-Juicer checks images only where it loads them.
+    Source: the decoders of Pillow, which do without the end of a PNG or GIF file; it must be there.
+    Data-Juicer checks images only where it loads them.
 
     Args:
         input_key: Key of the file: a column, or a selector of one element.

@@ -17,7 +17,8 @@ class Transcribe(ModelOperator, llm):
     """Write down what is said in a recording, by a speech model.
 
     Reads ``input_key="file"``, a path, a URL or a reference ``{"file": ...}``, and writes
-    ``output_key="text"``; the text of silence is empty. The file is sent to the endpoint
+    ``output_key="text"``; the text of silence is empty. A file that is cut off, as far as its
+    format tells, is an error of its record, and not sent. The file is sent to the endpoint
     ``/audio/transcriptions``. For models that take sounds in a chat, use
     ``llm.Generate(prompt, audio=...)``.
 

@@ -167,9 +167,10 @@ class Audio(video):
 
     Reads the file in ``input_key="file"`` and writes the sound of its first audio track to
     ``output_key="audio"``, with its rate and channels, 16 bits a sample or 24 if it has more, and
-    without metadata. M4A, AAC and AMR files are read, too. A film without a track is an error of
-    its record, or with ``missing="drop"`` dropped for the reason ``no_audio``. The bytes depend on
-    the versions of FFmpeg in PyAV and, for FLAC, of libsndfile and libFLAC. Needs the extra
+    without metadata. M4A, AAC and AMR files are read, too. A sound that is cut off, or whose
+    checksums are wrong, is an error of its record, as in ``audio.Check``. A film without a track is
+    an error, too, or with ``missing="drop"`` dropped for the reason ``no_audio``. The bytes depend
+    on the versions of FFmpeg in PyAV and, for FLAC, of libsndfile and libFLAC. Needs the extra
     ``video``.
 
     Source: the decoders of FFmpeg; ``audio_ffmpeg_wrapped_mapper`` of Data-Juicer.

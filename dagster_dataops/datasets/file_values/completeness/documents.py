@@ -3,10 +3,9 @@
 import re
 from typing import Final
 
-_PDF_END: Final = b"%%EOF"
-_PDF_TAIL: Final = 1024  # bytes in which readers look for the end
-_FILLING: Final = b"\0 \t\r\n\x1a"
-_START: Final = re.compile(rb"startxref\s+(\d{1,12})\s")
+PDF_END: Final = 64 << 10  # bytes at the end of a file, where its end mark must be
+PDF_HEAD: Final = 2048
+_LENGTH: Final = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,15})\b")  # of the whole file
 _ZIP_END: Final = b"PK\5\6"
 _ZIP_END_BYTES: Final = 22
 _ZIP_TAIL: Final = _ZIP_END_BYTES + (1 << 16)
@@ -14,18 +13,31 @@ _OPEN: Final = 0xFFFFFFFF  # told in 64 bits elsewhere
 
 
 def check_pdf(data: bytes) -> None:
-    """Check that the mark of the end is there, as readers need it.
+    """Check that the mark of the end is there, and as many bytes as the file tells.
 
     Raises:
-        ValueError: It is missing.
+        ValueError: They are not.
     """
-    tail = data[-(1 << 16) :].rstrip(_FILLING)[-_PDF_TAIL:]
-    at = tail.rfind(_PDF_END)
-    found = list(_START.finditer(tail, 0, max(at, 0)))
-    begin = max(data.find(b"%PDF-", 0, _PDF_TAIL), 0)
-    if at < 0 or (found and int(found[-1][1]) + begin >= len(data)):
-        msg = "it is truncated: the mark of its end, %%EOF, is missing"
+    problem = fault_of_pdf(data[:PDF_HEAD], data[-PDF_END:], len(data))
+    if problem is not None:
+        msg = f"it is truncated: {problem}"
         raise ValueError(msg)
+
+
+def fault_of_pdf(head: bytes, end: bytes, size: int) -> str | None:
+    """Return why a PDF file is truncated; ``None`` if it is not, as far as it tells.
+
+    Args:
+        head: Its first `PDF_HEAD` bytes.
+        end: Its last `PDF_END` bytes.
+        size: The number of its bytes.
+    """
+    stated = _LENGTH.search(head)
+    if b"%%EOF" not in end:
+        return f"its last {len(end):,} bytes have no end mark %%EOF"
+    if stated is not None and size < int(stated[1]):
+        return f"it has {size:,} of {int(stated[1]):,} bytes"
+    return None
 
 
 def check_archive(data: bytes) -> None:

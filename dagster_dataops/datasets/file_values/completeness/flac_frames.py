@@ -55,7 +55,9 @@ def check_flac(data: bytes) -> None:
     end = len(data) - (_TAG_BYTES if data[-_TAG_BYTES:].startswith(b"TAG") else 0)
     count, last = _followed(data, at)
     if total and count < total:
-        msg = f"it is truncated or damaged: {total:,} samples are told, {count:,} are there in order"
+        msg = (
+            f"it is truncated or damaged: {total:,} samples are told, {count:,} are there in order"
+        )
         raise ValueError(msg)
     if last is not None and not _has_its_sum(data[last:end]):
         msg = "it is truncated or damaged: its last frame has another checksum"
@@ -101,7 +103,7 @@ def _head(head: bytes, at: int) -> _Frame | None:
     if len(head) < 6 or head[3] & 1:
         return None
     extra = 8 - (head[4] ^ 0xFF).bit_length()  # ones in front: bytes of the number, or 0
-    if extra == 1 or extra == 8:
+    if extra in {1, 8}:
         return None
     length = max(1, extra)
     number = head[4] & (0x7F if length == 1 else (1 << 7 - length) - 1)

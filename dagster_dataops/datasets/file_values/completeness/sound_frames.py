@@ -6,7 +6,11 @@ from typing import Final, TypeAlias
 LengthOf: TypeAlias = Callable[[bytes, int], int | None]
 """Returns the number of bytes of the frame at a position; ``None`` if there is no frame."""
 
-_RATES: Final = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
+_RATES: Final = {
+    3: (44_100, 48_000, 32_000),
+    2: (22_050, 24_000, 16_000),
+    0: (11_025, 12_000, 8_000),
+}
 """Samples a second, by the bits of the version: 3 for MPEG 1, 2 for MPEG 2, 0 for MPEG 2.5."""
 _KBITS: Final = {  # a second, by whether it is MPEG 1 and by the bits of the layer, from index 1 on
     (True, 3): (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),
@@ -74,7 +78,7 @@ def behind_id3(data: bytes, at: int) -> int:
 
 def told_by(data: bytes, first: int) -> tuple[int | None, int | None]:
     """Return the numbers of frames and of bytes that the first frame tells; ``None`` for none."""
-    version, is_mono = data[first + 1] >> 3 & 3, data[first + 3] >> 6 == 3  # noqa: PLR2004 - bits
+    version, is_mono = data[first + 1] >> 3 & 3, data[first + 3] >> 6 == 3
     side = (17 if is_mono else 32) if version == _MPEG_1 else (9 if is_mono else 17)
     at = first + 4 + side
     if data[at : at + 4] not in _COUNTS:
@@ -98,7 +102,11 @@ def _checked_frames(data: bytes, at: int, length_of: LengthOf) -> int:
         length = length_of(data, at)
         if length is None:
             behind = behind_id3(data, at)
-            found = None if data[at : at + _TAG_NAME].startswith(_TAGS) else _first(data, max(behind, at + 1), length_of)
+            found = (
+                None
+                if data[at : at + _TAG_NAME].startswith(_TAGS)
+                else _first(data, max(behind, at + 1), length_of)
+            )
             if found is None:
                 break  # what follows is no sound
             at = found
@@ -119,7 +127,7 @@ def _form(data: bytes, at: int) -> tuple[int, int]:
 def _first(data: bytes, at: int, length_of: LengthOf) -> int | None:
     """Return the position of the next frame that another one, or the end, follows."""
     end = min(len(data), at + _LONGEST_SEARCH)
-    while 0 <= (at := data.find(b"\xff", at, end)):
+    while (at := data.find(b"\xff", at, end)) >= 0:
         length = length_of(data, at)
         if length is not None:
             behind = at + length
@@ -135,7 +143,7 @@ def _mp3_length(data: bytes, at: int) -> int | None:
         return None
     version, layer = head[1] >> 3 & 3, head[1] >> 1 & 3
     bits, rate, padding = head[2] >> 4, head[2] >> 2 & 3, head[2] >> 1 & 1
-    if version not in _RATES or not layer or rate == 3 or not 0 < bits < 15:  # noqa: PLR2004 - bits
+    if version not in _RATES or not layer or rate == 3 or not 0 < bits < 15:
         return None
     is_first = version == _MPEG_1
     bits_a_second = 1000 * _KBITS[is_first, layer][bits - 1]

@@ -10,6 +10,11 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from dagster_dataops.datasets.file_values.completeness.documents import (
+    PDF_END,
+    PDF_HEAD,
+    fault_of_pdf,
+)
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File
 from dagster_dataops.library.documents.formats.document import (
@@ -25,9 +30,6 @@ from dagster_dataops.library.documents.formats.document import (
 from dagster_dataops.library.documents.formats.pdf_lines import markdown_of_lines, text_lines
 from dagster_dataops.library.option_values import needs_extra
 
-_END_BYTES: Final = 64 << 10  # at the end of a file, where its end mark must be
-_HEAD_BYTES: Final = 2048
-_LENGTH: Final = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,15})\b")  # of the whole file
 _DATE: Final = re.compile(
     r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-])(\d\d)'?(\d\d)?'?|Z)?"
 )
@@ -202,16 +204,11 @@ def _check_end(path: Path, name: str) -> None:
         FileError: It has not.
     """
     with path.open("rb") as file:
-        stated = _LENGTH.search(file.read(_HEAD_BYTES))
+        head = file.read(PDF_HEAD)
         size = file.seek(0, 2)
-        file.seek(max(0, size - _END_BYTES))
-        end = file.read()
-    problem = ""
-    if b"%%EOF" not in end:
-        problem = f"its last {len(end):,} bytes have no end mark %%EOF"
-    elif stated is not None and size < int(stated[1]):
-        problem = f"it has {size:,} of {int(stated[1]):,} bytes"
-    if problem:
+        file.seek(max(0, size - PDF_END))
+        problem = fault_of_pdf(head, file.read(), size)
+    if problem is not None:
         remedy = "fetch the file again, or leave it out"
         raise FileError(name, f"is truncated: {problem}", remedy)
 
