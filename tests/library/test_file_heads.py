@@ -7,7 +7,7 @@ import av
 import numpy as np
 import pytest
 import soundfile
-from PIL import Image
+from PIL import Image, ImageOps
 
 from dagster_dataops import config, data
 from dagster_dataops.errors import FileError
@@ -32,6 +32,11 @@ def folder(tmp_path_factory) -> Path:
     picture.save(folder / "a.bmp")
     picture.save(folder / "a.webp", quality=90, method=0)
     picture.save(folder / "turned.webp", quality=90, method=0, exif=turned)
+    for number in range(1, 9):
+        turned[0x0112] = number
+        picture.save(folder / f"turned{number}.avif", quality=85, speed=10, exif=turned)
+    xmp = b'<x tiff:Orientation="6"/>'
+    picture.save(folder / "xmp.avif", quality=85, speed=10, xmp=xmp)
     part = picture.crop((0, 0, 900, 700))
     part.save(folder / "exact.webp", lossless=True, quality=0, method=0)
     sound = noise.uniform(-0.9, 0.9, (SECONDS * RATE, 2))
@@ -76,6 +81,9 @@ def _move_exif_behind_pixels(path: Path) -> None:
         ("a.webp", data.images.Size, {"image_width": 2 * SIDE, "image_height": SIDE}, 0.1),
         ("exact.webp", data.images.Size, {"image_width": 900, "image_height": 700}, 0.1),
         ("turned.webp", data.images.Size, {"image_width": SIDE, "image_height": 2 * SIDE}, 0.15),
+        ("turned1.avif", data.images.Size, {"image_width": 2 * SIDE, "image_height": SIDE}, 0.1),
+        ("turned6.avif", data.images.Size, {"image_width": SIDE, "image_height": 2 * SIDE}, 0.1),
+        ("xmp.avif", data.images.Size, {"image_width": SIDE, "image_height": 2 * SIDE}, 1.2),
         ("turned.png", data.images.Size, {"image_width": SIDE, "image_height": 2 * SIDE}, 1.2),
         ("a.wav", data.audio.Duration, {"audio_seconds": SECONDS}, 0.1),
         ("a.aiff", data.audio.SampleRate, {"audio_rate": RATE}, 0.1),
@@ -94,6 +102,22 @@ def test_the_head_of_a_large_file_is_read_without_the_rest(folder: Path, case) -
         assert {name: found[name] for name in told} == pytest.approx(told)
         assert size > 1 << 20
         assert server.sent <= most * size
+
+
+@each("number", range(1, 9))
+def test_the_size_of_a_large_avif_image_is_that_of_pillow(folder: Path, number: int) -> None:
+    path = folder / f"turned{number}.avif"
+    found = signals(data.images.Size(mode="tag"), {"file": str(path)})
+    with Image.open(path) as image:
+        upright = ImageOps.exif_transpose(image).size
+    assert (found["image_width"], found["image_height"]) == upright
+
+
+def test_a_large_avif_image_that_is_cut_off_is_an_error(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.avif"
+    path.write_bytes((folder / "turned1.avif").read_bytes()[:-1])
+    with pytest.raises(FileError, match=r"cannot be read: it is truncated: it tells"):
+        data.images.Size(min_width=1).forward({"file": str(path)})
 
 
 def test_the_head_of_a_large_file_in_a_tar_is_read_without_the_rest(folder: Path) -> None:

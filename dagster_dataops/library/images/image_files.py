@@ -24,6 +24,7 @@ from dagster_dataops.library.file_column import (
     RecordFile,
     decoding,
 )
+from dagster_dataops.library.images.avif_heads import avif_size
 from dagster_dataops.library.images.image_heads import (
     has_late_orientation,
     orientation_of,
@@ -225,7 +226,7 @@ class ImageSize(HeadFile):
         """
         with self.opened() as file:
             with decoding_image(self.name, "read"):
-                size = webp_size(file)
+                size = webp_size(file) or avif_size(file)
             if size is None:
                 return _upright_size(self.name, self._source.opened(self.name, file), file)
             self._source.check_size(self.name, size)

@@ -22,7 +22,7 @@ _WEBP_CHUNKS: Final = 12  # where they begin
 _HAS_METADATA: Final = 0x0C  # flags for EXIF and XMP
 _METADATA: Final = {b"EXIF": "exif", b"XMP ": "xmp"}
 _SIDE: Final = 0x3FFF  # 14 bits
-_LARGE: Final = 1 << 20
+LARGE: Final = 1 << 20
 _XMP_PLACES: Final = ("XML:com.adobe.xmp", "xmp")
 
 
@@ -109,7 +109,7 @@ def webp_size(file: BinaryIO) -> tuple[int, int] | None:
     file.seek(0)
     head = file.read(_WEBP_HEAD)
     file.seek(0)
-    if size <= _LARGE or head[:4] != b"RIFF" or head[8:12] != b"WEBP":
+    if size <= LARGE or head[:4] != b"RIFF" or head[8:12] != b"WEBP":
         return None
     told = int.from_bytes(head[4:8], "little") + 8
     if told > size:

@@ -235,7 +235,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         index, first = self.files.index, self._first
         opened = UnreadItems(self.opened_items(self.counter))
         for places in index.samples(first, index.firsts[number + 1]):
-            samples = [
+            samples: list[Any] = [
                 UnreadItem(partial(_placed, opened, number, at, place))
                 for at, place in enumerate(places, first)
             ]
