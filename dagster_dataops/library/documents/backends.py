@@ -15,6 +15,8 @@ from dagster_dataops.library.option_values import needs_extra
 Backend: TypeAlias = str | Callable[[str, int], Any]
 BUILT_IN: Final = "pypdfium2"
 DOCLING: Final = "docling"
+_WHOLE: Final = "SUCCESS"  # the status of docling
+_DECRYPT: Final = "read it by 'pypdfium2', or save it without a password"
 _TRY_OTHERS: Final = "try another backend by retry_backends, or leave the page out"
 
 
@@ -52,7 +54,7 @@ class FunctionReader(Reader):
 
 
 class DoclingReader(Reader):
-    """Reads pages by docling. It needs its models, which it fetches or finds as it is set up.
+    """Reads pages by docling. For PDF files it needs its models, which it fetches or finds.
 
     Args:
         feature: The operator, for the error of a missing package.
@@ -64,21 +66,47 @@ class DoclingReader(Reader):
             import docling.document_converter  # noqa: F401
         self._method = method
         self._converter: Any = None
+        self._no_models: Exception | None = None
 
     @override
     def start(self) -> None:
+        from docling.datamodel.base_models import InputFormat
         from docling.document_converter import DocumentConverter
 
-        self._converter = DocumentConverter()
+        self._converter, self._no_models = DocumentConverter(), None
+        try:
+            self._converter.initialize_pipeline(InputFormat.PDF)
+        except Exception as error:  # noqa: BLE001 - of the hub, of files and of docling
+            self._no_models = error  # other formats need none
 
     @override
     def read(self, opened: OpenDocument, page: int) -> Any:
-        only = {"page_range": (page, page)} if opened.document.format == "pdf" else {}
-        if not only and page > 1:
+        is_pdf = opened.document.format == "pdf"
+        if not is_pdf and page > 1:
             return None  # docling gives such a document as a whole, with its first page
         if self._converter is None:
             self.start()
-        return self._method(self._converter.convert(opened.path, **only).document)
+        if is_pdf and self._no_models is not None:
+            raise _without_models(opened.name, self._no_models)
+        if is_pdf and opened.password:
+            raise FileError(opened.name, "is encrypted, and docling gets no password", _DECRYPT)
+        only = {"page_range": (page, page)} if is_pdf else {}
+        result = self._converter.convert(opened.path, **only)
+        if result.status.name != _WHOLE:
+            problems = "; ".join(str(error.error_message) for error in result.errors)
+            problem = f"is read in part by docling ({result.status.name}: {problems:.500})"
+            raise FileError(opened.name, problem, _TRY_OTHERS)
+        return self._method(result.document)
+
+
+def _without_models(name: str, error: Exception) -> FileError:
+    said = f"{type(error).__name__}: {error}".splitlines()[0]
+    problem = (
+        f"needs the models of docling, which cannot be loaded ({said:.300}): fetch them by "
+        "`docling-tools models download` on a machine with a network, and set "
+        "DOCLING_ARTIFACTS_PATH to their folder"
+    )
+    return FileError(name, problem, "then retry the failed records")
 
 
 class Chain:

@@ -169,7 +169,7 @@ class ToMarkdown(_TextOperator, documents):
     _reading = Reading(
         "documents.ToMarkdown",
         lambda document, page: document.markdown(page),
-        lambda document: document.export_to_markdown(),
+        lambda document: document.export_to_markdown(image_placeholder=""),
     )
 
 

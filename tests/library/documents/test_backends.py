@@ -9,22 +9,31 @@ from typing import Any
 import pytest
 
 from dagster_dataops import data
-from dagster_dataops.errors import MissingExtraError
+from dagster_dataops.errors import FileError, MissingExtraError
 from tests.library.documents.made_files import docx, paragraph, pdf
 
 
 class Converter:
     """A stand-in for ``docling.document_converter.DocumentConverter``."""
 
+    has_models, status = True, "SUCCESS"
+
+    def initialize_pipeline(self, form: str) -> None:
+        if not self.has_models:
+            raise FileNotFoundError("no model at hand\nask the network")
+
     def convert(self, path: Path, page_range: tuple[int, int] | None = None) -> Any:
         cells = [[SimpleNamespace(text="a  b"), SimpleNamespace(text="c")]]
         text = f"{path.name} {page_range}"
         document = SimpleNamespace(
             export_to_text=lambda: text,
-            export_to_markdown=lambda: f"# {text}",
+            export_to_markdown=lambda image_placeholder: f"# {text}{image_placeholder}",
             tables=[SimpleNamespace(data=SimpleNamespace(grid=cells))],
         )
-        return SimpleNamespace(document=document)
+        errors = [SimpleNamespace(error_message="page 2 is lost")]
+        return SimpleNamespace(
+            document=document, status=SimpleNamespace(name=self.status), errors=errors
+        )
 
 
 @pytest.fixture
@@ -32,8 +41,10 @@ def docling(monkeypatch: pytest.MonkeyPatch) -> None:
     package, module = ModuleType("docling"), ModuleType("docling.document_converter")
     module.DocumentConverter = Converter  # type: ignore[attr-defined]
     package.document_converter = module  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "docling", package)
-    monkeypatch.setitem(sys.modules, "docling.document_converter", module)
+    models, base = ModuleType("docling.datamodel"), ModuleType("docling.datamodel.base_models")
+    base.InputFormat = SimpleNamespace(PDF="pdf")  # type: ignore[attr-defined]
+    for part in (package, module, models, base):
+        monkeypatch.setitem(sys.modules, part.__name__, part)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("docling") is not None, reason="docling is installed")
@@ -70,3 +81,25 @@ def test_docling_gives_other_documents_with_their_first_page(docling: None, tmp_
 
     assert read.forward({"file": path, "page": 1})["text"] == "a.docx None"
     assert read.forward({"file": path, "page": 2})["text"] == ""
+
+
+def test_models_that_are_missing_are_an_error_of_pdf_files_alone(
+    docling: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Converter, "has_models", False)
+    read = data.documents.ToText(backends=["docling"])
+
+    with pytest.raises(FileError, match=r"needs the models of docling.*\(FileNotFoundError: no m"):
+        read.forward({"file": str(pdf(tmp_path / "a.pdf", ["one"])), "page": 1})
+    path = docx(tmp_path / "a.docx", paragraph("one"))
+    assert read.forward({"file": str(path), "page": 1})["text"] == "a.docx None"
+
+
+def test_a_part_of_a_page_is_no_page(
+    docling: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Converter, "status", "PARTIAL_SUCCESS")
+    path = str(pdf(tmp_path / "a.pdf", ["one"]))
+
+    with pytest.raises(FileError, match=r"in part by docling \(PARTIAL_SUCCESS: page 2 is lost\)"):
+        data.documents.ToText(backends=["docling"]).forward({"file": path, "page": 1})
