@@ -16,6 +16,7 @@ Backend: TypeAlias = str | Callable[[str, int], Any]
 BUILT_IN: Final = "pypdfium2"
 DOCLING: Final = "docling"
 _WHOLE: Final = "SUCCESS"  # the status of docling
+_LIMITS: Final = (MemoryError, TimeoutError)
 _DECRYPT: Final = "read it by 'pypdfium2', or save it without a password"
 _TRY_OTHERS: Final = "try another backend by retry_backends, or leave the page out"
 
@@ -91,12 +92,27 @@ class DoclingReader(Reader):
         if is_pdf and opened.password:
             raise FileError(opened.name, "is encrypted, and docling gets no password", _DECRYPT)
         only = {"page_range": (page, page)} if is_pdf else {}
-        result = self._converter.convert(opened.path, **only)
+        try:
+            result = self._converter.convert(opened.path, **only)
+        except Exception as error:
+            raise _cause_of(opened.name, error) from error
         if result.status.name != _WHOLE:
             problems = "; ".join(str(error.error_message) for error in result.errors)
             problem = f"is read in part by docling ({result.status.name}: {problems:.500})"
             raise FileError(opened.name, problem, _TRY_OTHERS)
         return self._method(result.document)
+
+
+def _cause_of(name: str, error: BaseException) -> BaseException:
+    """Return the error of a page for one of docling, which hides others, such as limits."""
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    limit = next((cause for cause in causes if isinstance(cause, _LIMITS)), None)
+    if limit is not None:
+        return limit
+    said = "; ".join(f"{type(cause).__name__}: {cause}" for cause in causes)
+    return FileError(name, f"cannot be read by docling ({said:.500})", _TRY_OTHERS)
 
 
 def _without_models(name: str, error: Exception) -> FileError:

@@ -103,3 +103,31 @@ def test_a_part_of_a_page_is_no_page(
 
     with pytest.raises(FileError, match=r"in part by docling \(PARTIAL_SUCCESS: page 2 is lost\)"):
         data.documents.ToText(backends=["docling"]).forward({"file": path, "page": 1})
+
+
+@pytest.mark.parametrize(
+    ("cause", "expected", "said"),
+    [
+        (TimeoutError("3 seconds"), TimeoutError, "3 seconds"),
+        (MemoryError("too much"), MemoryError, "too much"),
+        (ValueError("a bad box"), FileError, r"cannot be read by docling.*ValueError: a bad box"),
+    ],
+    ids=["time limit", "memory limit", "fault"],
+)
+def test_what_docling_hides_behind_its_own_errors_is_found(
+    docling: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cause: Exception,
+    expected: type[Exception],
+    said: str,
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        msg = "Pipeline SimplePipeline failed"
+        raise RuntimeError(msg) from cause
+
+    monkeypatch.setattr(Converter, "convert", fail)
+    path = str(docx(tmp_path / "a.docx", paragraph("one")))
+
+    with pytest.raises(expected, match=said):
+        data.documents.ToText(backends=["docling"]).forward({"file": path, "page": 1})
