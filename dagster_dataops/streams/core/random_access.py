@@ -83,8 +83,8 @@ class UnreadItems(IndexedItems):
 
     def __init__(self, opening: AbstractContextManager[IndexedItems]) -> None:
         stack = ExitStack()
-        self.items = stack.enter_context(opening)
-        self.size = self.items.size
+        self._items = stack.enter_context(opening)
+        self.size = self._items.size
         finalize(self, stack.close)
 
     @override
@@ -92,7 +92,7 @@ class UnreadItems(IndexedItems):
         return UnreadItem(partial(self._read, number))
 
     def _read(self, number: int) -> Any:
-        return self.items.item(number)
+        return self._items.item(number)
 
 
 @dataclass

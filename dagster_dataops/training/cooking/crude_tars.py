@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final
+from weakref import WeakSet, finalize
 
 import xxhash
 from typing_extensions import override
@@ -20,7 +21,6 @@ from dagster_dataops.streams.core.random_access import (
     IndexedItems,
     RandomAccess,
     UnreadItem,
-    UnreadItems,
 )
 from dagster_dataops.streams.core.stage import BlockwiseCursor, ReadContext, SourceStage, State
 from dagster_dataops.streams.files.contents import Content
@@ -233,11 +233,10 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     def _cut_unread(self, number: int) -> Iterator[CutSamples]:
         index, first = self.files.index, self._first
-        opened = UnreadItems(self.opened_items(self.counter))
+        read = _PlacedSamples(self, number).sample
         for places in index.samples(first, index.firsts[number + 1]):
             samples: list[Any] = [
-                UnreadItem(partial(_placed, opened, number, at, place))
-                for at, place in enumerate(places, first)
+                UnreadItem(partial(read, place, at)) for at, place in enumerate(places, first)
             ]
             starts = [*(place[START] for place in places), places[-1][END]]
             yield CutSamples(samples, starts, is_last=False)
@@ -304,8 +303,41 @@ class TarSamples(BlockwiseCursor, CrudeSource):
         return TarRows(self, digests)
 
 
-def _placed(opened: UnreadItems, shard: int, number: int, place: PlacedSample) -> Any:
-    return opened.items.placed(shard, number, place)  # type: ignore[attr-defined]
+class _PlacedSamples:
+    """The samples of one shard, read by their places; it stays open until this is dropped.
+
+    If very many are open, it is opened for each sample instead.
+    """
+
+    def __init__(self, source: TarSamples, number: int) -> None:
+        self._source, self._shard = source, source.data.shards[number]
+        self._reader: SampleReader | None = None
+
+    def sample(self, place: PlacedSample, number: int) -> Any:
+        """Return a sample by its place, and by its number among all."""
+        try:
+            reader = self._reader = self._reader or self._made()
+            return reader(place, number)
+        except DuplicateKeyError:
+            raise
+        except StreamSourceError as error:
+            self._source.counter.handle({"__shard__": self._shard.name}, error)
+        return MISSING
+
+    def _made(self) -> SampleReader:
+        if len(_KEPT) >= MAX_KEPT:
+            return placed_reader(self._source, self._shard, self._read_alone, trusted=False)
+        content = self._shard.location.opened()
+        finalize(self, content.close)
+        _KEPT.add(self)
+        return placed_reader(self._source, self._shard, content.read_at, trusted=True)
+
+    def _read_alone(self, size: int, offset: int) -> bytes:
+        with self._shard.location.opened() as content:
+            return content.read_at(size, offset)
+
+
+_KEPT: Final[WeakSet[_PlacedSamples]] = WeakSet()  # those that are open
 
 
 def identity_of(source: TarSamples, shard: TarShard) -> ShardIdentity:
@@ -319,6 +351,22 @@ def identity_of(source: TarSamples, shard: TarShard) -> ShardIdentity:
         source.files.duplicates,
         source.checked and source.files.index.is_current(shard),
     )
+
+
+def placed_reader(
+    source: TarSamples, shard: TarShard, read: Callable[[int, int], bytes], *, trusted: bool
+) -> SampleReader:
+    """Return a function that reads a sample of a shard by its place.
+
+    Args:
+        source: The samples.
+        shard: The shard. If it stays open, it is open already: no other file can be trusted.
+        read: Reads bytes of it.
+        trusted: Whether it stays open.
+    """
+    identity = identity_of(source, shard)
+    identity = identity if trusted else replace(identity, trusted=False)
+    return row_reader(sample_maker(identity, source.files.index.shapes), identity.path, read)
 
 
 def left_out_samples(source: TarSamples) -> dict[int, frozenset[int]]:
@@ -356,15 +404,12 @@ class IndexedTarSamples(IndexedItems):
     def _reader(self, number: int) -> SampleReader:
         """Make the function that reads the samples of a shard."""
         source, shard = self._source, self._source.data.shards[number]
-        placed = source.is_placed(number)
-        keep = placed and self._keep_open
-        read = self._shards.kept(shard).read_at if keep else partial(self._shards.read, shard)
-        identity = identity_of(source, shard)  # when it is open: no other file can be trusted
-        if placed:
-            identity = identity if keep else replace(identity, trusted=False)
-            reader = row_reader(sample_maker(identity, self._index.shapes), identity.path, read)
+        if source.is_placed(number):
+            keep = self._keep_open
+            read = self._shards.kept(shard).read_at if keep else partial(self._shards.read, shard)
+            reader = placed_reader(source, shard, read, trusted=keep)
         else:
-            reader = self._shards.reader(shard, identity)
+            reader = self._shards.reader(shard, identity_of(source, shard))
         self._readers[number] = reader
         return reader
 
@@ -376,21 +421,10 @@ class IndexedTarSamples(IndexedItems):
         try:
             reader = self._readers[shard] or self._reader(shard)
             return reader(self._place(number), number)
+        except DuplicateKeyError:
+            raise
         except StreamSourceError as error:
-            return self._failed(shard, error)
-
-    def placed(self, shard: int, number: int, place: PlacedSample) -> Any:
-        """Return an item by its place, and by its number among all."""
-        try:
-            reader = self._readers[shard] or self._reader(shard)
-            return reader(place, number)
-        except StreamSourceError as error:
-            return self._failed(shard, error)
-
-    def _failed(self, shard: int, error: StreamSourceError) -> object:
-        if isinstance(error, DuplicateKeyError):
-            raise error
-        self._counter.handle({"__shard__": self._source.data.shards[shard].name}, error)
+            self._counter.handle({"__shard__": self._source.data.shards[shard].name}, error)
         return MISSING
 
     def sample(self, number: int) -> dict[str, Any]:
