@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from itertools import islice, zip_longest
 from pathlib import Path
 
@@ -184,3 +186,24 @@ def test_with_skipped_failures_every_rank_reads_all_samples(tmp_path):
     with loader(pipeline) as alone:
         expected = list(alone)
     assert of_all_ranks(pipeline, 3) == expected
+
+
+MANY_SHARDS = """
+import resource, sys
+from itertools import islice
+resource.setrlimit(resource.RLIMIT_NOFILE, (120, 120))
+from dagster_dataops.crude import crude
+from dagster_dataops.loading import DataLoader2, DistributedReadingService
+stream = crude(sys.argv[1]).shuffle(1000).sharding_filter().map(lambda sample: sample["__key__"])
+with DataLoader2(stream, reading_service=DistributedReadingService(0, 2)) as loader:
+    print(len(set(loader)))
+"""
+
+
+def test_a_window_over_more_shards_than_may_be_open_is_read(tmp_path):
+    for number in range(150):
+        members = [(f"{number:03d}{at}.bin", b"content") for at in range(4)]
+        write_tar(tmp_path / f"{number:03d}.tar", members)
+    command = [sys.executable, "-c", MANY_SHARDS, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.stdout == "300\n", ended.stderr
