@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from dagster_dataops.datasets.file_values.completeness.whole_files import check_whole
+from dagster_dataops.datasets.file_values.completeness.whole_content import check_whole
 from dagster_dataops.datasets.file_values.media_types import ending_of_type, type_of_content
 from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.errors import FileError, FileReferenceError

@@ -6,7 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from dagster_dataops.datasets.file_values.completeness.whole_files import check_whole
+from dagster_dataops.datasets.file_values.completeness.whole_content import check_whole
 from dagster_dataops.datasets.file_values.image_pixels import FORMATS
 from dagster_dataops.errors import FileError
 from dagster_dataops.library.file_column import FileCheck
