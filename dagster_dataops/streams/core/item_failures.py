@@ -276,6 +276,11 @@ class FailureCounter:
         self.before: object = None
         self._first: Exception | None = None  # of those in a row
 
+    @property
+    def raises(self) -> bool:
+        """Whether the first failure ends the stream."""
+        return self._failures.on_error == "raise"
+
     def handle(self, item: Any, error: Exception, before: object = None) -> object:
         """Handle one failure, and return `FAILED`; an item that is skipped is none.
 

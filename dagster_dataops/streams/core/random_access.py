@@ -12,6 +12,7 @@ from weakref import finalize
 
 from typing_extensions import override
 
+from dagster_dataops.errors import DataPipelineError
 from dagster_dataops.streams.core.item_failures import FailureCounter
 
 MISSING: Final = object()
@@ -58,6 +59,15 @@ class UnreadItem:
         self.read = read
 
 
+def unreadable() -> DataPipelineError:
+    """Return the error of an item that counts in the order of all ranks, and cannot be read."""
+    return DataPipelineError(
+        "a sample cannot be read, though its dataset is as it was indexed; the log has the reason. "
+        "Ranks and workers read their own samples alone, so it cannot be left out on all of them: "
+        "mend the dataset, and go on from the last state"
+    )
+
+
 def read_item(item: Any) -> Any:
     """Return an item, read now if it is not read yet."""
     return item.read() if type(item) is UnreadItem else item
@@ -92,7 +102,10 @@ class UnreadItems(IndexedItems):
         return UnreadItem(partial(self._read, number))
 
     def _read(self, number: int) -> Any:
-        return self._items.item(number)
+        item = self._items.item(number)
+        if item is MISSING:  # it was to be there; the order of all ranks counts it
+            raise unreadable()
+        return item
 
 
 @dataclass
@@ -102,22 +115,26 @@ class RandomAccess:
     Attributes:
         counter: Counts the items that cannot be read.
         open_items: Opens the source for reading, given the counter.
+        is_sure: Returns whether all items can be read, as far as is known without reading them.
     """
 
     counter: FailureCounter
     open_items: Callable[[FailureCounter], AbstractContextManager[IndexedItems]]
+    is_sure: Callable[[], bool] = lambda: False
 
     def opened(self, *, unread: bool = False) -> AbstractContextManager[IndexedItems]:
         """Open the source for reading.
 
         Args:
-            unread: Whether items are given as `UnreadItem`.
+            unread: Whether items are given as `UnreadItem`. Where failed items are passed over,
+                this is done only if all can be read: they count in the order of all ranks.
 
         Raises:
             StreamSourceError: The source cannot be read.
         """
         opening = self.open_items(self.counter)
-        return nullcontext(UnreadItems(opening)) if unread else opening
+        is_unread = unread and (self.counter.raises or self.is_sure())
+        return nullcontext(UnreadItems(opening)) if is_unread else opening
 
 
 @dataclass(frozen=True)

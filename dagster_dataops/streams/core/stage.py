@@ -317,7 +317,7 @@ class ReadContext:
             unread: Whether its items may be unread; ``None`` if those of the stage may be.
         """
         wanted = self.unread if unread is None else unread
-        wanted = wanted and stage.takes_unread and self.failures.on_error == "raise"
+        wanted = wanted and stage.takes_unread
         return self if wanted is self.unread else replace(self, unread=wanted)
 
 

@@ -21,6 +21,7 @@ from dagster_dataops.streams.core.random_access import (
     IndexedItems,
     RandomAccess,
     UnreadItem,
+    unreadable,
 )
 from dagster_dataops.streams.core.stage import BlockwiseCursor, ReadContext, SourceStage, State
 from dagster_dataops.streams.files.contents import Content
@@ -180,6 +181,8 @@ class TarSamples(BlockwiseCursor, CrudeSource):
             except StreamSourceError as error:
                 self.counter.handle({"__shard__": self.data.shards[number].name}, error)
             self._end_block(number + 1, 0)
+            if self.checked:  # a shard that failed has not given all of its samples
+                self._first = self.files.index.firsts[number + 1]
         self._failed_before = self.counter.count
 
     def _end_block(self, number: int, at: int) -> None:
@@ -200,7 +203,7 @@ class TarSamples(BlockwiseCursor, CrudeSource):
 
     def _cuts(self, number: int) -> Iterator[CutSamples]:
         shard, is_placed = self.data.shards[number], self.is_placed(number)
-        if self._unread and is_placed:
+        if self._unread and is_placed and (self.counter.raises or self._is_current(number)):
             yield from self._cut_unread(number)
             return
         with shard.location.opened() as content:
@@ -274,7 +277,14 @@ class TarSamples(BlockwiseCursor, CrudeSource):
     def access(self, context: ReadContext) -> RandomAccess | None:
         if not (self.checked and all(shard.location.is_plain for shard in self.data.shards)):
             return None
-        return RandomAccess(context.failures.counter(self.name), self.opened_items)
+        counter = context.failures.counter(self.name)
+        return RandomAccess(counter, self.opened_items, self._is_sure)
+
+    def _is_sure(self) -> bool:
+        return all(map(self._is_current, range(len(self.data.shards))))
+
+    def _is_current(self, number: int) -> bool:
+        return self.checked and self.files.index.is_current(self.data.shards[number])
 
     @override
     def bounds(self) -> Sequence[int]:
@@ -322,7 +332,7 @@ class _PlacedSamples:
             raise
         except StreamSourceError as error:
             self._source.counter.handle({"__shard__": self._shard.name}, error)
-        return MISSING
+            raise unreadable() from error
 
     def _made(self) -> SampleReader:
         if len(_KEPT) >= MAX_KEPT:

@@ -80,7 +80,7 @@ class RankStage(TransparentStage):
             return self.upstream.open(context.of_input(self.upstream))
         # Which items failed and are passed over is known only by reading all.
         all_count = context.failures.on_error == "raise"
-        source = self.upstream.open(context.of_input(self.upstream, unread=all_count))
+        source = self.upstream.open(context.of_input(self.upstream, unread=True))
         return RankCursor(source, self, by_number=all_count, unread=context.unread)
 
     def of_last(self, count: int) -> range:

@@ -162,3 +162,20 @@ def test_a_shard_that_is_replaced_while_rows_are_held_gives_its_old_samples(tmp_
 
     assert [*found, *reading] == wanted
     assert {one["__key__"][0] for one in crude(path).shuffle(0, seed=1)} == {"b"}
+
+
+def test_samples_behind_a_shard_that_is_gone_are_those_of_their_own_shard(tmp_path):
+    for number in range(3):
+        write_tar(tmp_path / f"{number}.tar", samples("a", 3 * number, 3))
+    stream = crude(tmp_path)
+    assert len(list(stream)) == 9
+    (tmp_path / "1.tar").unlink()
+
+    found = [
+        (sample["__key__"], sample["__shard__"], sample["txt"])
+        for sample in stream.and_return(on_error="skip")
+    ]
+    assert found == [
+        (f"a{number:05d}", f"{number // 3}.tar", b"caption %d" % number)
+        for number in (0, 1, 2, 6, 7, 8)
+    ]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dagster_dataops.crude import crude, metadataset, read_tar
-from dagster_dataops.errors import IndexOutdatedError
+from dagster_dataops.errors import DataPipelineError, IndexOutdatedError
 from dagster_dataops.loading import (
     DataLoader2,
     DistributedReadingService,
@@ -180,12 +180,41 @@ def test_only_the_rank_of_a_sample_that_cannot_be_read_fails(tmp_path):
         assert len(list(reading)) == 13
 
 
-def test_with_skipped_failures_every_rank_reads_all_samples(tmp_path):
-    stream = crude(images(tmp_path)).shuffle(7).sharding_filter().cook([cook])
-    pipeline = stream.and_return(on_error="skip")
-    with loader(pipeline) as alone:
+@pytest.mark.skipif(not COUNTERS.exists(), reason="the system does not count the bytes")
+@pytest.mark.parametrize("name", [name for name in STREAMS if name != "no index"])
+def test_failures_that_are_skipped_change_no_order_and_no_reads(name, tmp_path):
+    stream = STREAMS[name](tmp_path).sharding_filter().cook([cook]).and_return(on_error="skip")
+    with loader(stream) as alone:
         expected = list(alone)
-    assert of_all_ranks(pipeline, 3) == expected
+    before = read_bytes()
+    assert of_all_ranks(stream, 4, workers=2) == expected
+    assert read_bytes() - before < 1.5 * sum(record["size"] for record in expected)
+
+
+def test_samples_of_another_shard_than_the_indexed_one_are_skipped_on_all_ranks(tmp_path):
+    stream = crude(images(tmp_path)).shuffle(7).sharding_filter().cook([cook])
+    list(stream)
+    with (tmp_path / "1.tar").open("r+b") as file:
+        file.truncate(5 * (SIZE + 1000))
+    indexed_again = crude(tmp_path).shuffle(7).sharding_filter().cook([cook])
+    found = []
+    for pipeline in (stream.and_return(on_error="skip"), indexed_again.and_return(on_error="skip")):
+        with loader(pipeline) as alone:
+            expected = list(alone)
+        assert of_all_ranks(pipeline, 3) == expected
+        assert of_all_ranks(pipeline, 2, workers=2) == expected
+        found.append(len(expected))
+    assert found == [34, 33]  # before, and with the index of what is left
+
+
+@pytest.mark.parametrize("window", [1, 0])
+def test_a_sample_that_is_lost_while_it_is_read_ends_the_rank(window, tmp_path):
+    stream = crude(images(tmp_path)).shuffle(window).sharding_filter().cook([cook])
+    pipeline = stream.and_return(on_error="skip", failure_tolerance=None)
+    with loader(pipeline, 0, 2) as reading, pytest.raises(DataPipelineError, match="as it was ind"):
+        for _ in reading:
+            for shard in tmp_path.glob("*.tar"):
+                os.truncate(shard, 600)
 
 
 MANY_SHARDS = """
