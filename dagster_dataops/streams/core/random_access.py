@@ -108,6 +108,10 @@ class UnreadItems(IndexedItems):
         return item
 
 
+def _is_unknown() -> bool:  # no lambda, which cannot be sent to workers
+    return False
+
+
 @dataclass
 class RandomAccess:
     """Random access to the items of a source.
@@ -120,7 +124,7 @@ class RandomAccess:
 
     counter: FailureCounter
     open_items: Callable[[FailureCounter], AbstractContextManager[IndexedItems]]
-    is_sure: Callable[[], bool] = lambda: False
+    is_sure: Callable[[], bool] = _is_unknown
 
     def opened(self, *, unread: bool = False) -> AbstractContextManager[IndexedItems]:
         """Open the source for reading.
