@@ -32,15 +32,12 @@ from dagster_dataops.foundation.places.bucket import (
     facts_of_location,
     location_of,
 )
-from dagster_dataops.foundation.places.open_stores import reading
-from dagster_dataops.foundation.places.result_store import ConflictError
 
 _ENTRY: Final = struct.Struct("<QQQ")  # offset, bytes, checksum
 _END: Final = struct.Struct("<QQ")  # checksum and number of the entries
 _NAME: Final = re.compile(r"[a-z]+-[0-9]{6,}")
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _FOLDER: Final = "dagster-dataops-stages"
-_MOST_AT_ONCE: Final = 8 << 20  # bytes that are sent by one request
 _LEAST_AT_ONCE: Final = 512 << 10  # bytes that are read by one request, in order
 _TAIL_BYTES: Final = 8 << 10  # that are read first, with most lists of parts
 _MOST_KNOWN: Final = 8 << 10  # lists of parts in the memory of a process: up to 6 KB each
@@ -99,9 +96,9 @@ class PartsFolder:
             path: Of the file, as `DamagedPartError` has it.
         """
         if self.objects is not None:
-            url = f"{self.objects.bucket.url}/"
-            if path.startswith(f"{url}{self.objects.key}"):
-                reading(self.objects.bucket).remove([path.removeprefix(url)])
+            key = path.removeprefix(f"{self.objects.bucket.url}/")
+            if key.startswith(self.objects.key):
+                _objects().remove(BucketFile(self.objects.bucket, key))
             return
         if Path(path).parent == self.path:
             remove(Path(path))
@@ -164,7 +161,7 @@ def _scratch(folder: Path) -> Iterator[Path]:
 def write_parts(file: Location, parts: Iterable[bytes]) -> None:
     """Write a file of parts."""
     if isinstance(file, BucketFile):
-        _put(file, _content(parts))
+        _objects().put(file, _content(parts))
         return
     path = Path(file)
     draft = draft_of(path.with_name(f"{path.name}-{uuid.uuid4().hex}"))  # of this process alone
@@ -185,33 +182,12 @@ def _content(parts: Iterable[bytes]) -> Iterator[bytes]:
     yield index + _END.pack(xxhash.xxh3_64_intdigest(index), len(entries))
 
 
-def _put(file: BucketFile, content: Iterator[bytes]) -> None:
-    """Make an object, by one request if it is small."""
-    store, block = reading(file.bucket), bytearray()
-    for piece in content:
-        block += piece
-        if len(block) >= _MOST_AT_ONCE:
-            break
-    else:
-        store.put(file.key, bytes(block))
-        return
-    upload = store.begin_upload(file.key, _MOST_AT_ONCE)
-    try:
-        upload.write(bytes(block))
-        for piece in content:
-            upload.write(piece)
-        upload.finish()
-    except BaseException:
-        upload.abort()
-        raise
-
-
 def _size(file: Location) -> int:
     if isinstance(file, BucketFile):
-        status = reading(file.bucket).status(file.key)
-        if status is None:
+        size: int | None = _objects().size(file)
+        if size is None:
             raise DamagedPartError(_name(file))
-        return status.size
+        return size
     with _reading(file):
         return os.stat(file).st_size  # noqa: PTH116 - a path, or the copy of an object
 
@@ -223,10 +199,10 @@ def read_object(file: BucketFile, start: int, length: int) -> bytes:
         DamagedPartError: There is no such object.
         StorageError: The store cannot be reached.
     """
-    try:
-        return reading(file.bucket).read_range(file.key, start, length, None)
-    except ConflictError:
-        raise DamagedPartError(_name(file)) from None
+    data: bytes | None = _objects().read(file, start, length)
+    if data is None:
+        raise DamagedPartError(_name(file))
+    return data
 
 
 def _read(file: Location, start: int, length: int) -> bytes:
@@ -237,6 +213,12 @@ def _read(file: Location, start: int, length: int) -> bytes:
     with _reading(file), open(file, "rb") as opened:  # noqa: PTH123
         opened.seek(start)
         return opened.read(length)
+
+
+def _objects() -> Any:
+    from dagster_dataops.checkpoints.places import part_objects  # only with a bucket
+
+    return part_objects
 
 
 def _name(file: Location) -> str:
