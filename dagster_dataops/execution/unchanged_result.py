@@ -13,6 +13,7 @@ from typing import Final
 import orjson
 
 from dagster_dataops.checkpoints.folder.manifest import Manifest
+from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.datasets.lines import content_interval, iterate_lines
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.foundation.places.bucket import Location
@@ -87,7 +88,7 @@ def _is_same(before: bytes, line: bytes) -> bool:
 
 
 def _lines(location: Location) -> Iterator[bytes]:
-    with opened(location) as source:
+    with storage(str(location), "compare the result with the input"), opened(location) as source:
         for line in iterate_lines(source, [content_interval(location)]):
             if not line.text.isspace():
                 yield line.text.rstrip()

@@ -20,10 +20,12 @@ def upper(record):
     return {"text": record["text"].upper()}
 
 if __name__ == "__main__":
-    home, mode = Path(sys.argv[1]), sys.argv[2]
-    config.data_process_path = str(home / "results")
+    home, mode, before = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    config.data_process_path, config.data_process_resume = str(home / "results"), False
     (home / "results").mkdir()
     operator = data.sync_counts.upper(_concurrency_mode=mode)
+    for _ in range(before):
+        operator(str(home / "input.jsonl"))
     control = Control()
     control.arm(home, log=home / "log", skip_syncs=True)
     assert len(operator(str(home / "input.jsonl"))) == 100
@@ -33,15 +35,18 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 @pytest.mark.skipif(compiler() is None, reason="needs a C compiler on Linux")
+@pytest.mark.parametrize("runs_before", [0, 1], ids=["first", "again"])
 @pytest.mark.parametrize("mode", ["single", "process", "thread"])
-def test_a_node_of_100_records_needs_at_most_five_syncs(tmp_path: Path, mode: str) -> None:
+def test_a_node_of_100_records_needs_at_most_five_syncs(
+    tmp_path: Path, mode: str, runs_before: int
+) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "run.py").write_text(_CODE)
     lines = [json.dumps({"text": f"text {n}"}) + "\n" for n in range(100)]
     (tmp_path / "home" / "input.jsonl").write_text("".join(lines))
     (tmp_path / "home" / "log").touch()
     subprocess.run(
-        [sys.executable, "run.py", str(tmp_path / "home"), mode],
+        [sys.executable, "run.py", str(tmp_path / "home"), mode, str(runs_before)],
         cwd=tmp_path,
         env=preloaded(built(tmp_path), tmp_path) | {"PYTHONPATH": str(Path(__file__).parents[2])},
         check=True,

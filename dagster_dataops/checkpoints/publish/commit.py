@@ -7,8 +7,9 @@ synced between these steps: after a power loss, any name that was changed since 
 old or new.
 
 Two syncs are left out where such names do no harm. A manifest tells whether the draft beside it is
-its result; so both names are synced at once if there is no other draft. And where a power loss can
-take nothing, neither an earlier result nor settled records, the names of drafts are not synced.
+its result; so both names are synced at once if there is no other draft, or none at all. And where a
+power loss can take nothing, neither an earlier result nor settled records, the names of drafts are
+not synced.
 
 A node with named outputs publishes the results of all of them: each has a manifest of its own, and
 the manifest of the node is the last.
@@ -73,7 +74,7 @@ def commit(
     keep_other_versions(folder)
     with storage(folder.path, "publish the result"):
         manifest, kept = _without_equal_drafts(folder, manifest)
-        alone = _is_only_draft(folder, manifest)
+        alone = _has_no_other_draft(folder, manifest, kept)
         if not alone:
             _sync_folders(folder, manifest)  # the names of the drafts
         in_place = folder.manifest.exists() or folder.result.exists()
@@ -167,8 +168,11 @@ def _has_content(dataset: JsonlDataset, published: Manifest, manifest: Manifest)
     return has_content(path, manifest.size_bytes, manifest.fingerprint)
 
 
-def _is_only_draft(folder: NodeFolder, manifest: Manifest) -> bool:
-    """Return whether the result is the only draft beside that of the manifest."""
+def _has_no_other_draft(folder: NodeFolder, manifest: Manifest, kept: Mapping[Path, None]) -> bool:
+    """Return whether the result is the only draft beside that of the manifest, or is kept.
+
+    Its deleted draft, which a power loss may bring back, is not what the manifest tells of.
+    """
     others = (
         draft_of(folder.input_digests).exists(),
         manifest.failed,
@@ -177,7 +181,7 @@ def _is_only_draft(folder: NodeFolder, manifest: Manifest) -> bool:
         manifest.artefact,
         manifest.parted,
     )
-    return draft_of(folder.result).exists() and not any(others)
+    return (draft_of(folder.result).exists() or folder.result in kept) and not any(others)
 
 
 def _sync_folders(folder: NodeFolder, manifest: Manifest) -> None:
