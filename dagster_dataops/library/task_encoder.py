@@ -406,11 +406,11 @@ class DefaultTaskEncoder(Generic[S1, S2, B1, B2]):
 
     def _counts_batches(self) -> bool:
         """Return whether a step before `batch` names `current_batch_index`, or what it calls."""
-        own, reached = self._own(), set(_BEFORE_BATCH)
+        defined, reached = self._own(), set(_BEFORE_BATCH)
         unread = set(reached)
         while unread:
             named = set(self._named_in(unread.pop()))
-            unread |= (named & own) - reached
+            unread |= (named & defined) - reached
             reached |= named
         return _BATCH_INDEX in reached
 

@@ -85,8 +85,8 @@ class StrSplitter:
         if not self.names:
             return fields[0] if self._single else fields
         if len(fields) != len(self.names):
-            found, names = counted(len(fields), "fields"), counted(len(self.names), "names")
-            raise UnfitRecordError(f"StrSplitter: got {found} for {names}: {_shown(text)}")
+            got, names = counted(len(fields), "fields"), counted(len(self.names), "names")
+            raise UnfitRecordError(f"StrSplitter: got {got} for {names}: {_shown(text)}")
         return dict(zip(self.names, fields, strict=True))
 
     @override

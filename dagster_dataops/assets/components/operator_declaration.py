@@ -295,13 +295,13 @@ class OperatorDeclaration:
             raise self._refused(place.at("options"), error) from error
         return operator
 
-    def _present(self, place: YamlPlace, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _present(self, place: YamlPlace, name: str, written: Mapping[str, Any]) -> dict[str, Any]:
         """Return options by their present names, and paths of files; warn of each former name."""
         spec = _registered(name).__dataops_spec__
         options = by_present_names(
             spec.qualified_name,
             spec.options,
-            given,
+            written,
             shipped=spec.shipped,
             place=lambda option: place.at("options", option).text,
         )

@@ -187,12 +187,14 @@ class OperatorMeta(type):
             raise
 
     def _constructed(
-        cls, spec: OperatorSpec, positional: tuple[Any, ...], given: dict[str, Any]
+        cls, spec: OperatorSpec, positional: tuple[Any, ...], arguments: dict[str, Any]
     ) -> Any:
-        given = by_present_names(spec.qualified_name, spec.options, given, shipped=spec.shipped)
+        arguments = by_present_names(
+            spec.qualified_name, spec.options, arguments, shipped=spec.shipped
+        )
         if positional:
-            given = _by_name(cls, spec, positional, given)
-        options, settings = _divided({name: as_option(value) for name, value in given.items()})
+            arguments = _by_name(cls, spec, positional, arguments)
+        options, settings = _divided({name: as_option(value) for name, value in arguments.items()})
         _refuse_settings_among(spec, options)
         bound = bind_options(spec.qualified_name, spec.options, options, any_option=spec.any_option)
         to_init, to_forward = _further_options(cls, spec, options)
@@ -709,17 +711,19 @@ def init_parameters(cls: type) -> dict[str, Any]:
 
     Those of the class come before those of its bases.
     """
-    found: dict[str, Any] = {}
+    inherited: dict[str, Any] = {}
     for ancestor in cls.__mro__:
         if ancestor in {Operator, object}:
             break
         if "__init__" in ancestor.__dict__:
             parameters = parameters_of(ancestor.__dict__["__init__"])[1:]
             of_base = {parameter.name: parameter for parameter in parameters}
-            found |= {name: parameter for name, parameter in of_base.items() if name not in found}
+            inherited |= {
+                name: parameter for name, parameter in of_base.items() if name not in inherited
+            }
             if not takes_any(parameters):
                 break
-    return found
+    return inherited
 
 
 def unknown_operator(

@@ -48,10 +48,10 @@ def check_flac(data: bytes) -> None:
         ValueError: A frame is missing or damaged.
     """
     start = behind_id3(data, 0)
-    found = _told(data, start)
-    if found is None:
+    metadata = _told(data, start)
+    if metadata is None:
         return  # a decoder says that it is no sound
-    total, at = found
+    total, at = metadata
     end = len(data) - (_TAG_BYTES if data[-_TAG_BYTES:].startswith(b"TAG") else 0)
     count, last = _followed(data, at)
     if total and count < total:

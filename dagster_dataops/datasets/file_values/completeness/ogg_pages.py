@@ -37,10 +37,10 @@ def check_ogg(data: bytes) -> None:
     """
     check_ogg_end(io.BytesIO(data[-_MOST:]))
     at, numbers = 0, dict[bytes, int]()
-    while (found := data.find(_PAGE, at)) >= 0:
-        size = _size(data, found)
+    while (start := data.find(_PAGE, at)) >= 0:
+        size = _size(data, start)
         page = data[at : at + (size or 0)]
-        if found != at or not page or not _has_its_sum(page):
+        if start != at or not page or not _has_its_sum(page):
             msg = f"it is damaged: the page at byte {at:,} has another checksum, or no beginning"
             raise ValueError(msg)
         serial, number = page[_SERIAL], int.from_bytes(page[_NUMBER], "little")
@@ -64,6 +64,6 @@ def _size(data: bytes, at: int) -> int | None:
 def _has_its_sum(page: bytes) -> bool:
     """Return whether a page has its checksum: that of zlib, with the bits in the other order."""
     summed = page[: _SUM.start] + bytes(4) + page[_SUM.stop :]
-    found = zlib.crc32(summed.translate(_MIRRORED), _ONES) ^ _ONES
-    mirrored = found.to_bytes(4, "little").translate(_MIRRORED)
+    checksum = zlib.crc32(summed.translate(_MIRRORED), _ONES) ^ _ONES
+    mirrored = checksum.to_bytes(4, "little").translate(_MIRRORED)
     return int.from_bytes(mirrored, "big") == int.from_bytes(page[_SUM], "little")

@@ -84,11 +84,11 @@ def told_by(data: bytes, first: int) -> tuple[int | None, int | None]:
     if data[at : at + 4] not in _COUNTS:
         return None, None
     flags, at = int.from_bytes(data[at + 4 : at + 8], "big"), at + 8
-    found: list[int | None] = []
+    numbers: list[int | None] = []
     for flag in (_HAS_FRAMES, _HAS_BYTES):
-        found.append(int.from_bytes(data[at : at + 4], "big") or None if flags & flag else None)
+        numbers.append(int.from_bytes(data[at : at + 4], "big") or None if flags & flag else None)
         at += 4 if flags & flag else 0
-    return found[0], found[1]
+    return numbers[0], numbers[1]
 
 
 def _checked_frames(data: bytes, at: int, length_of: LengthOf) -> int:
@@ -102,14 +102,14 @@ def _checked_frames(data: bytes, at: int, length_of: LengthOf) -> int:
         length = length_of(data, at)
         if length is None:
             behind = behind_id3(data, at)
-            found = (
+            following = (
                 None
                 if data[at : at + _TAG_NAME].startswith(_TAGS)
                 else _first(data, max(behind, at + 1), length_of)
             )
-            if found is None:
+            if following is None:
                 break  # what follows is no sound
-            at = found
+            at = following
             continue
         if at + length > len(data) and _form(data, at) == form:
             there = len(data) - at

@@ -152,9 +152,9 @@ class Collater:
         return {"is_ragged": ragged, "seqs": seqs, "seq_lens": lengths}
 
 
-def _check_override(given: object) -> None:
-    if not isinstance(given, CollateOptionsOverride):
-        reason = f"overrides has a {type(given).__name__}; each is a CollateOptionsOverride"
+def _check_override(entry: object) -> None:
+    if not isinstance(entry, CollateOptionsOverride):
+        reason = f"overrides has a {type(entry).__name__}; each is a CollateOptionsOverride"
         raise StreamArgumentError("collate", reason)
 
 
