@@ -56,6 +56,8 @@ class FileColumn:
         """
         value, where = self.value(record), f"column {self._key.name!r}"
         if value is None:
+            if self._key.name in record:
+                raise FileReferenceError(where, "is null", LEAVE_OUT)
             columns = ", ".join(map(repr, record)) or "no column"
             problem = f"is missing or null; there is {columns:.300}"
             raise FileReferenceError(where, problem, "name the column with the file by input_key")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, cast
+from urllib.parse import unquote
 
 from typing_extensions import override
 
@@ -361,12 +362,18 @@ def open_file(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> O
     """
     if is_stored(name):
         return _stored(name)
-    local = name.removeprefix("file://") if name.startswith("file:///") else name
+    local = _path_of_url(name) if name.startswith("file:///") else name
     if not is_url(local) and ("#" not in local or os.path.exists(local)):  # noqa: PTH110 - a text
         return FileOfMachine(name, Path(local))
     if "#" in local:
         return _in_store(name, *local.split("#", 1))
     return _by_url(name, local, options)
+
+
+def _path_of_url(url: str) -> str:
+    """Return the path of a ``file://`` URL, also of one with escapes such as ``%20``."""
+    path = url.removeprefix("file://")
+    return path if "%" not in path or os.path.exists(path) else unquote(path)  # noqa: PTH110
 
 
 def _by_url(name: str, url: str, options: Mapping[str, Any]) -> OpenedFile:

@@ -85,9 +85,13 @@ class Resample(audio):
         import soxr
 
         stream = soxr.ResampleStream(sound.rate, self._rate, channels, "float64", "HQ")
+        frames = 0
         for block in sound.blocks():
+            frames += len(block)
             mixed = block.mean(axis=1, keepdims=True) if channels < sound.channels else block
             yield stream.resample_chunk(np.ascontiguousarray(mixed)).reshape(-1, channels)
+        if not frames:  # FLAC would be a file without bytes
+            raise FileError(sound.name, "has no sound", LEAVE_OUT)
         rest = stream.resample_chunk(np.zeros((0, channels)), last=True)
         yield rest.reshape(-1, channels)
 

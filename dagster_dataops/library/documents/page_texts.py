@@ -159,7 +159,7 @@ class ToMarkdown(_TextOperator, documents):
     become paragraphs, headings by their size, and items of lists; tables are lines of text, and
     words that are divided at the end of a line are put together.
     DOCX and PPTX have headings, lists, tables, links, bold and italic text. EPUB and HTML are
-    written by markdownify, as in ``html.ToMarkdown``. ``"docling"`` finds columns and tables of
+    written by markdownify, with ``#`` for headings. ``"docling"`` finds columns and tables of
     PDF files, by its models. Needs the extra ``documents``, for docling ``docling``.
 
     Args:

@@ -231,6 +231,19 @@ class ToMarkdown(TextOperator, html):
 
     @override
     def changed(self, value: str) -> str:
+        return self.converted(value)
+
+    def converted(self, value: str, *, unread: str | None = None, **style: Any) -> str:
+        """Return a page as Markdown.
+
+        Args:
+            value: The page.
+            unread: A CSS selector of the elements that are left out; ``None`` for none.
+            style: Options of markdownify.
+
+        Raises:
+            UnfitRecordError: The page is nested too deeply.
+        """
         page = readable(value)
         # Python's parser is the default of markdownify; it nests paragraphs that do not end.
         for parser in ("lxml",) if _slow_for_python(page) else ("html.parser", "lxml"):
@@ -238,8 +251,10 @@ class ToMarkdown(TextOperator, html):
                 # BeautifulSoup warns about short texts that look like file names, but not about
                 # files.
                 soup = self._soup(StringIO(page), parser)
+                for element in soup.select(unread) if unread else ():
+                    element.decompose()
                 _fill_rows(soup)
-                converted: str = self._converter().convert_soup(soup)
+                converted: str = self._converter(**style).convert_soup(soup)
             except RecursionError:
                 continue
             return converted

@@ -66,6 +66,13 @@ def test_a_line_of_a_jsonl_file_and_an_absolute_path_and_a_file_url_are_files(fo
     assert FileReference(f"file://{folder}/a.png").read() == PNG
 
 
+def test_a_file_url_may_have_escapes_and_a_name_that_looks_like_one_is_found(folder):
+    for name in ("a bé.png", "a%20b.png"):
+        (folder / name).write_bytes(name.encode())
+        assert FileReference((folder / name).as_uri()).read() == name.encode()
+        assert FileReference(f"file://{folder}/{name}").read() == name.encode()
+
+
 def test_a_reference_is_a_plain_value_of_a_record_and_back():
     told = {"file": "a.png", "size": len(PNG), "digest": DIGEST, "media_type": "image/png"}
     assert FileReference.of(told).to_json() == told

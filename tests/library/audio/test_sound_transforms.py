@@ -144,3 +144,11 @@ def test_an_empty_sound_has_no_pieces(tmp_path: Path) -> None:
 
     assert data.audio.Cut().forward(dict(record)) == []
     assert data.audio.Cut(by="silence").forward(record) == []
+
+
+@each("form", ["flac", "wav"])
+def test_an_empty_sound_cannot_be_resampled(form: Any, tmp_path: Path) -> None:
+    record = stored(tmp_path, "a.wav", sound(np.zeros(0)))
+
+    with pytest.raises(FileError, match=r"a\.wav: has no sound"):
+        data.audio.Resample(8_000, format=form).forward(record)

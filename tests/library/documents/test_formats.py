@@ -354,6 +354,18 @@ def test_a_page_of_a_book_is_an_item_of_its_spine(tmp_path: Path) -> None:
     assert made["image"].data == PNG
 
 
+def test_markdown_of_a_web_page_has_the_style_of_other_documents(tmp_path: Path) -> None:
+    page = (
+        "<html><head><title>Shop</title></head><body><h1>One</h1><ul><li>a</li></ul><h2>Two</h2>"
+        "<table><tr><td>x</td><td>y</td></tr><tr><td>1</td><td>2</td></tr></table></body></html>"
+    )
+    (tmp_path / "a.html").write_text(page)
+    expected = "# One\n\n- a\n\n## Two\n\n| x | y |\n| --- | --- |\n| 1 | 2 |"
+
+    assert texts_of(tmp_path / "a.html", "ToMarkdown") == [expected]
+    assert texts_of(epub(tmp_path / "a.epub", [page]), "ToMarkdown") == [expected]
+
+
 def test_a_web_page_is_one_page_in_its_encoding(tmp_path: Path) -> None:
     coded = base64.b64encode(PNG).decode()
     path = tmp_path / "a.html"

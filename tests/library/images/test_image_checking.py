@@ -112,6 +112,8 @@ def test_what_names_no_file_is_an_error_with_its_column(value: object) -> None:
 def test_a_missing_column_of_files_names_the_columns_that_are_there() -> None:
     with pytest.raises(FileError, match="column 'file': is missing or null; there is 'fil', 'id'"):
         data.images.Size().forward({"fil": "a.png", "id": 1})
+    with pytest.raises(FileError, match="column 'file': is null; "):
+        data.images.Size().forward({"file": None, "id": 1})
 
 
 def test_more_pixels_than_pillow_opens_are_an_error_that_names_its_limit(tmp_path: Path) -> None:

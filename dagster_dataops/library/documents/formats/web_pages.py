@@ -27,6 +27,7 @@ _DATA: Final = re.compile(r"data:(?P<type>[\w.+/-]*)[^,]{0,100}?(?P<coded>;base6
 _HREF: Final = "{http://www.w3.org/1999/xlink}href"
 _SOURCES: Final = ("src", "xlink:href", _HREF, "href")
 _UTF_16: Final = re.compile(rb"\xff\xfe(?!\0\0)|\xfe\xff")  # not UTF-32
+_STYLE: Final = {"heading_style": "ATX", "bullets": "-", "table_infer_header": True}
 _READ: Final = "page"  # the column that the operators of the group html read
 
 
@@ -68,8 +69,8 @@ class HtmlReader:
         return text
 
     def markdown(self, page: str) -> str:
-        """Return a page as Markdown."""
-        return str(self._markdown.changed(page)).strip()
+        """Return a page as Markdown, in the style of the other formats, without its title."""
+        return self._markdown.converted(page, unread="head > title", **_STYLE).strip()
 
     def tables(self, page: str) -> list[Table]:
         """Return the tables of a page."""
