@@ -262,7 +262,13 @@ def _noting(
             note(lacking, returned)
         return returned
 
-    return call_async if part.asynchronous else call
+    def call_for_one(record: Any) -> Any:  # the usual case
+        return forward(record) if name in record else call(record)
+
+    if part.asynchronous:
+        return call_async
+    name = names[0]
+    return call_for_one if look.quick and len(names) == 1 else call
 
 
 def _names(part: int, lacking: Sequence[list[str]]) -> Iterator[str]:
