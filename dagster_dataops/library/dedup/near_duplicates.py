@@ -23,6 +23,7 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
     Representatives,
     Similarity,
 )
+from dagster_dataops.library.dedup.algorithms.similar_partitions import SimilarInPartitions
 from dagster_dataops.library.dedup.algorithms.sketch_files import packed_hashes
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
@@ -145,10 +146,14 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
         return sketch
 
     def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[Any]:
-        representatives = Representatives(sketches, self._similarity, scratch, self._max_bytes)
+        representatives = Representatives.of(sketches, self._similarity, scratch, self._max_bytes)
         if self._cluster_key is None:
-            return (position == kept for position, kept in representatives)
+            return representatives.verdicts()
         return self._clusters(representatives, scratch)
+
+    def __dataops_partitioning__(self) -> SimilarInPartitions:
+        clusters = self._cluster_key is not None
+        return SimilarInPartitions(self._similarity, self._max_bytes, clusters=clusters)
 
     def _clusters(
         self, representatives: Representatives, scratch: Path

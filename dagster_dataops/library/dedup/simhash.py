@@ -21,6 +21,7 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
     Representatives,
     Similarity,
 )
+from dagster_dataops.library.dedup.algorithms.similar_partitions import SimilarInPartitions
 from dagster_dataops.library.dedup.algorithms.sketch_files import packed_value
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
@@ -104,8 +105,10 @@ class SimHash(dedup):
         return [buckets.hex(), rank_value(record, self._rank_by, text), packed_value(value)]
 
     def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[bool]:
-        representatives = Representatives(sketches, self._similarity, scratch, self._max_bytes)
-        return (position == kept for position, kept in representatives)
+        return Representatives.of(sketches, self._similarity, scratch, self._max_bytes).verdicts()
+
+    def __dataops_partitioning__(self) -> SimilarInPartitions:
+        return SimilarInPartitions(self._similarity, self._max_bytes)
 
 
 def _simhash(hashes: Any) -> int:

@@ -88,7 +88,9 @@ class _FirstOfKind:
         """Add values in input order; for missing ones, zeros."""
         if self._last is not None:
             last = self._last
-            before = [one > last for one in values] if self._reverse else [one < last for one in values]
+            before = (
+                [one > last for one in values] if self._reverse else [one < last for one in values]
+            )
             values, positions = list(compress(values, before)), compress(positions, before)
         self._values += values
         self._positions += positions

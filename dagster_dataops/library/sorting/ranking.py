@@ -40,9 +40,7 @@ def first_of_groups(
         add(group, key + end.to_bytes(POSITION_BYTES))
         if heads.size > max_bytes // 2 and heads.cut() > max_bytes // 4:
             length, held = heads.group_length, heads.emptied()
-            return first_by_files(
-                held, numbered, end, scratch, max_bytes, most=most, length=length
-            )
+            return first_by_files(held, numbered, end, scratch, max_bytes, most=most, length=length)
     return marked(end, map(_position, chain.from_iterable(heads.groups())))
 
 

@@ -262,13 +262,19 @@ def _noting(
             note(lacking, returned)
         return returned
 
-    def call_for_one(record: Any) -> Any:  # the usual case
-        return forward(record) if name in record else call(record)
-
     if part.asynchronous:
         return call_async
+    return _quicker(names, forward, call) if look.quick else call
+
+
+def _quicker(
+    names: Sequence[str], forward: Callable[[Any], Any], call: Callable[[Any], Any]
+) -> Callable[[Any], Any]:
+    """Return ``call``; for one key, the usual case, with one test whether a record has it."""
+    if len(names) > 1:
+        return call
     name = names[0]
-    return call_for_one if look.quick and len(names) == 1 else call
+    return lambda record: forward(record) if name in record else call(record)
 
 
 def _names(part: int, lacking: Sequence[list[str]]) -> Iterator[str]:

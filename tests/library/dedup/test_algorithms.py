@@ -49,7 +49,7 @@ def sketch(record: Any) -> list[Any]:
 
 def found(records: list[Any], similarity: Similarity, max_bytes: int) -> list[int]:
     with TemporaryDirectory() as folder:
-        made = Representatives(map(sketch, records), similarity, Path(folder), max_bytes)
+        made = Representatives.of(map(sketch, records), similarity, Path(folder), max_bytes)
         return [kept for _, kept in made]
 
 
@@ -108,7 +108,7 @@ def test_a_dropped_record_takes_no_bucket_unless_components_are_kept() -> None:
 def test_sizes_count_the_represented_records(tmp_path: Path) -> None:
     records = [([1, 0, 0], 0, {1}), ([2, 1, 1], 0, {1}), ([1, 2, 2], 0, {1})]
     similarity = Similarity(bands=3, linkage="kept")
-    made = Representatives(map(sketch, records), similarity, tmp_path, 1000)
+    made = Representatives.of(map(sketch, records), similarity, tmp_path, 1000)
     assert list(made.sizes(tmp_path / "sizes")[:3]) == [2, 1, 0]
 
 
@@ -139,7 +139,9 @@ def test_records_are_listed_with_the_buckets_they_share(tmp_path: Path, max_byte
     ]
     with closing(SketchFiles(tmp_path, 3)) as sketches:
         sketches.write([row.hex()] for row in packed)
-        shared = SharedBuckets(sketches, None, tmp_path / "shared", max_bytes)
+        shared = SharedBuckets(
+            sketches.shared(max_bytes), sketches.count, None, tmp_path / "shared", max_bytes
+        )
         found = list(shared.by_rank())
     expected = defaultdict(set)
     for at, row in enumerate(rows):
