@@ -262,18 +262,16 @@ def _noting(
             note(lacking, returned)
         return returned
 
-    if part.asynchronous:
-        return call_async
-    return _quicker(names, forward, call) if look.quick else call
+    return call_async if part.asynchronous else _quicker(look, forward, call)
 
 
 def _quicker(
-    names: Sequence[str], forward: Callable[[Any], Any], call: Callable[[Any], Any]
+    look: _Lacks, forward: Callable[[Any], Any], call: Callable[[Any], Any]
 ) -> Callable[[Any], Any]:
     """Return ``call``; for one key, the usual case, with one test whether a record has it."""
-    if len(names) > 1:
+    if len(look.plain) > 1 or not look.quick:
         return call
-    name = names[0]
+    name = look.plain[0]
     return lambda record: forward(record) if name in record else call(record)
 
 

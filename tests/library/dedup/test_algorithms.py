@@ -26,6 +26,7 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
     Similarity,
 )
 from dagster_dataops.library.dedup.algorithms.shared_buckets import SharedBuckets
+from dagster_dataops.library.dedup.algorithms.similar_partitions import SimilarInPartitions
 from dagster_dataops.library.dedup.algorithms.sketch_files import SketchFiles
 from tests.examples import at_most
 
@@ -97,6 +98,50 @@ def test_the_kept_records_are_those_of_all_pairs(
     similarity = Similarity(bands=BANDS, linkage=linkage, limit=limit, ranked=ranked)
     kept = [one == at for at, one in enumerate(found(records, similarity, max_bytes))]
     assert kept == brute_force(records, similarity)
+
+
+@pytest.mark.parametrize("linkage", ["kept", "component"])
+@given(
+    ranges=st.lists(RECORDS, min_size=1, max_size=4),
+    limit=st.sampled_from([None, 0.3, 0.6, 1.0]),
+    ranked=st.booleans(),
+    clusters=st.booleans(),
+    memory=st.sampled_from([50, 400, 1 << 20]),
+    slices=st.integers(1, 3),
+)
+@settings(max_examples=at_most(60))
+def test_partitions_of_the_buckets_find_the_same_records(
+    linkage: Linkage,
+    ranges: list[list[Any]],
+    limit: float | None,
+    ranked: bool,
+    clusters: bool,
+    memory: int,
+    slices: int,
+) -> None:
+    similarity = Similarity(bands=BANDS, linkage=linkage, limit=limit, ranked=ranked)
+    partitioning = SimilarInPartitions(similarity, memory, clusters=clusters)
+    split = [partitioning.split(map(sketch, records), BANDS * slices) for records in ranges]
+    decided: list[list[bytes]] = []
+    for number in range(BANDS * slices):
+        with TemporaryDirectory() as folder:
+            parts = [of_range[number] for of_range, _ in split]
+            decided.append(list(partitioning.decide(parts, Path(folder), memory)))
+    rests = [rest for _, rest in split]
+    with TemporaryDirectory() as folder:
+        joined = list(partitioning.join(decided, rests, Path(folder), memory))
+    verdicts = [
+        list(partitioning.verdicts([of], rest)) for of, rest in zip(joined, rests, strict=True)
+    ]
+    owners = found(list(chain(*ranges)), similarity, 1 << 20)
+    expected: list[Any] = [own == at for at, own in enumerate(owners)]
+    if clusters:
+        expected = [
+            {"id": own, "size": owners.count(own), "kept": kept}
+            for own, kept in zip(owners, expected, strict=True)
+        ]
+    assert list(chain(*verdicts)) == expected
+    assert [len(of_range) for of_range in verdicts] == list(map(len, ranges))
 
 
 def test_a_dropped_record_takes_no_bucket_unless_components_are_kept() -> None:

@@ -14,12 +14,12 @@ class Found(NamedTuple):
     Attributes:
         positions: Of records, an array.
         numbers: The number of the bucket that each is in, from 0 on.
-        count: How many buckets there are; the next numbers begin after them.
+        buckets: How many buckets there are; the next numbers begin after them.
     """
 
     positions: Any
     numbers: Any
-    count: int
+    buckets: int
 
 
 def equal_buckets(buckets: Any) -> tuple[Any, Any, int]:
