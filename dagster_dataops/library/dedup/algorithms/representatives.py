@@ -151,6 +151,12 @@ class Representatives:
         for start in range(0, self.count, _BLOCK_RECORDS):
             yield from map(bool, self.kept(start, min(start + _BLOCK_RECORDS, self.count)))
 
+    def clusters(self, scratch: Path) -> Iterator[dict[str, Any]]:
+        """Yield the cluster of each record, in input order; the folder gets a file."""
+        sizes = self.sizes(scratch / "sizes")
+        for position, kept in self:
+            yield {"id": kept, "size": sizes[kept], "kept": position == kept}
+
     def sizes(self, path: Path) -> memoryview:
         """Return how many records each record represents, by position, in a new file."""
         sizes = disk_array(path, self.count)

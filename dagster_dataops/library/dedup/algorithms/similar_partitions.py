@@ -113,17 +113,16 @@ class SimilarInPartitions:
             for start, end in pairwise(firsts):
                 yield found.kept(start, end)
             return
-        sizes, owners = found.sizes(scratch / "sizes"), iter(found)
+        clusters = found.clusters(scratch)
         for count in counts:
-            clusters = [(kept, sizes[kept], at == kept) for at, kept in islice(owners, count)]
-            yield marshal.dumps(clusters)
+            yield marshal.dumps([tuple(one.values()) for one in islice(clusters, count)])
 
     def verdicts(self, decided: Sequence[bytes], rest: bytes) -> Iterator[Any]:  # noqa: ARG002
         """Yield whether each record is kept, or its cluster."""
         if not self._clusters:
             return map(bool, decided[0])
         clusters = marshal.loads(decided[0])  # noqa: S302 - our own file
-        return ({"id": kept, "size": size, "kept": own} for kept, size, own in clusters)
+        return (dict(zip(("id", "size", "kept"), one, strict=True)) for one in clusters)
 
 
 def _unpacked(rest: bytes) -> tuple[int, bytes, bytes, bytes]:
