@@ -55,8 +55,30 @@ class Partitioning(Protocol):
         """Yield the verdicts of a range.
 
         Args:
-            decided: The decisions of each partition for it.
+            decided: The decisions of each partition for it; after `JoinedPartitioning.join`, what
+                that returned for it.
             rest: The second result of `split` for it.
+        """
+        ...
+
+
+@runtime_checkable
+class JoinedPartitioning(Partitioning, Protocol):
+    """A `Partitioning` in which a record is in several partitions.
+
+    One task joins what the partitions have found. They should leave it little to do.
+    """
+
+    def join(
+        self, decided: Iterable[Parts], rests: Parts, scratch: Path, memory: int
+    ) -> Iterable[bytes]:
+        """Return the decisions of all partitions together, for each range.
+
+        Args:
+            decided: What `decide` returned, of one partition after the other.
+            rests: The second result of `split` for each range.
+            scratch: An empty folder.
+            memory: Bytes of memory that it may use.
         """
         ...
 

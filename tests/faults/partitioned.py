@@ -26,12 +26,21 @@ write_parts = part_files.write_parts
 OPERATORS: dict[str, partial[Any]] = {
     "exact": partial(data.dedup.Exact, "text"),
     "parts": partial(data.dedup.Lines, "text"),
+    "near": partial(data.dedup.NearDuplicate, "text", verify=True, keep="value"),
+    "clusters": partial(data.dedup.NearDuplicate, "text", cluster_key="cluster"),
+    "simhash": partial(data.dedup.SimHash, "text", linkage="component"),
     "top": partial(data.sample.TopK, "value", 2, group_key="key"),
     "sort": partial(data.sample.Sort, "key"),
     "group": partial(data.sample.GroupBy, "key"),
     "merge": partial(data.join.Merge, "key", duplicates="first", how="outer"),
 }
-NAMES = {"split": "range-*", "decide": "decided-*", "work": "worked-*", "lines": "lines-*"}
+NAMES = {
+    "split": "range-*",
+    "decide": "decided-*",
+    "join": "joined-*",
+    "work": "worked-*",
+    "lines": "lines-*",
+}
 
 
 def _rows() -> list[dict[str, Any]]:

@@ -21,10 +21,12 @@ from tests.faults.partitioned import (
 )
 from tests.object_stores import FakeStore, keep_at_most
 
-_SELECTIONS = ("exact", "parts", "top")
+_JOINED = ("near", "clusters", "simhash")
+_SELECTIONS = ("exact", "parts", "top", *_JOINED)
 _FILES = {  # the last stage that ends before the kill, by the files that are then damaged
     "range": dict.fromkeys(OPERATORS, "split"),
     "last": {name: "decide" if name in _SELECTIONS else "work" for name in OPERATORS},
+    "joined": dict.fromkeys(_JOINED, "join"),
     "lines": dict.fromkeys(_SELECTIONS, "lines"),
 }
 

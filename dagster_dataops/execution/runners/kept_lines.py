@@ -7,7 +7,7 @@ time. An operator with ``change`` makes new lines of the records whose verdict i
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, compress
+from itertools import accumulate, compress, filterfalse
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -81,7 +81,7 @@ class KeptLines:
         for start, block in line_blocks(source, interval, _BLOCK_BYTES):
             lines = _sketched(split_lines(block), start, start + len(block), failed)
             if not self._ours:
-                lines = [line for line in lines if not line.isspace()]
+                lines = list(filterfalse(bytes.isspace, lines))
             text, emitted, notes = self._of(lines, take(len(lines)))
             yield ResultBlock(_span(start, len(block), emitted, text), text, notes)
 

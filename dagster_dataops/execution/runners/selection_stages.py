@@ -1,7 +1,8 @@
 """The second half of a selection in partitions: split the sketches, decide, make the lines.
 
-Each stage has tasks that workers do. The first two write the verdicts to files. The third writes
-the lines of the result to files, which the run then joins in order.
+Each stage has tasks that workers do. The first two write the verdicts to files; if a record is in
+several partitions, one task then joins these. The last stage writes the lines of the result to
+files, which the run then joins in order.
 """
 
 from bisect import bisect_left
@@ -40,7 +41,7 @@ from dagster_dataops.execution.runners.stages import (
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.operators.bound_methods import SKETCH, change_function
-from dagster_dataops.operators.partitioning import Partitioned, Partitioning
+from dagster_dataops.operators.partitioning import JoinedPartitioning, Partitioned, Partitioning
 from dagster_dataops.records import Record
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 LEAST_RECORDS: Final = 200_000  # of fewer, starting workers takes longer than deciding
 RANGE_BYTES: Final = 16 << 20  # of the input
 _DECIDED: Final = "decided"  # the kind of the files of partitions
+_JOINED: Final = "joined"  # the kind of the file of all partitions
 _LINES: Final = "lines"  # the kind of the files with the lines of ranges
 _PARTS_FORM: Final = 2  # increase it if parts change: those of an unfinished run are made again
 _SKETCH_SHARE: Final = 2  # the bytes of the sketches of a range, of those of its input, at most
@@ -98,6 +100,9 @@ class SelectionStages:
         decide = _Decide(self._sent, stages.folder, len(self._ranges), self._memory)
         numbers: list[Record] = [{"number": number} for number in range(self._count)]
         stages.run("decide", decide, numbers, (_PARTS_FORM, len(self._ranges)))
+        if isinstance(self._partitioning, JoinedPartitioning):
+            join = _Join(self._sent, stages.folder, len(self._ranges), self._count, self._memory)
+            stages.run("join", join, [{"number": 0}], (_PARTS_FORM, len(self._ranges), self._count))
 
     def _sketches(self) -> "_Sketches":
         """Return where workers read the sketches: in the folder, or in the bucket."""
@@ -114,7 +119,9 @@ class SelectionStages:
     def verdicts(self) -> Iterator[Any]:
         """Yield the verdicts in input order."""
         folder = self._stages.folder
-        decided = zip(*_decided(folder, self._count), strict=True)
+        decided = zip(
+            *map(PartsFile, _decided(self._partitioning, folder, self._count)), strict=True
+        )
         rests = Column([folder.file(RANGE, at) for at in range(len(self._ranges))], -1)
         for parts, rest in zip(decided, rests, strict=True):
             yield from self._partitioning.verdicts(parts, rest)
@@ -171,9 +178,11 @@ def _range(
     return {"number": number, "start": start, "end": end, "places": places, "failed": list(among)}  # type: ignore[dict-item]
 
 
-def _decided(folder: PartsFolder, partitions: int) -> list[PartsFile]:
-    """Return the files with what each partition has decided."""
-    return [PartsFile(folder.file(_DECIDED, number)) for number in range(partitions)]
+def _decided(partitioning: Partitioning, folder: PartsFolder, partitions: int) -> list[Location]:
+    """Return the files with what each partition has decided, or with what was joined of these."""
+    if isinstance(partitioning, JoinedPartitioning):
+        return [folder.file(_JOINED, 0)]
+    return [folder.file(_DECIDED, number) for number in range(partitions)]
 
 
 class _Sketches:
@@ -258,6 +267,25 @@ class _Decide(_SelectionTask):
 
 
 @dataclass(frozen=True)
+class _Join(_SelectionTask):
+    """Joins what the partitions have found."""
+
+    kind = _JOINED
+    ranges: int
+    partitions: int
+    memory: int
+
+    @override
+    def do(self, task: Record, file: Location) -> None:
+        decided = (PartsFile(self.folder.file(_DECIDED, at)) for at in range(self.partitions))
+        rests = Column([self.folder.file(RANGE, at) for at in range(self.ranges)], -1)
+        partitioning = cast("JoinedPartitioning", self.partitioning)
+        with self.folder.scratch() as scratch:
+            fetched = rests.fetched(scratch)
+            write_parts(file, partitioning.join(decided, fetched, scratch, self.memory))
+
+
+@dataclass(frozen=True)
 class _MakeLines(_SelectionTask):
     """Makes the lines of the result of a range."""
 
@@ -269,10 +297,10 @@ class _MakeLines(_SelectionTask):
     @override
     def do(self, task: Record, file: Location) -> None:
         number = cast("int", task["number"])
-        files = [self.folder.file(_DECIDED, at) for at in range(self.partitions)]
+        partitioning = self.partitioning
+        decided = list(Column(_decided(partitioning, self.folder, self.partitions), number))
         rest = PartsFile(self.folder.file(RANGE, number))[-1]
-        decided = list(Column(files, number))
-        verdicts = iter(self.partitioning.verdicts(decided, rest))
+        verdicts = iter(partitioning.verdicts(decided, rest))
         write_parts(file, self._blocks(task, verdicts))
 
     def _blocks(self, task: Record, verdicts: Iterator[Any]) -> Iterator[bytes]:

@@ -23,6 +23,7 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
     Representatives,
     Similarity,
 )
+from dagster_dataops.library.dedup.algorithms.similar_partitions import SimilarInPartitions
 from dagster_dataops.library.dedup.algorithms.sketch_files import packed_hashes
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
@@ -71,8 +72,8 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
     of a small file, and ``verify=True`` makes sure that what is dropped is similar.
 
     The result depends only on the options and the input. The selection uses up to
-    ``max_memory_mb`` MB, 8 to 40 bytes per record, and 8 bytes per band and record on disk, with
-    ``verify`` 4 more per n-gram. Needs the extra ``dedup``.
+    ``max_memory_mb`` MB, 8 to 40 bytes per record, and 12 bytes per band and record on disk, with
+    ``verify`` 8 more per n-gram. Needs the extra ``dedup``.
 
     Args:
         input_key: Key of the text: a column, or a selector.
@@ -145,17 +146,14 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
         return sketch
 
     def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[Any]:
-        representatives = Representatives(sketches, self._similarity, scratch, self._max_bytes)
+        representatives = Representatives.of(sketches, self._similarity, scratch, self._max_bytes)
         if self._cluster_key is None:
-            return (position == kept for position, kept in representatives)
-        return self._clusters(representatives, scratch)
+            return representatives.verdicts()
+        return representatives.clusters(scratch)
 
-    def _clusters(
-        self, representatives: Representatives, scratch: Path
-    ) -> Iterator[dict[str, Any]]:
-        sizes = representatives.sizes(scratch / "sizes")
-        for position, kept in representatives:
-            yield {"id": kept, "size": sizes[kept], "kept": position == kept}
+    def __dataops_partitioning__(self) -> SimilarInPartitions:
+        clusters = self._cluster_key is not None
+        return SimilarInPartitions(self._similarity, self._max_bytes, clusters=clusters)
 
     def change(self, record: Record, cluster: dict[str, Any]) -> Record:
         return {**record, str(self._cluster_key): cluster}

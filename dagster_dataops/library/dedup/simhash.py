@@ -13,6 +13,7 @@ from dagster_dataops.library.dedup.algorithms.ngram_hashes import NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
     NgramSize,
     check_range,
+    cluster_columns,
     need_numpy,
     rank_value,
 )
@@ -21,6 +22,7 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
     Representatives,
     Similarity,
 )
+from dagster_dataops.library.dedup.algorithms.similar_partitions import SimilarInPartitions
 from dagster_dataops.library.dedup.algorithms.sketch_files import packed_value
 from dagster_dataops.library.dedup.exact import dedup
 from dagster_dataops.library.field_keys import FieldKey
@@ -31,7 +33,7 @@ _BITS: Final = 64
 _Distance: TypeAlias = Annotated[int, Interval(ge=0, le=15)]
 
 
-class SimHash(dedup):
+class SimHash(dedup, writes=cluster_columns):  # type: ignore[call-arg]  # by the metaclass
     """Drop records whose text has nearly the same SimHash value as that of another record.
 
     Reads ``input_key``. Each word ``ngram_size``-gram of the text, ignoring case, has a 64-bit
@@ -40,10 +42,10 @@ class SimHash(dedup):
     ``blocks - max_distance`` agree in each such pair, so that all are found. A text is
     compared with up to 256 candidates, those first that agree in most blocks.
 
-    ``linkage``, ``keep`` and short texts as in `NearDuplicate`; other than Data-Juicer, which drops
-    whole components, ``linkage="kept"`` is the default. The selection uses up to ``max_memory_mb``
-    MB, 8 to 40 bytes per record, and on disk 8 bytes per record and choice of blocks. Needs the
-    extra ``dedup``.
+    ``linkage``, ``keep``, ``cluster_key`` and short texts as in `NearDuplicate`; other than
+    Data-Juicer, which drops whole components, ``linkage="kept"`` is the default. The selection uses
+    up to ``max_memory_mb`` MB, 8 to 40 bytes per record, and on disk 12 bytes per record and choice
+    of blocks. Needs the extra ``dedup``.
 
     Args:
         input_key: Key of the text: a column, or a selector.
@@ -56,11 +58,12 @@ class SimHash(dedup):
         max_distance: Most bits in which similar values differ.
         keep: Which record stays: ``first``, ``longest``, or a column whose largest number wins.
         linkage: ``kept`` or ``component``.
+        cluster_key: Column of the cluster; ``None`` drops records instead.
         max_memory_mb: Memory in MB before files are used.
     """
 
     renamed_options: ClassVar = {"num_blocks": "blocks", "hamming_distance": "max_distance"}
-    added_later = frozenset({"ignore_notices"})
+    added_later = frozenset({"ignore_notices", "cluster_key"})
 
     def __init__(
         self,
@@ -73,6 +76,7 @@ class SimHash(dedup):
         max_distance: _Distance = 4,
         keep: str = "first",
         linkage: Linkage = "kept",
+        cluster_key: str | None = None,
         max_memory_mb: PositiveInt = 256,
         **kwargs: Any,
     ) -> None:
@@ -80,6 +84,7 @@ class SimHash(dedup):
         need_numpy("dedup.SimHash")
         check_range("blocks", blocks, max_distance + 1, 16)
         self._column, self._rank_by = FieldKey(input_key), keep
+        self._cluster_key = cluster_key
         self._ngrams = NgramHashes(ngram_size, words, ignore_notices=ignore_notices)
         cuts = [_BITS * number // blocks for number in range(blocks + 1)]
         masks = [(1 << end) - (1 << start) for start, end in pairwise(cuts)]
@@ -103,9 +108,18 @@ class SimHash(dedup):
         )
         return [buckets.hex(), rank_value(record, self._rank_by, text), packed_value(value)]
 
-    def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[bool]:
-        representatives = Representatives(sketches, self._similarity, scratch, self._max_bytes)
-        return (position == kept for position, kept in representatives)
+    def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[Any]:
+        representatives = Representatives.of(sketches, self._similarity, scratch, self._max_bytes)
+        if self._cluster_key is None:
+            return representatives.verdicts()
+        return representatives.clusters(scratch)
+
+    def __dataops_partitioning__(self) -> SimilarInPartitions:
+        clusters = self._cluster_key is not None
+        return SimilarInPartitions(self._similarity, self._max_bytes, clusters=clusters)
+
+    def change(self, record: Record, cluster: dict[str, Any]) -> Record:
+        return {**record, str(self._cluster_key): cluster}
 
 
 def _simhash(hashes: Any) -> int:

@@ -79,8 +79,8 @@ class Url(dedup):
         if self._rank_by == "first":
             return map(not_, repeated_parts(sketches, scratch, self._max_bytes))
         similarity = Similarity(bands=1, linkage="kept", ranked=True)
-        representatives = Representatives(_distinct(sketches), similarity, scratch, self._max_bytes)
-        return (position == kept for position, kept in representatives)
+        distinct = _distinct(sketches)
+        return Representatives.of(distinct, similarity, scratch, self._max_bytes).verdicts()
 
     def __dataops_partitioning__(self) -> RepeatedParts | None:
         return RepeatedParts(self._max_bytes, not_) if self._rank_by == "first" else None

@@ -89,7 +89,7 @@ def near_vectors(
     tables = tables_for(threshold)
     similarity = Similarity(bands=tables, linkage="kept", limit=threshold, measure=_cosine)
     scratch.mkdir()
-    return iter(Representatives(_sketches(vectors, tables), similarity, scratch, max_bytes))
+    return iter(Representatives.of(_sketches(vectors, tables), similarity, scratch, max_bytes))
 
 
 def _near_by_all(vectors: Any, threshold: float) -> Iterator[tuple[int, int]]:

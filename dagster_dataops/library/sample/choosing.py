@@ -12,13 +12,13 @@ from dagster_dataops.library.field_keys import FieldKey, Keys, key_list
 from dagster_dataops.library.sample.ordering import SORTED, not_sorted
 from dagster_dataops.library.sample.splitting import RecordHash, sample
 from dagster_dataops.library.sorting.canonical_form import canonical
+from dagster_dataops.library.sorting.first_values import first_of_values
 from dagster_dataops.library.sorting.ordered_keys import ordered_key
 from dagster_dataops.library.sorting.ranking import (
     GroupsInPartitions,
     Ranked,
     Ranking,
     first_of_groups,
-    first_of_values,
 )
 from dagster_dataops.operators.options.ranges import AtLeastZero, Fraction, PositiveInt
 from dagster_dataops.records import Record
@@ -102,10 +102,12 @@ class TopK(sample):
         super().__init__(**kwargs)
         self._number = NumberKept(count, ratio)
         self._column, self._groups, self._reverse = FieldKey(sort_key), _Groups(group_key), reverse
+        self._plain_key = sort_key if self._column.plain else None
         self._max_bytes = max_memory_mb << 20
 
     def sketch(self, record: Record) -> Any:
-        value = self._column.value(record)
+        key = self._plain_key
+        value = self._column.value(record) if key is None else record.get(key)
         if type(value) not in SORTED:
             raise not_sorted(self._column, value)
         return [value, self._groups.of(record)] if self._groups.several else value

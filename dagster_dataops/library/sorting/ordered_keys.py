@@ -35,24 +35,6 @@ def ordered_key(value: str | float | None, *, reverse: bool) -> bytes:
     return key.translate(_INVERTED) if reverse else key
 
 
-def value_of(key: bytes, *, reverse: bool) -> str | float | None:
-    """Return the number or text of a key of `ordered_key`, where bytes may follow.
-
-    ``None`` stands also for numbers from 2^53 on, whose keys may be those of several integers.
-    """
-    key = key.translate(_INVERTED) if reverse else key
-    if key.startswith(_IS_TEXT):
-        text = key[1 : key.index(_TEXT_END)].replace(b"\0\xff", b"\0")
-        return text.decode(errors="surrogatepass")
-    if key[0] not in {_IS_NEGATIVE, _IS_POSITIVE}:
-        return None
-    magnitude = key[1:9].translate(_INVERTED) if key[0] == _IS_NEGATIVE else key[1:9]
-    (near,) = _MAGNITUDE.unpack(magnitude)
-    if near >= _EXACT:
-        return None
-    return float(-near if key[0] == _IS_NEGATIVE else near)
-
-
 def _number_key(value: float) -> bytes:
     near = float(value)
     rest = _MIDDLE

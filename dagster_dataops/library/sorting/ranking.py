@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from dagster_dataops.library.sorting.external_sort import Entry, ExternalSort
-from dagster_dataops.library.sorting.ordered_keys import ordered_key, value_of
 from dagster_dataops.library.sorting.spill_lists import BitArray, partition_count
 
 Ranked: TypeAlias = tuple[bytes, bytes]
@@ -17,13 +16,8 @@ Ranked: TypeAlias = tuple[bytes, bytes]
 No key is the beginning of another one. Equal keys are in input order.
 """
 
-Value: TypeAlias = str | float | None
-
-_NUMBERS: Final = frozenset({int, float})
-_TEXTS: Final = frozenset({str})
-_BLOCK_VALUES: Final = 4096
+POSITION_BYTES: Final = 8
 _SKETCH_GROWTH: Final = 3  # bytes of a decoded sketch for each byte of it as JSON
-_POSITION_BYTES: Final = 8
 _OBJECT_BYTES: Final = 64  # of an entry in memory, besides its content
 _GROUP_BYTES: Final = 400  # of a group in memory, besides its entries
 
@@ -43,67 +37,54 @@ def first_of_groups(
     add, end = heads.add, 0
     numbered = iter(records)
     for end, (group, key) in enumerate(numbered, 1):
-        add(group, key + end.to_bytes(_POSITION_BYTES))
+        add(group, key + end.to_bytes(POSITION_BYTES))
         if heads.size > max_bytes // 2 and heads.cut() > max_bytes // 4:
-            return _first_by_files(heads, numbered, end, scratch, max_bytes)
-    return _marked(end, chain.from_iterable(heads.groups()))
+            length, held = heads.group_length, heads.emptied()
+            return first_by_files(held, numbered, end, scratch, max_bytes, most=most, length=length)
+    return marked(end, map(_position, chain.from_iterable(heads.groups())))
 
 
-def first_of_values(
-    values: Iterator[Value], most: int, scratch: Path, max_bytes: int, *, reverse: bool
+def first_by_files(
+    held: Iterable[bytes],
+    records: Iterator[Ranked],
+    before: int,
+    scratch: Path,
+    max_bytes: int,
+    *,
+    most: int,
+    length: int = 0,
 ) -> Iterator[bool]:
-    """Yield for each value whether it is one of the first ``most``; see `ordered_key`.
+    """Return the choice of `first_of_groups`, after ``before`` records were read.
 
-    Most values are compared in blocks, as they are. Other arguments are those of `first_of_groups`.
+    Args:
+        held: Of those of them that may be chosen: group, key and position, from 1 on.
+        records: The other ones.
+        before: The number of records that were read.
+        scratch: As for `first_of_groups`.
+        max_bytes: As for `first_of_groups`.
+        most: As for `first_of_groups`.
+        length: Of groups.
     """
-    heads, start = _Heads(most), 1
-    while block := list(islice(values, _BLOCK_VALUES)):
-        numbered = _candidates(block, start, heads.limit(reverse=reverse), reverse=reverse)
-        heads.extend(
-            [
-                ordered_key(value, reverse=reverse) + at.to_bytes(_POSITION_BYTES)
-                for at, value in numbered
-            ]
-        )
-        start += len(block)
-        if heads.size > max_bytes // 2 and heads.cut() > max_bytes // 4:
-            rest = ((b"", ordered_key(value, reverse=reverse)) for value in values)
-            return _first_by_files(heads, rest, start - 1, scratch, max_bytes)
-    return _marked(start - 1, chain.from_iterable(heads.groups()))
-
-
-def _candidates(
-    block: list[Value], start: int, limit: Value, *, reverse: bool
-) -> Iterable[tuple[int, Value]]:
-    """Return position and value of the values that may come before the limit."""
-    numbered = enumerate(block, start)
-    alike = _TEXTS if isinstance(limit, str) else _NUMBERS
-    if limit is None or not alike.issuperset(map(type, block)):
-        return numbered
-    if reverse:
-        return [entry for entry in numbered if entry[1] > limit]  # type: ignore[operator]
-    return [entry for entry in numbered if entry[1] < limit]  # type: ignore[operator]
-
-
-def _first_by_files(
-    heads: "_Heads", records: Iterator[Ranked], before: int, scratch: Path, max_bytes: int
-) -> Iterator[bool]:
-    """Return the choice of `first_of_groups`, after ``before`` records are in ``heads``."""
-    length, entries = heads.group_length, ExternalSort(scratch, max_bytes // 4)
-    for entry in heads.emptied():
+    entries = ExternalSort(scratch, max_bytes // 4)
+    for entry in held:
         entries.add(entry, b"")
     end = before
     for end, (group, key) in enumerate(records, before + 1):
-        entries.add(b"".join((group, key, end.to_bytes(_POSITION_BYTES))), b"")
+        entries.add(b"".join((group, key, end.to_bytes(POSITION_BYTES))), b"")
     by_group = groupby((entry.key for entry in entries), lambda key: key[:length])
-    return _marked(end, chain.from_iterable(islice(keys, heads.most) for _, keys in by_group))
+    chosen = chain.from_iterable(islice(keys, most) for _, keys in by_group)
+    return marked(end, map(_position, chosen))
 
 
-def _marked(count: int, entries: Iterable[bytes]) -> Iterator[bool]:
-    """Yield for each of ``count`` records whether its position, from 1 on, ends an entry."""
+def _position(entry: bytes) -> int:
+    return int.from_bytes(entry[-POSITION_BYTES:])
+
+
+def marked(count: int, positions: Iterable[int]) -> Iterator[bool]:
+    """Yield for each of ``count`` records whether its position, from 1 on, is among those given."""
     chosen = BitArray(count)
-    for entry in entries:
-        chosen.set(int.from_bytes(entry[-_POSITION_BYTES:]) - 1)
+    for position in positions:
+        chosen.set(position - 1)
     return iter(chosen)
 
 
@@ -114,12 +95,11 @@ class _Heads:
     the last one that was kept are dropped at once.
 
     Attributes:
-        most: How many are the first.
         size: The bytes that they take in memory.
     """
 
     def __init__(self, most: int) -> None:
-        self.most = most
+        self._most = most
         self.size = 0
         self._groups: dict[bytes, list[bytes]] = {}
         self._limits: dict[bytes, bytes] = {}
@@ -131,41 +111,29 @@ class _Heads:
     def add(self, group: bytes, entry: bytes) -> None:
         limit = self._limits.get(group)
         if limit is None or entry < limit:
-            self._add(group, [entry])
+            self._add(group, entry)
 
-    def extend(self, entries: list[bytes]) -> None:
-        """Add entries of the group ``b""``."""
-        self._add(b"", entries)
-
-    def _add(self, group: bytes, added: list[bytes]) -> None:
+    def _add(self, group: bytes, entry: bytes) -> None:
         entries = self._groups.get(group)
         if entries is None:
             entries = self._groups[group] = []
             self.size += _GROUP_BYTES
-        entries += added
-        self.size += sum(map(len, added)) + _OBJECT_BYTES * len(added)
-        if len(entries) > 2 * self.most:
+        entries.append(entry)
+        self.size += len(entry) + _OBJECT_BYTES
+        if len(entries) > 2 * self._most:
             self._cut(group, entries)
 
     def _cut(self, group: bytes, entries: list[bytes]) -> None:
         entries.sort()
-        self._limits[group] = entries[self.most - 1] if self.most else b""
-        self.size -= sum(map(len, entries[self.most :]))
-        self.size -= _OBJECT_BYTES * (len(entries) - self.most)
-        del entries[self.most :]
-
-    def limit(self, *, reverse: bool) -> Value:
-        """Return the value of the last entry that is kept, if it is known, of the group ``b""``.
-
-        Keys are those of `ordered_key`. Later values are kept only if they come before it.
-        """
-        entry = self._limits.get(b"")
-        return value_of(entry, reverse=reverse) if entry else None
+        self._limits[group] = entries[self._most - 1] if self._most else b""
+        self.size -= sum(map(len, entries[self._most :]))
+        self.size -= _OBJECT_BYTES * (len(entries) - self._most)
+        del entries[self._most :]
 
     def cut(self) -> int:
         """Keep the first entries of each group alone; return the size after that."""
         for group, entries in self._groups.items():
-            if len(entries) > self.most:
+            if len(entries) > self._most:
                 self._cut(group, entries)
         return self.size
 

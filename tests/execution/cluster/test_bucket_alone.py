@@ -135,7 +135,7 @@ def test_agents_work_in_partitions_that_are_in_the_bucket(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["parts", "top", "group", "merge"])
+@pytest.mark.parametrize("name", ["parts", "near", "top", "group", "merge"])
 def test_agents_do_each_kind_of_step_in_partitions(tmp_path: Path, bucket: str, name: str) -> None:
     with in_partitions():
         case = _Parted(tmp_path, name, bucket)

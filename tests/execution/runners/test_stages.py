@@ -26,6 +26,17 @@ _SELECTIONS: dict[str, Any] = {
     ),
     "substrings": lambda **how: data.dedup.Substring("text", min_tokens=3, **how),
     "urls": lambda **how: data.dedup.Url("url", **how),
+    "near": lambda **how: data.dedup.NearDuplicate("text", ngram_size=1, **how),
+    "near ones of the longest": lambda **how: data.dedup.NearDuplicate(
+        "text", ngram_size=2, bands=5, rows=2, verify=True, keep="longest", **how
+    ),
+    "near ones of a column": lambda **how: data.dedup.NearDuplicate(
+        "text", ngram_size=1, keep="value", linkage="component", **how
+    ),
+    "clusters": lambda **how: data.dedup.NearDuplicate(
+        "text", bands=3, rows=2, verify=True, threshold=0.5, cluster_key="cluster", **how
+    ),
+    "simhash": lambda **how: data.dedup.SimHash("text", ngram_size=1, **how),
     "top of groups": lambda **how: data.sample.TopK("value", 3, group_key="group", **how),
     "share of groups": lambda **how: data.sample.TopK("value", ratio=0.2, group_key="group", **how),
     "reservoir of groups": lambda **how: data.sample.Reservoir(5, group_key="group", **how),

@@ -26,6 +26,7 @@ from dagster_dataops.library.dedup.algorithms.representatives import (
     Similarity,
 )
 from dagster_dataops.library.dedup.algorithms.shared_buckets import SharedBuckets
+from dagster_dataops.library.dedup.algorithms.similar_partitions import SimilarInPartitions
 from dagster_dataops.library.dedup.algorithms.sketch_files import SketchFiles
 from tests.examples import at_most
 
@@ -49,7 +50,7 @@ def sketch(record: Any) -> list[Any]:
 
 def found(records: list[Any], similarity: Similarity, max_bytes: int) -> list[int]:
     with TemporaryDirectory() as folder:
-        made = Representatives(map(sketch, records), similarity, Path(folder), max_bytes)
+        made = Representatives.of(map(sketch, records), similarity, Path(folder), max_bytes)
         return [kept for _, kept in made]
 
 
@@ -99,6 +100,50 @@ def test_the_kept_records_are_those_of_all_pairs(
     assert kept == brute_force(records, similarity)
 
 
+@pytest.mark.parametrize("linkage", ["kept", "component"])
+@given(
+    ranges=st.lists(RECORDS, min_size=1, max_size=4),
+    limit=st.sampled_from([None, 0.3, 0.6, 1.0]),
+    ranked=st.booleans(),
+    clusters=st.booleans(),
+    memory=st.sampled_from([50, 400, 1 << 20]),
+    slices=st.integers(1, 3),
+)
+@settings(max_examples=at_most(60))
+def test_partitions_of_the_buckets_find_the_same_records(
+    linkage: Linkage,
+    ranges: list[list[Any]],
+    limit: float | None,
+    ranked: bool,
+    clusters: bool,
+    memory: int,
+    slices: int,
+) -> None:
+    similarity = Similarity(bands=BANDS, linkage=linkage, limit=limit, ranked=ranked)
+    partitioning = SimilarInPartitions(similarity, memory, clusters=clusters)
+    split = [partitioning.split(map(sketch, records), BANDS * slices) for records in ranges]
+    decided: list[list[bytes]] = []
+    for number in range(BANDS * slices):
+        with TemporaryDirectory() as folder:
+            parts = [of_range[number] for of_range, _ in split]
+            decided.append(list(partitioning.decide(parts, Path(folder), memory)))
+    rests = [rest for _, rest in split]
+    with TemporaryDirectory() as folder:
+        joined = list(partitioning.join(decided, rests, Path(folder), memory))
+    verdicts = [
+        list(partitioning.verdicts([of], rest)) for of, rest in zip(joined, rests, strict=True)
+    ]
+    owners = found(list(chain(*ranges)), similarity, 1 << 20)
+    expected: list[Any] = [own == at for at, own in enumerate(owners)]
+    if clusters:
+        expected = [
+            {"id": own, "size": owners.count(own), "kept": kept}
+            for own, kept in zip(owners, expected, strict=True)
+        ]
+    assert list(chain(*verdicts)) == expected
+    assert [len(of_range) for of_range in verdicts] == list(map(len, ranges))
+
+
 def test_a_dropped_record_takes_no_bucket_unless_components_are_kept() -> None:
     linked = [([1, 0, 0], 0, {1}), ([1, 2, 1], 0, {1}), ([9, 2, 2], 0, {1})]
     assert found(linked, Similarity(bands=3, linkage="kept"), 1000) == [0, 0, 2]
@@ -108,7 +153,7 @@ def test_a_dropped_record_takes_no_bucket_unless_components_are_kept() -> None:
 def test_sizes_count_the_represented_records(tmp_path: Path) -> None:
     records = [([1, 0, 0], 0, {1}), ([2, 1, 1], 0, {1}), ([1, 2, 2], 0, {1})]
     similarity = Similarity(bands=3, linkage="kept")
-    made = Representatives(map(sketch, records), similarity, tmp_path, 1000)
+    made = Representatives.of(map(sketch, records), similarity, tmp_path, 1000)
     assert list(made.sizes(tmp_path / "sizes")[:3]) == [2, 1, 0]
 
 
@@ -139,7 +184,9 @@ def test_records_are_listed_with_the_buckets_they_share(tmp_path: Path, max_byte
     ]
     with closing(SketchFiles(tmp_path, 3)) as sketches:
         sketches.write([row.hex()] for row in packed)
-        shared = SharedBuckets(sketches, None, tmp_path / "shared", max_bytes)
+        shared = SharedBuckets(
+            sketches.shared(max_bytes), sketches.count, None, tmp_path / "shared", max_bytes
+        )
         found = list(shared.by_rank())
     expected = defaultdict(set)
     for at, row in enumerate(rows):

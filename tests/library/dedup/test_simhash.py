@@ -52,3 +52,13 @@ def test_too_few_blocks_are_refused() -> None:
         data.dedup.SimHash(blocks=4)
     with pytest.raises(DefinitionError, match="choices of blocks must be between 1 and 1000"):
         data.dedup.SimHash(blocks=16, max_distance=8)
+
+
+def test_with_a_cluster_key_records_are_marked_instead_of_dropped() -> None:
+    records = [{"text": "a b c d e f"}, {"text": "g"}, {"text": "A b c, d e f"}]
+    marked = data.dedup.SimHash(cluster_key="cluster")(records)
+    assert [record["cluster"] for record in marked] == [
+        {"id": 0, "size": 2, "kept": True},
+        {"id": 1, "size": 1, "kept": True},
+        {"id": 0, "size": 2, "kept": False},
+    ]

@@ -209,13 +209,16 @@ def test_duplicates_are_shown_side_by_side_with_the_record_that_was_kept(
     with pipeline("pairs") as ppl:
         ppl.exact = data.dedup.Exact()
         ppl.near = data.dedup.NearDuplicate(threshold=0.6)
+    with pipeline("hashes") as other:
+        other.near = data.dedup.SimHash(max_distance=12, blocks=13)
+    other.materialize(source)
     ppl.materialize(source)
     with viewing(root) as viewer:
         exact = viewer.page("/dropped/pairs/exact")
         assert "line 5 is a duplicate of line 3" in exact.text
-        near = viewer.page("/dropped/pairs/near")
-        assert "line 4 is a duplicate of line 2" in near.text
-        assert {"old", "new"} <= {*near.marked("del"), *near.marked("ins")}
+        for near in map(viewer.page, ["/dropped/pairs/near", "/dropped/hashes/near"]):
+            assert "line 4 is a duplicate of line 2" in near.text
+            assert {"old", "new"} <= {*near.marked("del"), *near.marked("ins")}
 
 
 @each("keep", ["first", "longest", "stars"])

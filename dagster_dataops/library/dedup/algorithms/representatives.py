@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.library.dedup.algorithms.disk_array import disk_array
+from dagster_dataops.library.dedup.algorithms.equal_buckets import Found
 from dagster_dataops.library.dedup.algorithms.shared_buckets import SharedBuckets
 from dagster_dataops.library.dedup.algorithms.sketch_files import SketchFiles
 
+_BLOCK_RECORDS: Final = 64 << 10
 MOST_COMPARED: Final = 256  # records of a bucket, and candidates of a record
 
 Linkage: TypeAlias = Literal["kept", "component"]
@@ -62,7 +64,8 @@ class Representatives:
     """The record that each record is represented by: itself if it is kept.
 
     Args:
-        sketches: The sketches in input order: buckets, then values for the ranks, then hashes.
+        sketches: Ranks and hashes of the records.
+        found: The buckets that records share.
         similarity: How they are compared.
         scratch: An empty folder.
         max_bytes: The approximate memory limit. Further memory, 8 bytes a record, is in mapped
@@ -74,26 +77,41 @@ class Representatives:
 
     def __init__(
         self,
-        sketches: Iterable[list[Any]],
+        sketches: SketchFiles,
+        found: Iterable[Found],
         similarity: Similarity,
         scratch: Path,
         max_bytes: int,
     ) -> None:
         self._component = similarity.linkage == "component"
         self._limit, self._measure = similarity.limit, similarity.measure
-        self._scratch = scratch
-        with closing(SketchFiles(scratch, similarity.bands)) as self._sketches:
-            self._sketches.write(sketches)
-            self.count = self._sketches.count
-            self._decide(similarity, max_bytes)
+        self._scratch, self._sketches = scratch, sketches
+        self.count = sketches.count
+        self._decide(found, similarity, max_bytes)
 
-    def _decide(self, similarity: Similarity, max_bytes: int) -> None:
+    @classmethod
+    def of(
+        cls,
+        sketches: Iterable[list[Any]],
+        similarity: Similarity,
+        scratch: Path,
+        max_bytes: int,
+    ) -> "Representatives":
+        """Return those of sketches in input order: buckets, then values for the ranks, then hashes.
+
+        Other arguments are those of the class.
+        """
+        with closing(SketchFiles(scratch, similarity.bands)) as files:
+            files.write(sketches)
+            return cls(files, files.shared(max_bytes), similarity, scratch, max_bytes)
+
+    def _decide(self, found: Iterable[Found], similarity: Similarity, max_bytes: int) -> None:
         self._order: Any = None  # the position of each rank
         self._ranks: Any = None  # the rank of each position
         if similarity.ranked:
             self._rank()
         scratch = self._scratch
-        shared = SharedBuckets(self._sketches, self._ranks, scratch / "shared", max_bytes)
+        shared = SharedBuckets(found, self.count, self._ranks, scratch / "shared", max_bytes)
         self._parents = disk_array(scratch / "parents", self.count)  # rank + 1; 0 for itself
         self._heads = disk_array(scratch / "heads", shared.count)
         listed = 2 * shared.pairs if self._limit is not None else 0
@@ -119,6 +137,25 @@ class Representatives:
                 yield position, self._root(position)
             else:
                 yield position, int(order[self._root(int(ranks[position]))])
+
+    def kept(self, start: int, end: int) -> bytes:
+        """Return for each position of a range a byte: 1 if the record is kept."""
+        import numpy
+
+        parents: Any = numpy.frombuffer(self._parents, "<u8")
+        parents = parents[start:end] if self._ranks is None else parents[self._ranks[start:end]]
+        return (parents == 0).tobytes()  # type: ignore[no-any-return]
+
+    def verdicts(self) -> Iterator[bool]:
+        """Yield whether each record is kept, in input order."""
+        for start in range(0, self.count, _BLOCK_RECORDS):
+            yield from map(bool, self.kept(start, min(start + _BLOCK_RECORDS, self.count)))
+
+    def clusters(self, scratch: Path) -> Iterator[dict[str, Any]]:
+        """Yield the cluster of each record, in input order; the folder gets a file."""
+        sizes = self.sizes(scratch / "sizes")
+        for position, kept in self:
+            yield {"id": kept, "size": sizes[kept], "kept": position == kept}
 
     def sizes(self, path: Path) -> memoryview:
         """Return how many records each record represents, by position, in a new file."""

@@ -1,20 +1,17 @@
-"""Find the buckets that several records share, with more records than memory holds.
+"""List the buckets that records share by record, with more records than memory holds.
 
-Each band is read in turn, and its buckets are sorted; if they do not fit in memory, several times
-with a part of the buckets each. Buckets with one record affect nothing and are left out. The others
-are numbered. The pairs of record and bucket number are then partitioned by ranges of records, so
-that they can be read in the order of the records.
+The pairs of record and bucket number are partitioned by ranges of records, so that they can be read
+in the order of the records.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.datasets.durable_files import make_folder, storage
-from dagster_dataops.library.dedup.algorithms.sketch_files import SketchFiles
+from dagster_dataops.library.dedup.algorithms.equal_buckets import Found
 from dagster_dataops.library.sorting.spill_lists import passes
 
-_SORT_BYTES: Final = 48  # per bucket while they are sorted
 _PAIR_BYTES: Final = 16
 _WINDOW_BYTES: Final = 4 * _PAIR_BYTES  # per pair of a window while it is sorted
 _BLOCK_PAIRS: Final = 64 << 10
@@ -23,65 +20,38 @@ _BLOCK_PAIRS: Final = 64 << 10
 class SharedBuckets:
     """The buckets of sketches that several records share.
 
-    Without ranks, records are ranked by position. The folder is empty, and the memory limit is
-    approximate.
+    Args:
+        found: These buckets.
+        count: The number of records.
+        ranks: The rank of each record; ``None`` if they are ranked by position.
+        folder: For files; it does not exist.
+        max_bytes: The approximate memory limit.
 
     Attributes:
         count: The number of buckets.
         pairs: The number of pairs of record and bucket.
     """
 
-    def __init__(self, sketches: SketchFiles, ranks: Any, folder: Path, max_bytes: int) -> None:
+    def __init__(
+        self, found: Iterable[Found], count: int, ranks: Any, folder: Path, max_bytes: int
+    ) -> None:
         import numpy
 
-        self._numpy = numpy
-        self._sketches, self._ranks = sketches, ranks
-        self._folder, self._max_bytes = folder, max_bytes
+        self._numpy, self._folder, self._records = numpy, folder, count
         self.count = self.pairs = 0
         make_folder(folder)
         path = folder / "pairs"
         with storage(path, "write"), path.open("wb") as file:
-            for band in range(sketches.bands):
-                for pairs in self._of_band(band):
-                    file.write(pairs)
+            for positions, numbers, buckets in found:
+                pairs = numpy.empty((len(positions), 2), "<u8")
+                pairs[:, 0] = positions if ranks is None else ranks[positions]
+                pairs[:, 1] = numbers
+                pairs[:, 1] += numpy.uint64(self.count)
+                self.pairs += len(pairs)
+                self.count += buckets
+                file.write(pairs.tobytes())
         self._windows = passes(self.pairs, _WINDOW_BYTES, max_bytes)
         self._partition(path)
-
-    def _of_band(self, band: int) -> Iterator[bytes]:
-        """Yield pairs of rank and bucket number, 16 bytes each."""
-        numpy = self._numpy
-        turns = passes(self._sketches.count, _SORT_BYTES, self._max_bytes)
-        for turn in range(turns):
-            buckets, positions = self._part(band, turn, turns)
-            order = numpy.argsort(buckets, kind="stable")
-            buckets = buckets[order]
-            again = numpy.zeros(len(buckets) + 1, bool)  # equal to the one before
-            again[1:-1] = buckets[1:] == buckets[:-1]
-            shared = again[:-1] | again[1:]
-            numbers = numpy.cumsum(~again[:-1] & shared) - 1
-            records = positions[order[shared]]
-            pairs = numpy.empty((len(records), 2), "<u8")
-            pairs[:, 0] = records if self._ranks is None else self._ranks[records]
-            pairs[:, 1] = numbers[shared] + self.count
-            self.pairs += len(pairs)
-            self.count += int((~again[:-1] & shared).sum())
-            yield pairs.tobytes()
-
-    def _part(self, band: int, turn: int, turns: int) -> tuple[Any, Any]:
-        """Return the buckets of one turn, and the positions of their records."""
-        numpy = self._numpy
-        buckets, positions = [], []
-        for first, block in self._sketches.buckets(band):
-            if turns == 1:
-                places = numpy.arange(len(block))
-            else:
-                places = numpy.nonzero(block % numpy.uint64(turns) == turn)[0]
-            buckets.append(block[places])
-            positions.append(places + first)
-        empty = numpy.zeros(0, "<u8")
-        return numpy.concatenate([empty, *buckets]), numpy.concatenate(
-            [empty.astype(int), *positions]
-        )
 
     def _partition(self, path: Path) -> None:
         """Distribute the pairs to files by ranges of ranks."""
@@ -93,7 +63,7 @@ class SharedBuckets:
         with storage(path, "read"), path.open("rb") as file:
             while block := file.read(_BLOCK_PAIRS * _PAIR_BYTES):
                 pairs = numpy.frombuffer(block, "<u8").reshape(-1, 2)
-                windows = pairs[:, 0] * numpy.uint64(self._windows) // self._sketches.count
+                windows = pairs[:, 0] * numpy.uint64(self._windows) // self._records
                 for window in numpy.unique(windows):
                     with self._window(int(window)).open("ab") as part:
                         part.write(pairs[windows == window].tobytes())

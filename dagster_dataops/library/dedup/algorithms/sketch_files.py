@@ -8,6 +8,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from dagster_dataops.datasets.durable_files import storage
+from dagster_dataops.library.dedup.algorithms.equal_buckets import (
+    SORT_BYTES,
+    Found,
+    equal_buckets,
+)
+from dagster_dataops.library.sorting.spill_lists import passes
 
 _BLOCK_BYTES: Final = 1 << 20
 _BUCKET_BYTES: Final = 8
@@ -40,6 +46,29 @@ class SketchFiles:
             self.count += len(block)
             with storage(self._paths[0].parent, "write"):
                 self._write_block(block)
+        self.flush()
+
+    def write_rest(self, count: int, ranks: bytes, lengths: Any, hashes: bytes) -> None:
+        """Write the rank values and the hashes of records whose buckets are elsewhere.
+
+        Args:
+            count: The number of records.
+            ranks: The rank values; empty if there are none.
+            lengths: The bytes of the hashes of each record, as an array; empty if there are none.
+            hashes: The hashes.
+        """
+        if not self._open:
+            self._create()
+        self.count += count
+        with storage(self._paths[0].parent, "write"):
+            self._open[1].write(ranks)
+            self._open[2].write(hashes)
+            ends = self._numpy.cumsum(lengths, dtype="<u8") + self._numpy.uint64(self._end)
+            self._open[3].write(ends.tobytes())
+        self._end += len(hashes)
+
+    def flush(self) -> None:
+        """Write what waits in memory, so that it can be read."""
         for file in self._open:
             with storage(Path(file.name), "write"):
                 file.flush()
@@ -53,7 +82,7 @@ class SketchFiles:
             values = [sketch[1] for sketch in block]
             ranks.write(self._numpy.array(values, "<f8").tobytes())
         for sketch in block if len(block[0]) > 2 else ():
-            self._end += hashes.write(base64.b64decode(sketch[2]))
+            self._end += hashes.write(decoded_hashes(sketch))
             ends.write(self._end.to_bytes(8, "little"))
 
     def _create(self) -> None:
@@ -61,7 +90,36 @@ class SketchFiles:
             with storage(path, "write"):
                 self._open.append(path.open("w+b"))
 
-    def buckets(self, band: int) -> Iterator[tuple[int, Any]]:
+    def shared(self, max_bytes: int) -> Iterator[Found]:
+        """Yield the buckets that several records share.
+
+        Args:
+            max_bytes: The approximate memory limit.
+        """
+        turns = passes(self.count, SORT_BYTES, max_bytes)
+        for band in range(self.bands):
+            for turn in range(turns):
+                buckets, positions = self._part(band, turn, turns)
+                entries, numbers, count = equal_buckets(buckets)
+                yield Found(positions[entries], numbers, count)
+
+    def _part(self, band: int, turn: int, turns: int) -> tuple[Any, Any]:
+        """Return the buckets of one turn, and the positions of their records."""
+        numpy = self._numpy
+        buckets, positions = [], []
+        for first, block in self._buckets(band):
+            if turns == 1:
+                places = numpy.arange(len(block))
+            else:
+                places = numpy.nonzero(block % numpy.uint64(turns) == turn)[0]
+            buckets.append(block[places])
+            positions.append(places + first)
+        empty = numpy.zeros(0, "<u8")
+        return numpy.concatenate([empty, *buckets]), numpy.concatenate(
+            [empty.astype(int), *positions]
+        )
+
+    def _buckets(self, band: int) -> Iterator[tuple[int, Any]]:
         """Yield the position of the first record of a block, and the buckets of the block."""
         for first in range(0, self.count, self._block):
             length = min(self._block, self.count - first)
@@ -87,6 +145,11 @@ class SketchFiles:
         """Close the files."""
         for file in self._open:
             file.close()
+
+
+def decoded_hashes(sketch: list[Any]) -> bytes:
+    """Return the hashes in a sketch, 4 bytes each."""
+    return base64.b64decode(sketch[2])
 
 
 def packed_hashes(hashes: Any) -> str:
