@@ -88,7 +88,7 @@ def _is_same(before: bytes, line: bytes) -> bool:
 
 
 def _lines(location: Location) -> Iterator[bytes]:
-    with storage(str(location), "compare the result with the input"), opened(location) as source:
+    with storage(location, "compare the result with the input"), opened(location) as source:
         for line in iterate_lines(source, [content_interval(location)]):
             if not line.text.isspace():
                 yield line.text.rstrip()
