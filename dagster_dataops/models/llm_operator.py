@@ -33,7 +33,12 @@ from dagster_dataops.models.batch_round import deliver_in_batches
 from dagster_dataops.models.batches.cancellation import cancel_batches
 from dagster_dataops.models.model_operator import DEFAULT_CLIENT, ModelOperator
 from dagster_dataops.models.output_format import OutputFormat, output_format, plain
-from dagster_dataops.models.prompt_templates import compiled, needed_names, rendered
+from dagster_dataops.models.prompt_templates import (
+    compiled,
+    needed_names,
+    rendered,
+    rendered_prompt,
+)
 from dagster_dataops.models.replies.message_parts import without_thinking
 from dagster_dataops.models.replies.reply import Reply, check_text, offers_tools, reply_of
 from dagster_dataops.operators.options.ranges import AtLeastZero, AtLeastZeroFloat, PositiveInt
@@ -231,7 +236,7 @@ class LLMOperator(ModelOperator):
             shown = {name: value for name, value in example.items() if name != _REPLY}
             prompts.append({"role": "user", "content": rendered(self.prompt, self.values(shown))})
             prompts.append({"role": "assistant", "content": text})
-        asked = rendered(self.prompt, values)
+        asked = rendered_prompt(self.prompt, values)
         return [*prompts, {"role": "user", "content": self.with_files(asked, record)}]
 
     def with_files(self, text: str, record: Record) -> str | list[dict[str, Any]]:

@@ -84,6 +84,20 @@ def rendered(text: str, values: Mapping[str, Any]) -> str:
         raise UnfitRecordError(reason) from None
 
 
+def rendered_prompt(text: str, values: Mapping[str, Any]) -> str:
+    """Render the template of what a model is asked.
+
+    Raises:
+        UnfitRecordError: The template needs a value that is not there, or its values are empty and
+            it has no other text: the model would be paid for an answer to nothing.
+    """
+    prompt = rendered(text, values)
+    if text.strip() and not prompt.strip():
+        names = ", ".join(_free_names(text)) or "no values"
+        raise UnfitRecordError(f"the prompt is empty: it is made of {names}")
+    return prompt
+
+
 def with_values(values: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return values for templates with more, which replace those of the same name; none is read."""
     return ChainMap(dict(more), values)  # type: ignore[arg-type]  # templates change none

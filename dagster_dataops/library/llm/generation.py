@@ -20,7 +20,7 @@ from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import to_messages
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.llm_operator import LLMOperator
-from dagster_dataops.models.prompt_templates import rendered, with_values
+from dagster_dataops.models.prompt_templates import rendered, rendered_prompt, with_values
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
@@ -82,7 +82,7 @@ class Continue(LLMOperator, llm):
         if self.prompt:
             return [
                 *messages,
-                {"role": USER, "content": rendered(self.prompt, self.values(record))},
+                {"role": USER, "content": rendered_prompt(self.prompt, self.values(record))},
             ]
         if messages[-1]["role"] == ASSISTANT:
             msg = f"{MESSAGES}[{len(messages) - 1}] is of the assistant; there is nothing to answer"

@@ -8,7 +8,7 @@ from annotated_types import Ge
 from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
-from dagster_dataops.models.prompt_templates import rendered, with_values
+from dagster_dataops.models.prompt_templates import rendered_prompt, with_values
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat
 from dagster_dataops.operators.outcomes.record_context import Drop
@@ -125,7 +125,7 @@ class PreferencePairs(TextPrompt, llm):
 
     async def _score(self, record: Record, answer: str) -> int:
         scale = {"rubric": self.rubric, "low": self.low, "high": self.high, "answer": answer}
-        prompt = rendered(self.judge_prompt, with_values(self.values(record), scale))
+        prompt = rendered_prompt(self.judge_prompt, with_values(self.values(record), scale))
         reply = await self.ask(prompt, response_format=self._schema, temperature=0)
         score: int = reply.parsed["score"]
         return score

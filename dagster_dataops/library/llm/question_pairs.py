@@ -7,7 +7,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
-from dagster_dataops.models.prompt_templates import rendered, with_values
+from dagster_dataops.models.prompt_templates import rendered_prompt, with_values
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
@@ -88,6 +88,6 @@ class QAPairs(TextPrompt, llm):
 
     async def _supported(self, record: Record, pair: dict[str, str]) -> dict[str, str] | None:
         """Return a pair with its quote; ``None`` if the text does not support it."""
-        prompt = rendered(self.grounding_prompt, with_values(self.values(record), pair))
+        prompt = rendered_prompt(self.grounding_prompt, with_values(self.values(record), pair))
         reply = await self.ask(prompt, response_format=_GROUNDING)
         return {**pair, "quote": reply.parsed["quote"]} if reply.parsed["grounded"] else None

@@ -6,7 +6,7 @@ import pytest
 
 from dagster_dataops import data
 from dagster_dataops.assets.launchpad.operator_config import configured
-from dagster_dataops.errors import OperatorOptionError
+from dagster_dataops.errors import OperatorOptionError, RecordError
 from tests.library.llm.scripted_model import ScriptedModel
 from tests.small_files import png
 
@@ -44,6 +44,17 @@ def test_a_question_is_asked_about_the_images_of_several_columns(image: str) -> 
     kinds = [part["type"] for part in model.requests[0]["messages"][-1]["content"]]
     assert kinds == ["image_url", "image_url", "text"]
     assert model.requests[0]["messages"][-1]["content"][2]["text"] == "Equal?"
+
+
+@pytest.mark.parametrize("question", [None, "", " \n"])
+def test_a_record_without_a_question_fails_and_costs_nothing(image: str, question: object) -> None:
+    model = asked()
+    operator = data.llm.VisualQA(client=model, _ignore_errors=False)
+
+    with pytest.raises(RecordError, match="the prompt is empty: it is made of question"):
+        operator([{"file": image, "question": question}])
+
+    assert not model.requests
 
 
 def test_a_page_becomes_markdown_in_the_column_text(image: str) -> None:
