@@ -25,7 +25,7 @@ class PerceptualHash(ImageOperator, images):
     falling from pixel to pixel) or ``ahash`` (above or below the mean), the values of imagehash
     after the image was turned upright. Where imagehash decides a bit of ``phash`` by the
     rounding of its sums, as for one colour and for mirrored halves, it is 0 here, on every machine.
-    Needs the extra ``images``.
+    Pixels of 16 bits are divided by 256; imagehash cuts them at 255. Needs the extra ``images``.
 
     `NearDuplicate` compares the hashes of all records.
 
