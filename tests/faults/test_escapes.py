@@ -256,9 +256,9 @@ def test_only_messages_from_the_parent_are_unpickled() -> None:
     used = [(path, *_used_in(path)) for path in _SOURCES]
     called = {path.name: calls for path, _, calls in used}
     pickling = {path.name for path, imports, _ in used if imports & _RUNNING}
-    # They read their own temporary files by marshal, which runs no code.
+    # They read their own temporary files, or objects of the run, by marshal, which runs no code.
     sorting = {"external_sort.py", "ranking.py", "keyed_parts.py", "dataset_stages.py"}
-    sorting |= {"repeated_parts.py"}
+    sorting |= {"repeated_parts.py", "similar_partitions.py"}
     own_processes = {"shard_process.py", "tasks.py", "channel.py"}
     own_copy = "service_copies.py"  # of an object of this process
     kept = "kept_values.py"  # its own temporary files, of which it holds the digests
