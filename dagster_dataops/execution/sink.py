@@ -28,7 +28,11 @@ class Sink(ABC):
         last_failed: After an outage: byte positions of the failed records after which none
             succeeded; ``None`` for all failed records.
         thread: The thread that runs the workplace.
+        room: The most bytes of outputs of a worker process that wait to be sent; 0 for any number.
+            See `await_room`.
     """
+
+    room: int = 0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

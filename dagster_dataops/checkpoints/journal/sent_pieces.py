@@ -4,7 +4,9 @@ Heads and agents send outputs in the same form: the pieces of files, one after t
 """
 
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +16,7 @@ from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket, fa
 from dagster_dataops.foundation.places.range_source import read_range
 
 STEP_BYTES: Final = 32 << 20  # outputs in one object
+_LOOK_SECONDS: Final = 0.02
 _KEEP_SIZE_AND_FREE: Final = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 
 
@@ -101,6 +104,42 @@ def read_back(folder: Path, pieces: Iterable[Piece]) -> Iterator[bytes]:
         if len(data) < end - start:
             raise StorageError(str(path), "read back", "it is shorter than what was written to it")
         yield data
+
+
+def note_sent(path: Path, end: int) -> None:
+    """Note up to which byte a file was sent, for the process that writes it; see `await_room`.
+
+    Raises:
+        StorageError: The disk refuses.
+    """
+    with storage(path, "note what was sent"):
+        descriptor = os.open(_note_of(path), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            os.pwrite(descriptor, end.to_bytes(8, "little"), 0)
+        finally:
+            os.close(descriptor)
+
+
+def await_room(path: Path, end: int, size: int, most: int, given_up: Callable[[], bool]) -> None:
+    """Wait until a file may grow, because so little of it is not sent.
+
+    Args:
+        path: The file.
+        end: Its size.
+        size: By how much it is to grow. If nothing is unsent, it may grow by any size.
+        most: How many of its bytes may be unsent then.
+        given_up: Return whether to wait no longer.
+    """
+    sent = 0
+    while sent < end and end + size - sent > most and not given_up():
+        with suppress(FileNotFoundError):  # nothing was sent yet
+            sent = int.from_bytes(_note_of(path).read_bytes(), "little")
+        if sent < end and end + size - sent > most:
+            time.sleep(_LOOK_SECONDS)
+
+
+def _note_of(path: Path) -> Path:
+    return path.with_suffix(".sent")
 
 
 def freed(path: Path, start: int, end: int) -> bool:

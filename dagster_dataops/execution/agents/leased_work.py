@@ -32,7 +32,7 @@ from dagster_dataops.execution.work_list import Orders, WorkList
 from dagster_dataops.operators.definition.operator import Operator
 
 _MOST_UNSENT_BYTES: Final = 16 << 20  # then the workers wait for the store
-_LOOK_SECONDS: Final = 0.1
+_LEAST_ROOM_BYTES: Final = 4 << 20  # of a worker: spans are written at this size
 
 
 class StopAgentError(DataOpsError):
@@ -54,12 +54,14 @@ class LeasedWork(WorkList):
         operator: Its operator.
 
     Attributes:
+        workers: The number of worker processes.
         stopped: Whether the head has asked the agent to stop.
     """
 
     def __init__(self, order: AgentOrder, operator: Operator) -> None:
         dataset = JsonlDataset(order.location, order.text_bytes, fingerprint=order.fingerprint)
         super().__init__(operator, dataset, Interval(0, order.text_bytes))
+        self.workers = operator.__dataops__.resolved.max_workers
         self._batch_starts = BatchStarts() if self.batch_size else None
         self._lock = threading.Lock()
         self._more: list[Interval] = []
@@ -137,7 +139,7 @@ class LeaseSink(Sink):
 
     Attributes:
         work: The parts of the input that are leased.
-        unsent_bytes: Of journaled outputs that are not in the bucket yet.
+        unsent_bytes: Of outputs that are reported here and are not in the bucket yet.
     """
 
     def __init__(self, order: AgentOrder, work: LeasedWork, folder: Path | None = None) -> None:
@@ -146,9 +148,10 @@ class LeaseSink(Sink):
         self.work = work
         place = place_of_facts(order.outputs)
         self._outbox = place and Outbox(place, self.folder, order.segments.start)
+        if self._outbox is not None:
+            self.room = max(_MOST_UNSENT_BYTES // work.workers, _LEAST_ROOM_BYTES)
         self._numbers = iter(order.segments)
         self._lock = threading.Lock()
-        self._sent = threading.Condition(self._lock)
         self._batches: dict[int, SpanBatch] = {}
         self._synced: set[int] = set()
         self.unsent_bytes = 0
@@ -170,8 +173,6 @@ class LeaseSink(Sink):
             batch.spans.extend(spans)
             batch.notes.extend(notes or [None] * len(spans))
             self.unsent_bytes += sum(span.output_bytes + span.error_bytes for span in spans)
-            while self._outbox and self.unsent_bytes > _MOST_UNSENT_BYTES and not self.work.stopped:
-                self._sent.wait(_LOOK_SECONDS)  # the store is slower than the workers
 
     def has_news(self) -> bool:
         """Return whether there is anything to report."""
@@ -189,9 +190,8 @@ class LeaseSink(Sink):
             size = self.unsent_bytes
         if self._outbox is not None:
             said = Said(batches, finished, returned, self._outbox.send(batches))
-            with self._sent:
+            with self._lock:
                 self.unsent_bytes -= size
-                self._sent.notify_all()
             return said
         used = [batch.segment for batch in batches]
         for number in used:

@@ -13,6 +13,7 @@ from dagster_dataops.checkpoints.journal.sent_pieces import (
     SentPlace,
     freed,
     in_steps,
+    note_sent,
     read_back,
 )
 from dagster_dataops.datasets.machine_folders import machine_folder
@@ -73,8 +74,9 @@ class Outbox:
                 data = b"".join(read_back(self._folder, step))
                 self._store.put(f"{self._place.folder}/{name}", data)
                 objects.append(SentObject(name, step))
-        for name, start, end in pieces:
-            freed(self._folder / name, start, end)
+        for name, _, end in pieces:
+            freed(self._folder / name, 0, end)  # blocks at the ends of earlier pieces, too
+            note_sent(self._folder / name, end)
         return objects
 
 

@@ -39,6 +39,11 @@ class Termination:
         signal.signal(DRAIN, self.request_drain)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
+    @property
+    def requested(self) -> bool:
+        """Whether a signal has arrived since the worker began."""
+        return self._requested
+
     def request(self, _number: int, _frame: FrameType | None) -> None:
         """Handle the signal."""
         self._requested = True

@@ -79,6 +79,7 @@ class Assignment:
         bucket: Facts about the bucket of an object, from `facts_of_location`; none for a file.
         keeper: Facts about the `FileKeeper` of the run, from `facts_of_keeper`; none without one.
         gpus: `CUDA_VISIBLE_DEVICES` of the worker; empty to leave it as it is.
+        room: As for `Sink`.
     """
 
     input: str
@@ -90,6 +91,7 @@ class Assignment:
     bucket: tuple[Any, ...] = field(default=(), repr=False)
     keeper: tuple[Any, ...] = field(default=(), repr=False)
     gpus: str = ""
+    room: int = 0
 
 
 def see_gpus(gpus: str) -> None:
@@ -186,6 +188,7 @@ class _Worker:
         self._segment_place = Path(assignment.folder), assignment.segment
         # Created with the first span: the parent may already delete the folder of an idle worker.
         self._segment: SegmentWriter | None = None
+        self._room = assignment.room
         self._sending = Lock()  # one message at a time
         self._breaker = means.calls.breaker
         self._memory = means.memory
@@ -277,9 +280,18 @@ class _Worker:
         if self._keeper is not None:
             self._keeper.sync()
         self._reads.write()
+        if self._room:
+            self._await_room(self._segment, len(span.output) + len(span.errors))
         offset = self._segment.append(span.output, span.errors)
         notes = "" if span.notes is None else span.notes.to_text()
         self._send(protocol.pack(Kind.SPAN, offset, notes, *span.span))
+
+    def _await_room(self, segment: SegmentWriter, size: int) -> None:
+        """Wait until there is room for a span, or this worker is to end."""
+        from dagster_dataops.checkpoints.journal.sent_pieces import await_room  # only for buckets
+
+        termination = self._termination
+        await_room(segment.path, segment.offset, size, self._room, lambda: termination.requested)
 
 
 register_waiting_threads(_watching.copy)

@@ -184,6 +184,7 @@ class _Run:
             segment=self._sink.take_segment_number(),
             checks_input=self._work.checks_input,
             bucket=bucket,
+            room=self._sink.room,
             keeper=facts_of_keeper(self._attempt.operator.__dataops__.keeper),
         )
         self._pool.start(assignment)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops import LocalCluster
+from dagster_dataops.checkpoints.journal.sent_pieces import await_room, note_sent
 from dagster_dataops.data import data_register
 from dagster_dataops.execution.agent_pool import Lease
 from dagster_dataops.execution.agents import leased_work
@@ -70,3 +71,45 @@ def test_segments_are_synced_before_their_spans_are_reported(
     sink.report()
     assert synced[2:] == [segment_path(sink.folder, numbers[0])]  # again, for the new span
     assert folders == [sink.folder]  # its name is durable already
+
+
+class _Sends:
+    """Gives a wait up after some looks; a look may send bytes of a file before.
+
+    Args:
+        path: The file.
+        sent: How many bytes of it are sent after each look.
+    """
+
+    def __init__(self, path: Path, sent: list[int]) -> None:
+        self._path, self._sent = path, sent
+        self.gave_up = False
+
+    def __call__(self) -> bool:
+        self.gave_up = not self._sent
+        if self._sent:
+            note_sent(self._path, self._sent.pop(0))
+        return self.gave_up
+
+
+@pytest.mark.parametrize(
+    ("end", "size", "sent", "looks_left"),
+    [
+        (0, 500, [1], 1),  # a record larger than the room, and nothing waits
+        (60, 40, [1], 1),  # it fits
+        (90, 40, [0, 20, 30, 40], 1),
+        (90, 500, [20, 80, 90, 90], 1),  # not before all is sent
+    ],
+)
+def test_a_worker_waits_until_what_it_writes_has_room(
+    tmp_path: Path, end: int, size: int, sent: list[int], looks_left: int
+) -> None:
+    sends = _Sends(tmp_path / "segment-00001.jsonl", sent)
+    await_room(tmp_path / "segment-00001.jsonl", end, size, 100, sends)
+    assert (len(sent), sends.gave_up) == (looks_left, False)
+
+
+def test_a_worker_that_is_to_end_waits_no_longer(tmp_path: Path) -> None:
+    sends = _Sends(tmp_path / "segment-00001.jsonl", [0])
+    await_room(tmp_path / "segment-00001.jsonl", 90, 40, 100, sends)
+    assert sends.gave_up
