@@ -187,6 +187,7 @@ def test_llms_txt_has_the_form_and_lists_every_page(files: dict[str, str]) -> No
     assert len(text) < 135 * len(pages)  # short lines; their number is that of the pages
 
 
+@pytest.mark.slow
 def test_llms_full_txt_has_every_page_operator_and_public_name(files: dict[str, str]) -> None:
     text = files["llms-full.txt"]
 
@@ -199,6 +200,7 @@ def test_llms_full_txt_has_every_page_operator_and_public_name(files: dict[str, 
     assert 300_000 < len(text) < 1_200_000
 
 
+@pytest.mark.slow
 def test_the_texts_have_no_marks_that_only_the_site_understands(files: dict[str, str]) -> None:
     for name, text in files.items():
         assert "<!-- test" not in text, name
@@ -214,6 +216,7 @@ def test_links_between_the_texts_lead_to_texts(files: dict[str, str]) -> None:
                 assert target.relative_to(DOCS).as_posix() in files, (name, link)
 
 
+@pytest.mark.slow
 def test_the_build_of_the_site_writes_the_texts(llms_text: ModuleType, tmp_path: Path) -> None:
     config = SimpleNamespace(html_baseurl=ADDRESS)
     app = SimpleNamespace(

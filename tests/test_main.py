@@ -51,6 +51,7 @@ def test_an_error_is_printed_and_is_the_exit_status(root, capsys):
         main(["trace", "docs/odd"])
 
 
+@pytest.mark.slow
 def test_the_package_can_be_run(root):
     done = subprocess.run(
         [sys.executable, "-m", "dagster_dataops", "trace", "docs/odd", "--line", "1"],

@@ -218,6 +218,7 @@ def test_values_that_json_can_hold_are_encoded_unchanged(record):
     assert encode_anything(record) == encode(record)
 
 
+@pytest.mark.slow
 @given(ANYTHING, st.integers(0, 300))
 def test_cycles_and_deep_values_become_json(value, levels):
     inner: list[Any] = []

@@ -21,6 +21,7 @@ def test_the_helper_detects_a_stream_that_does_not_resume(monkeypatch):
 RECORDS = [{"id": 2000 + n, "text": f"text {n}", "lang": "de"} for n in range(3)]
 
 
+@pytest.mark.slow
 def test_operators_that_read_what_they_declare_pass(registry: OperatorRegistry):
     @registry("data.tried", _concurrency_mode="single", reads=["text"])
     def right(record):

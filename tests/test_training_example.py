@@ -59,6 +59,7 @@ def test_ranks_train_on_separate_records_of_similar_length(example, tmp_path):
     assert all(len(record["prompt"]) <= 4 for bucket in full for record in bucket)
 
 
+@pytest.mark.slow
 def test_it_resumes_at_any_position_within_the_process(example, tmp_path):
     example.write_parts(tmp_path)
     assert_resumes_anywhere(lambda: example.buckets(tmp_path, 1, 2))

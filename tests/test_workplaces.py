@@ -161,6 +161,7 @@ def _published(home: Path, operator: Any, mode: str, **settings: Any) -> tuple[A
     return folder.result.read_bytes(), rows, counts, dict(manifest.counts), manifest.drops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["caller", "threads"])
 @each("kind", OPERATORS)
 def test_operators_of_all_kinds_publish_the_same_bytes_as_in_single_mode(
@@ -280,6 +281,7 @@ ppl.materialize(Path(sys.argv[1], "input.jsonl"))
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_with_what_is_open(tmp_path: Path) -> None:
     records = [{"n": n} for n in range(300)]
     write_input(tmp_path / "input.jsonl", records)

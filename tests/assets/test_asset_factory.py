@@ -149,6 +149,7 @@ def current_version(instance: dg.DagsterInstance, *key: str) -> str:
     return tags["dagster/data_version"]
 
 
+@pytest.mark.slow
 def test_equal_content_leaves_downstream_assets_fresh_and_changed_content_makes_them_stale(
     sift: Any, tmp_path: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:

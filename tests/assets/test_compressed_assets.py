@@ -27,6 +27,7 @@ def files_in(root: Path) -> list[str]:
     return sorted(path.name for path in found if path.suffix != ".json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_assets_checks_sources_and_io_managers_use_compressed_results(
     registry: OperatorRegistry,

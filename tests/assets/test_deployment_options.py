@@ -172,6 +172,7 @@ def test_what_a_job_cannot_have_is_refused_by_name(
         definitions_of(pipeline_of(first=upper()), records(1), root, **{option: value})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_pipelines_with_their_own_resource_keys_have_their_own_roots(
     layout: str, upper: Any, tmp_path: Path, instance: dg.DagsterInstance

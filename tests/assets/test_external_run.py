@@ -252,6 +252,7 @@ def test_log_lines_are_those_of_the_step(location: Location) -> None:
     assert "STEP_START" not in told.split("successfully opened")[1].split("\n")[0]
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_has_settled_is_not_done_again(location: Location) -> None:
     definitions = location.definitions(OURS)
     location.touch("slow")
@@ -438,6 +439,7 @@ def test_what_does_not_fit_is_told_in_the_run(location: Location, name: str) -> 
     assert said in location.told(result)
 
 
+@pytest.mark.slow
 def test_without_a_client_the_command_materializes_and_prints(
     location: Location, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

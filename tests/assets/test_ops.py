@@ -50,6 +50,7 @@ def texts() -> Iterator[dict[str, Any]]:
 EXPECTED = [{"texts": [f"text {number}!", f"text {number}!?"]} for number in range(3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [str, Path])
 def test_a_job_runs_the_pipeline_over_a_file(
     form: Callable[[Path], Any],
@@ -125,6 +126,7 @@ def test_every_node_is_an_op_with_its_description(ppl: Pipeline) -> None:
     assert ops["first"].description == "Add a suffix."
 
 
+@pytest.mark.slow
 def test_ops_resume_after_a_failure_and_report_the_same_as_assets(
     registry: OperatorRegistry, records: Records, root: Path, tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def listed(found: Any, root: Path) -> list[str]:
     return [str(one.path.relative_to(root)) for one in found]
 
 
+@pytest.mark.slow
 def test_the_folders_of_known_assets_are_not_listed(
     location: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_the_folders_of_known_assets_are_not_listed(
     assert text.startswith("0 folders of no asset or partition below ")
 
 
+@pytest.mark.slow
 def test_a_renamed_node_and_a_renamed_pipeline_are_listed_with_their_space(
     location: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -93,6 +95,7 @@ def test_a_renamed_node_and_a_renamed_pipeline_are_listed_with_their_space(
     assert (root / "docs/washed").exists()
 
 
+@pytest.mark.slow
 def test_deleted_partitions_are_listed(location: Callable[..., Path], tmp_path: Path) -> None:
     location("old.py", keys=["a", "b", "../c"])
     file = location("new.py", keys=["a", "../c"], run=False)
@@ -106,6 +109,7 @@ def test_deleted_partitions_are_listed(location: Callable[..., Path], tmp_path: 
     assert {one.path.name for one in found} == {"b"}
 
 
+@pytest.mark.slow
 def test_folders_are_deleted_only_if_asked(
     location: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +128,7 @@ def test_folders_are_deleted_only_if_asked(
     assert "deleted" in capsys.readouterr().out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_all_code_locations_of_a_root_are_given_together(
     location: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -132,6 +137,7 @@ def test_all_code_locations_of_a_root_are_given_together(
     assert found == []
 
 
+@pytest.mark.slow
 def test_a_folder_in_which_a_run_works_is_kept(
     location: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -147,6 +153,7 @@ def test_a_folder_in_which_a_run_works_is_kept(
     assert (folder / "washed_results.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_dynamic_partitions_need_the_instance_that_knows_them(
     location: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +198,7 @@ def test_wrong_roots_and_definitions_are_refused(
     assert (tmp_path / "root/docs/clean").exists()
 
 
+@pytest.mark.slow
 def test_definitions_of_a_function_are_found_in_a_module(
     location: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -362,6 +362,7 @@ def deadly(record: dict) -> dict:
     return record
 
 
+@pytest.mark.slow
 def test_the_counts_are_exact_if_workers_die(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", half(600))
     made = chain(data.presence.mark(), data.presence.deadly(), _max_workers=2)

@@ -47,6 +47,7 @@ def options(tmp_path, monkeypatch):
             config.storage_options.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "process"])
 def test_references_are_read_with_the_options_of_the_root(options, tmp_path, mode):
     records = [{"file": f"s3://results/scans/{n}.txt"} for n in (1, 2)]

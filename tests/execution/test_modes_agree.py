@@ -73,6 +73,7 @@ def test_a_dataset_with_one_kind_of_outcome_is_processed_completely(
     _check(tmp_path, mode, 2, plan([kind] * 30))
 
 
+@pytest.mark.slow
 def test_all_modes_write_equal_error_files(tmp_path: Path) -> None:
     written = {mode: _published(tmp_path / mode, mode, 3, _MIXED)[2] for mode in MODES}
     assert written["single"]
@@ -100,6 +101,7 @@ def test_an_async_operator_runs_in_every_mode(tmp_path: Path, mode: str) -> None
     assert folder.result.read_bytes() == expected_results(_MIXED)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=at_most(25),
     deadline=None,

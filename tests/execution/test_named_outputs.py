@@ -77,6 +77,7 @@ def test_an_input_without_records_gives_empty_outputs(tmp_path: Path) -> None:
     _check(tmp_path, "thread", 2, [])
 
 
+@pytest.mark.slow
 @settings(max_examples=at_most(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from(KINDS), max_size=40), st.integers(1, 4))
 def test_the_modes_agree_on_any_records(

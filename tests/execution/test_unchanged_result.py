@@ -122,6 +122,7 @@ def of_another_program(path: Path) -> JsonlDataset:
     return JsonlDataset.of_file(path)
 
 
+@pytest.mark.slow
 @each("name", cases())
 def test_an_operator_that_changed_nothing_says_so(name: str, tmp_path: Path) -> None:
     operator, notes = cases()[name]

@@ -72,6 +72,7 @@ def test_ranks_and_workers_that_are_killed_or_suspended_lose_and_move_nothing(
     assert found["suspended"]
 
 
+@pytest.mark.slow
 def test_items_and_states_survive_kills_at_random_instants(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

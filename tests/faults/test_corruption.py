@@ -30,6 +30,7 @@ def test_a_flipped_bit_costs_only_its_own_spans(damager: Damager, mode: str) -> 
     assert damager.campaign.redone > 0
 
 
+@pytest.mark.slow
 def test_a_journal_damaged_in_any_byte_of_a_frame_head_costs_that_frame(damager: Damager) -> None:
     damager.prepare(("single",), ("merged spans",))
     flip_heads("single, merged spans", damager)
@@ -38,6 +39,7 @@ def test_a_journal_damaged_in_any_byte_of_a_frame_head_costs_that_frame(damager:
     assert damager.campaign.outcomes["single, merged spans", "refused"] == 0
 
 
+@pytest.mark.slow
 def test_a_run_resumes_from_a_journal_truncated_anywhere(damager: Damager) -> None:
     damager.prepare(("single",), ("small spans",))
     cut_everywhere("single, small spans", damager, step=97)

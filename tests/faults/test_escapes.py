@@ -57,6 +57,7 @@ def _everything_below(folder: Path) -> Iterator[Path]:
         yield from (Path(parent) / name for name in (*folders, *files))
 
 
+@pytest.mark.slow
 @settings(max_examples=at_most(60))
 @given(st.lists(_NAMES, min_size=1, max_size=3), st.none() | _NAMES)
 def test_files_of_assets_and_partitions_of_any_name_are_below_the_root(
@@ -252,6 +253,7 @@ def _used_in(path: Path) -> tuple[set[str], set[str]]:
     return _imports(tree), _calls(tree)
 
 
+@pytest.mark.slow
 def test_only_messages_from_the_parent_are_unpickled() -> None:
     used = [(path, *_used_in(path)) for path in _SOURCES]
     called = {path.name: calls for path, _, calls in used}

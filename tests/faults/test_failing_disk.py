@@ -207,6 +207,7 @@ def test_a_publication_interrupted_by_the_disk_is_finished_without_a_call(
     runs.check_the_next_attempt(earlier_runs=frozenset(earlier))
 
 
+@pytest.mark.slow
 def test_a_sync_that_fails_at_the_very_end_publishes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

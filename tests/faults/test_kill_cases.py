@@ -62,6 +62,7 @@ def test_what_is_published_after_kills_is_that_of_an_undisturbed_run(
     case(tmp_path, option).play()
 
 
+@pytest.mark.slow
 def test_two_runs_race_and_readers_find_whole_artefacts_all_the_time(tmp_path: Path) -> None:
     script = Script(tmp_path, Artefacts.code)
     failed: list[str] = []
@@ -98,6 +99,7 @@ def test_two_runs_race_and_readers_find_whole_artefacts_all_the_time(tmp_path: P
     assert failed == []
 
 
+@pytest.mark.slow
 @_IGNORED
 @pytest.mark.parametrize("kind", ["jsonl", "folder", "huggingface"])
 def test_two_runs_that_export_to_one_path_leave_a_whole_export(tmp_path: Path, kind: str) -> None:

@@ -85,6 +85,7 @@ def test_a_killing_record_among_blank_lines_is_found(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes().count(b"\n") == 39
 
 
+@pytest.mark.slow
 def test_an_input_with_only_killing_records_ends(tmp_path: Path) -> None:
     poison = dict.fromkeys(range(5), "exit")
     run(poisonous(_stop_after_failures=0), _poisoned(tmp_path, poison, 5), node(tmp_path))
@@ -111,6 +112,7 @@ run(data.script.slow())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["forked", "spawned"])
 def test_a_worker_killed_from_outside_is_replaced(tmp_path: Path, how: str) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(60)])
@@ -133,6 +135,7 @@ if os.environ.get("IN_WORKER"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -92,6 +92,7 @@ def test_of_several_runs_at_once_one_works_and_the_others_name_it(tmp_path: Path
     assert refused >= _RACES
 
 
+@pytest.mark.slow
 def test_runs_that_wait_work_one_after_the_other(tmp_path: Path) -> None:
     for number in range(5):
         outcomes = _started(tmp_path / f"{number}", lock_seconds=HANG_SECONDS)

@@ -124,6 +124,7 @@ def check_continued(cluster: Cluster, mode: str) -> None:
     assert "waited" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "process"])
 def test_another_host_continues_over_a_shared_volume(tmp_path: Path, mode: str) -> None:
     cluster = Cluster(tmp_path, str(tmp_path / "results"))
@@ -153,6 +154,7 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield found
 
 
+@pytest.mark.slow
 def test_another_host_without_a_volume_continues_over_a_bucket(
     tmp_path: Path, address: str
 ) -> None:

@@ -52,6 +52,7 @@ class Pages:
         return chat_reply(f"page {number}")
 
 
+@pytest.mark.slow
 def test_a_killed_run_loses_no_page_and_pays_none_twice(tmp_path: Path) -> None:
     pytest.importorskip("pypdfium2")
     pdf(tmp_path / "scan.pdf", [f"# {number}" for number in range(PAGES)])

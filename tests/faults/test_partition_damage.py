@@ -88,6 +88,7 @@ def test_damaged_files_of_partitions_are_made_again(
     assert not node(folder / "killed").checkpoints.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "process"])
 @each("name", OPERATORS)
 def test_a_killed_run_in_a_bucket_goes_on_with_its_sketches_on_another_machine(
@@ -150,6 +151,7 @@ def _outcome(case: PartitionedCase, where: str, mode: str, **options: Any) -> li
     return [result, error, error_rows(node(case.folder / where))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sort", "group", "merge"])
 @pytest.mark.parametrize("ignored", [False, True], ids=["stops", "ignored"])
 @each("how", _SPOILED)
@@ -190,6 +192,7 @@ def test_a_merge_names_the_first_key_that_is_there_twice(tmp_path: Path, memory:
     assert "ValueError: 2 records of the other side have the key [1900]" in alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _SELECTIONS)
 @pytest.mark.parametrize("stage", ["split", "decide"])
 def test_parts_of_another_form_are_made_again(tmp_path: Path, name: str, stage: str) -> None:

@@ -186,6 +186,7 @@ def test_a_quarantine_file_with_any_byte_changed_loses_no_row(tmp_path: Path) ->
         assert report.manifest.resumed < interrupted.settled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [None, b"", bytes(1000), b"\xff" * 10])
 def test_a_missing_or_replaced_quarantine_file_loses_no_row(
     tmp_path: Path, content: bytes | None

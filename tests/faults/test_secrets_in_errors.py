@@ -229,6 +229,7 @@ def leaks(root: Path, modes: Iterable[str], ways: Iterable[str]) -> Iterator[str
         logging.getLogger("dagster_dataops").removeHandler(handler)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "ways"),
     [

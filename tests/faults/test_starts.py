@@ -77,6 +77,7 @@ def test_threads_run_operators_at_once(tmp_path: Path) -> None:
         assert list(found) == [_COUNT] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", ["process", "thread", "single"])
 @pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
 def test_an_operator_runs_another_one(tmp_path: Path, inner: str, spawned: bool) -> None:
@@ -90,6 +91,7 @@ def test_an_operator_runs_another_one(tmp_path: Path, inner: str, spawned: bool)
     assert set(children_of(os.getpid())) <= before
 
 
+@pytest.mark.slow
 def test_an_outer_operator_in_a_thread_runs_another_one_in_processes(tmp_path: Path) -> None:
     outer = nest(folder=str(tmp_path / "inner"), _concurrency_mode="thread", _max_workers=2)
     run_over(tmp_path, outer, [{"n": n} for n in range(2)])
@@ -108,6 +110,7 @@ def meet(record, folder=""):
     return {"met": len(list(Path(folder).iterdir()))}
 
 
+@pytest.mark.slow
 def test_a_slow_record_after_quick_ones_starts_the_other_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,8 @@
 import time
 from contextlib import contextmanager
 
+import pytest
+
 from dagster_dataops import data_register
 from tests.execution.helpers import node, run, write_input
 from tests.object_stores import FakeStore, machine
@@ -16,6 +18,7 @@ def work(record):
     return {**record, "square": record["n"] ** 2}
 
 
+@pytest.mark.slow
 def test_requests_are_at_most_four_a_second(tmp_path):
     requests = []
 

@@ -69,6 +69,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_an_installed_package_adds_operators_readers_exporters_and_checks(
     target: Path, tmp_path: Path
 ) -> None:

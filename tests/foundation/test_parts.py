@@ -66,6 +66,7 @@ def test_a_plain_run_of_a_record_loads_few_modules_and_nothing_slow(run_python):
     assert int(modules) <= 182
 
 
+@pytest.mark.slow
 def test_definitions_of_text_operators_load_few_modules_and_no_optional_part(run_python):
     modules, parts = run_python(DEFINE).split(maxsplit=1)
     assert parts.strip() == "[]"

@@ -94,6 +94,7 @@ def server() -> Iterator[RunningServer]:
 # ------------------------------------------------------------ results
 
 
+@pytest.mark.slow
 @each("case", FINISHED)
 def test_a_result_is_read_as_it_was_written(thaw: Thaw, tmp_path: Path, case: str) -> None:
     folder = node_of(thaw(case), case)
@@ -159,6 +160,7 @@ def test_an_artefact_is_read(thaw: Thaw) -> None:
 # ------------------------------------------------------------ unfinished runs
 
 
+@pytest.mark.slow
 @each("case", UNFINISHED)
 def test_an_unfinished_run_goes_on(thaw: Thaw, tmp_path: Path, case: str) -> None:
     folder = node_of(thaw(case), case)
@@ -174,6 +176,7 @@ def test_an_unfinished_run_goes_on(thaw: Thaw, tmp_path: Path, case: str) -> Non
     assert lines_in(folder) == anew(tmp_path, case, made)
 
 
+@pytest.mark.slow
 @each("case", ["killed_single", "killed_thread", "killed_process", "killed_outputs"])
 def test_failed_records_of_an_unfinished_run_are_retried(
     thaw: Thaw, tmp_path: Path, case: str

@@ -375,6 +375,7 @@ def test_every_mode_gives_the_same_result(made, server, root, mode):
     assert counts_of(root)["calls"] == 20
 
 
+@pytest.mark.slow
 def test_waiting_for_a_limit_does_not_count_as_time_of_the_record(made, server):
     client = ModelClient(base_url=server.address, requests_per_minute=300)
 

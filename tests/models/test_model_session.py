@@ -213,6 +213,7 @@ def test_a_fault_that_does_not_pass_fails_after_the_last_try(
     assert raised.details["attempts"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "seconds"), [("429", 1.0), ("429date", 0.5)])
 def test_a_pause_that_the_server_asks_for_is_kept(
     fault: str, seconds: float, tmp_path: Path, client: ModelClient
@@ -226,6 +227,7 @@ def test_a_pause_that_the_server_asks_for_is_kept(
     assert text_of(reply).startswith("echo")
 
 
+@pytest.mark.slow
 def test_a_pause_that_was_too_short_grows(tmp_path: Path, client: ModelClient):
     begun = time.monotonic()
     in_session(tmp_path, client, asking("one [[fault:429ms*3]]"))  # each asks for 0.05 s
@@ -233,6 +235,7 @@ def test_a_pause_that_was_too_short_grows(tmp_path: Path, client: ModelClient):
     assert time.monotonic() - begun >= 0.05 + 0.25 + 0.5
 
 
+@pytest.mark.slow
 def test_a_pause_that_the_server_asks_for_holds_for_other_requests(
     tmp_path: Path, client: ModelClient, server: RunningServer
 ):
@@ -250,6 +253,7 @@ def test_a_pause_that_the_server_asks_for_holds_for_other_requests(
     assert waited > 0.7
 
 
+@pytest.mark.slow
 def test_a_limit_of_requests_is_kept_without_refusals(tmp_path: Path, server: RunningServer):
     server.reset(rpm=6000)
     client = ModelClient(base_url=server.address, requests_per_minute=6000)
@@ -263,6 +267,7 @@ def test_a_limit_of_requests_is_kept_without_refusals(tmp_path: Path, server: Ru
     assert time.monotonic() - begun > 1.4
 
 
+@pytest.mark.slow
 def test_a_limit_is_kept_when_the_connections_are_slow(
     tmp_path: Path, server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ):

@@ -128,6 +128,7 @@ GOOD = {
 }
 
 
+@pytest.mark.slow
 @each("name", list(GOOD))
 def test_an_answer_is_read_from_the_forms_of_servers(name: str, server: OddServer, root: Path):
     odd, well = rows_of(GOOD[name], server, root)
@@ -174,6 +175,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @each("name", list(BAD))
 def test_what_is_no_answer_fails_its_record_after_one_call(
     name: str, server: OddServer, root: Path
@@ -298,6 +300,7 @@ def test_an_error_with_status_200_stops_the_run_if_no_other_request_can_succeed(
     assert len(server.requests) == 1
 
 
+@pytest.mark.slow
 @each(
     "body",
     [

@@ -266,6 +266,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @each("number", range(len(HOSTILE)))
 def test_the_time_of_a_scan_grows_with_the_length(number: int):
     begun = time.process_time()

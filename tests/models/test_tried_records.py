@@ -212,6 +212,7 @@ def test_a_model_is_called_only_for_requests_that_have_changed(tmp_path, root, s
     assert files_below(root) == before
 
 
+@pytest.mark.slow
 def test_the_command_loads_the_present_code(tmp_path, root, capsys):
     file = tmp_path / "tried_definitions.py"
     file.write_text(ANSWERS.replace("{WORD}", "quick"))
@@ -264,6 +265,7 @@ def chained(prompt: str, **options: Any) -> Any:
     return ppl
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [asking, forgiving, chained])
 def test_without_calls_only_stored_replies_are_used(tmp_path, root, server, capsys, made):
     prices = {"small": Price(100.0, 1000.0)}
@@ -319,6 +321,7 @@ def test_a_batch_that_would_be_asked_counts_once(tmp_path, root, server):
     assert server.stats() == asked
 
 
+@pytest.mark.slow
 def test_without_calls_no_batch_is_submitted(tmp_path, root, server):
     client = ModelClient(base_url=server.address)
     asking("Number {{ n }}", client=client).materialize(tmp_path / "in.jsonl")
@@ -328,6 +331,7 @@ def test_without_calls_no_batch_is_submitted(tmp_path, root, server):
     assert server.stats() == asked
 
 
+@pytest.mark.slow
 def test_the_command_without_calls_calls_nothing(tmp_path, root, capsys):
     file = tmp_path / "tried_definitions.py"
     file.write_text(ANSWERS.replace("{WORD}", "quick").replace("tried_definitions", "uncalled"))

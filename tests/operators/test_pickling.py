@@ -123,6 +123,7 @@ OPERATORS = [
 """
 
 
+@pytest.mark.slow
 def test_operators_of_a_script_reach_a_fresh_interpreter(received):
     assert received(OPERATORS_OF_A_SCRIPT) == "a! a?? ac a~ a! a!! []"
 
@@ -131,6 +132,7 @@ def test_options_passed_to_the_base_class_reach_a_new_interpreter(received):
     assert received(PASSING_UP) == "a??hot []"
 
 
+@pytest.mark.slow
 def test_dagster_in_the_script_does_not_reach_the_worker(received):
     source = "import dagster as dg\nfrom dagster import AssetKey\n" + OPERATORS_OF_A_SCRIPT
 
@@ -154,6 +156,7 @@ def test_a_module_that_imports_dagster_is_sent_by_value(tmp_path, received, pack
     assert received(f"from {package}steps import OPERATORS") == "a! a?? ac a~ a! a!! []"
 
 
+@pytest.mark.slow
 def test_a_package_whose_init_imports_dagster_is_sent_by_value(tmp_path, received):
     (tmp_path / "dagster.py").write_text(STUB)
     (tmp_path / "package").mkdir()
@@ -163,6 +166,7 @@ def test_a_package_whose_init_imports_dagster_is_sent_by_value(tmp_path, receive
     assert received("from package.steps import OPERATORS") == "a! a?? ac a~ a! a!! []"
 
 
+@pytest.mark.slow
 def test_a_module_outside_the_import_path_is_sent_by_value(tmp_path, received):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "steps.py").write_text(OPERATORS_OF_A_SCRIPT)

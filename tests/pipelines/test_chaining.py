@@ -125,6 +125,7 @@ def _refused(ppl: Pipeline, source: Path) -> None:
         ppl.materialize(str(source))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @settings(max_examples=at_most(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=plans())
@@ -134,6 +135,7 @@ def test_a_chain_gives_the_bytes_of_its_parts_as_nodes_in_a_row(
     check(tmp_path_factory.mktemp("chain"), mode, records)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @settings(max_examples=at_most(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=plans())
@@ -233,6 +235,7 @@ def test_an_invalid_line_is_in_no_part(root: Path, tmp_path: Path) -> None:
     assert "part" not in errors_in(root, "made")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["thread", "process", "async"])
 @pytest.mark.parametrize("stuck", [0, 3])  # the first is timed
 def test_a_time_limit_names_the_part_that_took_too_long(root: Path, mode: str, stuck: int) -> None:

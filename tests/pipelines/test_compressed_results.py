@@ -199,6 +199,7 @@ def test_a_run_that_was_stopped_goes_on_in_another_form(
     assert calls.taken() == 50
 
 
+@pytest.mark.slow
 def test_a_compressed_result_is_read_by_range_by_workers_and_agents(
     operators: Any, tmp_path: Path
 ) -> None:
@@ -296,6 +297,7 @@ def test_a_result_that_was_cut_anywhere_is_refused_by_name(operators: Any, tmp_p
                 read()
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_gives_other_records(operators: Any, tmp_path: Path) -> None:
     records = [{"n": n, "text": f"{n * 7919 % 1000003:x} {n} " * 16} for n in range(LONG)]
     dataset = _packed(operators, tmp_path, records)
@@ -341,6 +343,7 @@ class Decompressions:
         return bytes(decompressor.decompress(frame, **options))
 
 
+@pytest.mark.slow
 @each("mode", ["single", "thread", "iteration"])
 def test_whoever_reads_a_whole_result_decompresses_each_frame_once(
     operators: Any, registry: OperatorRegistry, tmp_path: Path, mode: str
@@ -372,6 +375,7 @@ def test_records_before_a_damaged_frame_are_read(operators: Any, tmp_path: Path)
         assert not [one for one in threading.enumerate() if "frame" in one.name]
 
 
+@pytest.mark.slow
 def test_a_forked_copy_goes_on_reading_a_result(operators: Any, tmp_path: Path) -> None:
     records = iter(_long(operators, tmp_path))
     numbers = [next(records)["n"] for _ in range(LONG // 3)]
@@ -447,6 +451,7 @@ def test_readers_see_whole_results_while_others_are_published(
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [1 << 30, 100])
 def test_a_bucket_holds_compressed_results_which_are_read_by_range(
     operators: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int

@@ -457,6 +457,7 @@ def test_a_second_run_in_the_same_folder_waits_for_the_first(root, tmp_path):
     assert (tmp_path / "slow.jsonl").read_text() == '{"n":3}\n'
 
 
+@pytest.mark.slow
 def test_a_second_run_that_waited_too_long_is_refused_and_the_first_finishes(root, monkeypatch):
     impatient = dataclasses.replace(local_run.plain_context(), lock_seconds=0.2)
     results: list[object] = []

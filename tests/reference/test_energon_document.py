@@ -256,6 +256,7 @@ def test_a_task_encoder_batches_the_texts(run_here: Run) -> None:
     assert run_here(COOKERS + READ_ENCODED) == "[['>text 0<', '>text 1<'], ['>text 2<']]\n"
 
 
+@pytest.mark.slow
 def test_the_cookers_run_as_assets(run_here: Run) -> None:
     printed = run_here(COOKERS + AS_ASSETS).splitlines()
 
@@ -279,10 +280,12 @@ def test_a_file_that_is_read_without_the_sample_is_no_source_of_it(run_here: Run
     assert run_here(WITHOUT_SAMPLE) == "text 0 + more 0 1\n"
 
 
+@pytest.mark.slow
 def test_a_cooker_reads_its_own_dataset_by_name(run_here: Run) -> None:
     assert run_here(PRIMARY).splitlines() == [f"text {n}, text 2" for n in range(4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_lazy_files_of_a_cache_pool_are_read_where_samples_are_packed(
     run_here: Run, tmp_path: Path, workers: int
@@ -297,6 +300,7 @@ def test_lazy_files_of_a_cache_pool_are_read_where_samples_are_packed(
     assert (tmp_path / "cache").is_dir()
 
 
+@pytest.mark.slow
 def test_packs_are_assets_too(run_here: Run) -> None:
     assert run_here(CACHED + PACKED_AS_ASSETS) == "['text 0|more 0', 'text 2|more 2']\n"
 
@@ -307,6 +311,7 @@ def test_an_operator_packs_windows_by_hand(run_here: Run) -> None:
     assert printed == str([{"numbers": one} for one in ([0], [1, 2, 3], [4], [5])]) + "\n"
 
 
+@pytest.mark.slow
 def test_a_pack_is_explained_and_made_again(run_here: Run) -> None:
     *files, same = run_here(CACHED + WHY).splitlines()
 

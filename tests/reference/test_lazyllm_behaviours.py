@@ -321,6 +321,7 @@ except (FolderLockedError, InputError) as error:
 """
 
 
+@pytest.mark.slow
 def test_d2_two_processes_on_one_root_never_return_each_others_records(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(TWO_PROCESSES)
@@ -357,6 +358,7 @@ def test_d3_changed_records_are_worked_on_again(mode):
         assert contents(operator([{"content": t} for t in texts])) == [t.upper() for t in texts]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("resume")
 def test_d3_a_changed_option_is_seen():
     for suffix in "!?!":
@@ -497,6 +499,7 @@ def wait_for_calls(tmp_path: Path, count: int) -> None:
     wait_until(lambda: calls.exists() and len(calls.read_text().splitlines()) >= count, 20, "calls")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_d13_an_interrupt_keeps_finished_records(tmp_path, mode):
     (tmp_path / "pace").write_text("0.05")
@@ -515,6 +518,7 @@ def test_d13_an_interrupt_keeps_finished_records(tmp_path, mode):
     assert sum(calls.values()) <= 60 + 4
 
 
+@pytest.mark.slow
 def test_d8_a_torn_last_line_of_the_checkpoint_costs_no_record(tmp_path):
     (tmp_path / "pace").write_text("0.05")
     with killed_at_exit(start(tmp_path, "thread")) as process:
@@ -630,6 +634,7 @@ def test_d11_local_operators_work_in_forked_workers(registry, number):
     assert local_operators(registry)[number]([{"content": "a"}]) == [{"content": "a!"}]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("second_thread")
 @pytest.mark.parametrize("number", [0, 1], ids=["class", "closure"])
 def test_d11_local_operators_work_in_fresh_workers(registry, number):

@@ -106,6 +106,7 @@ def _check_moves(make):
     assert [*first, *reader] == [*right[:4], *right]
 
 
+@pytest.mark.slow
 @each("name", STAGES)
 def test_an_iterator_goes_on_where_its_stream_was_moved(name):
     _check_moves(STAGES[name])
@@ -116,6 +117,7 @@ def test_an_iterator_over_files_goes_on_where_its_stream_was_moved(tmp_path):
         _check_moves(make)
 
 
+@pytest.mark.slow
 def test_an_iterator_over_worker_processes_goes_on_where_its_stream_was_moved():
     stream = _numbers().map(_tenfold).workers(2).and_return()
     reader = iter(stream)
@@ -193,6 +195,7 @@ READ_AHEAD = {
 }
 
 
+@pytest.mark.slow
 @each("name", READ_AHEAD)
 def test_close_stops_what_reads_ahead_although_an_iterator_is_held(name):
     stream = READ_AHEAD[name]().and_return()
@@ -245,6 +248,7 @@ def _failing(error):
     ]
 
 
+@pytest.mark.slow
 @each("error", ERRORS)
 def test_an_error_that_no_stream_may_skip_reaches_the_reader_after_the_items_before_it(error):
     for builder in _failing(error):

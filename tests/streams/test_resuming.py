@@ -209,6 +209,7 @@ def test_any_tree_of_stages_resumes_at_any_position(tree):
 # ---------------------------------------------------------------- files
 
 
+@pytest.mark.slow
 def test_files_resume_at_any_position(folder):
     path = folder / "part1.jsonl"
     assert_resumes_anywhere(lambda: list_files(folder))
@@ -249,6 +250,7 @@ def test_a_source_reads_from_the_position(folder, monkeypatch):
     assert min(read) > path.stat().st_size - 4096
 
 
+@pytest.mark.slow
 def test_the_pipeline_of_a_fine_tuning_resumes_after_every_record(folder):
     """Files, shuffled, sharded, sampled by weight, mapped by selector, bucketed by length."""
 

@@ -64,6 +64,7 @@ def look(definitions: dg.Definitions, instance: dg.DagsterInstance) -> Any:
         return sensor.evaluate_tick(context)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["assets", "single_step"])
 def test_a_step_ends_without_a_result_and_the_sensor_launches_the_run_that_collects(
     definitions: Any, instance: dg.DagsterInstance, server: RunningServer, layout: str
@@ -95,6 +96,7 @@ def test_a_step_ends_without_a_result_and_the_sensor_launches_the_run_that_colle
     assert not look(defs, instance).run_requests
 
 
+@pytest.mark.slow
 def test_a_run_with_the_option_cancel_cancels_the_batches_and_no_sensor_collects_them(
     definitions: Any, instance: dg.DagsterInstance, server: RunningServer
 ):

@@ -83,6 +83,7 @@ def watching(
     return Watching(tmp_path / "inbox", root, upper(), stored)
 
 
+@pytest.mark.slow
 def test_each_new_file_becomes_a_partition_and_a_run(watching: Watching, root: Path) -> None:
     assert watching.tick() == []
     assert watching.reason.startswith("there is no file")
@@ -153,6 +154,7 @@ def test_a_changed_file_is_processed_again_on_request(changed: bool, watching: W
     assert watching.tick() == []
 
 
+@pytest.mark.slow
 def test_existing_partitions_get_no_run_at_the_sensors_first_tick(
     watching: Watching,
 ) -> None:
@@ -218,6 +220,7 @@ def test_each_file_is_reported_as_a_materialization_of_the_source(watching: Watc
     assert watching.instance.get_materialized_partitions(key) == {"a"}
 
 
+@pytest.mark.slow
 def test_without_launching_the_automation_of_the_assets_takes_over(watching: Watching) -> None:
     watching.set(
         NewFiles(settle_seconds=0, launch=False),

@@ -194,6 +194,7 @@ def test_a_run_of_several_partitions_names_those_that_lack_columns(
     assert text == ("2 of 9 records lack the column 'text'. Partitions with missing columns: p1.")
 
 
+@pytest.mark.slow
 def test_checks_alone_run_in_a_partition(
     half: Any, root: Any, instance: dg.DagsterInstance
 ) -> None:

@@ -34,6 +34,7 @@ def results_of(result: Any) -> dict[str, tuple[bool, str | None]]:
     return {one.asset_key.path[-1]: (one.passed, one.description) for one in found}
 
 
+@pytest.mark.slow
 def test_records_that_lack_a_column_are_a_warning_and_stop_nothing(
     source: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -61,6 +62,7 @@ def test_records_that_lack_a_column_are_a_warning_and_stop_nothing(
     assert texts[0] == "clean: 5 of 20 records lack the column 'body'"
 
 
+@pytest.mark.slow
 def test_only_operators_that_need_columns_have_the_check(
     source: Path, root: Path, instance: dg.DagsterInstance, registry: OperatorRegistry
 ) -> None:

@@ -201,6 +201,7 @@ operators:
 """
 
 
+@pytest.mark.slow
 def test_checks_in_both_forms_are_equal_and_pass(project, instance, tmp_path):
     path = project.write(f"{CHECKED}resource: {{root: {tmp_path}}}\n")
     schema = path.parent / "text.schema.json"
@@ -267,6 +268,7 @@ def test_another_option_gives_other_definitions(project):
         assert everything_in(ours) != everything_in(theirs)
 
 
+@pytest.mark.slow
 def test_a_pipeline_in_yaml_runs(project, instance, tmp_path):
     project.write(CHAIN.replace("timeout: 2.5", "timeout: 30") + f"resource: {{root: {tmp_path}}}")
 
@@ -319,6 +321,7 @@ def test_traces_are_switched_off_in_yaml(project, instance, tmp_path):
         trace(tmp_path / "docs" / "unique", 1)
 
 
+@pytest.mark.slow
 def test_operators_of_the_defs_folder_run_in_worker_processes(project, instance, tmp_path):
     project.write(
         f"""
@@ -350,6 +353,7 @@ def test_the_folder_names_the_pipeline_and_the_source_is_beside_the_file(project
     assert spec.metadata["dagster/uri"] == file.as_uri()
 
 
+@pytest.mark.slow
 def test_two_pipelines_of_one_project_share_resources_and_executor(project, instance, tmp_path):
     resource = f"resource: {{root: {tmp_path}}}\n"
     project.write(CHAIN.replace("name: docs\n", "", 1) + resource, "one")
@@ -478,6 +482,7 @@ def test_a_component_is_constructed_in_python(project):
     assert spec_of(built, "docs", "marked").code_version
 
 
+@pytest.mark.slow
 def test_the_component_imports_nothing_heavy(run_python):
     code = """
     import sys
@@ -494,6 +499,7 @@ def test_the_component_imports_nothing_heavy(run_python):
     assert run_python(textwrap.dedent(code)) == "[]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["yaml", "python"])
 def test_a_scaffolded_pipeline_loads_and_runs(project, instance, root, form):
     folder = f"scaffolded_{form}_{project.group}"
@@ -522,6 +528,7 @@ def join(unique: list[dict], graded: list[dict]) -> list[dict]:
 """
 
 
+@pytest.mark.slow
 def test_the_yaml_of_the_documents_runs_and_shows_no_secret(project, instance, root, monkeypatch):
     monkeypatch.setenv("API_KEY", "a-hidden-key")
     written, *_ = re.findall(r"```yaml\n[^\n]*\n(type: .*?)```", YAML_PAGE.read_text(), re.DOTALL)

@@ -52,6 +52,7 @@ def files(project: Project, *names: str) -> None:
         (folder / f"{name}.jsonl").write_text('{"id": 1}\n')
 
 
+@pytest.mark.slow
 def test_files_of_a_folder_become_partitions_when_the_state_is_refreshed(project: Project) -> None:
     written(project, "inbox/{partition}.jsonl")
     files(project, "b", "a", "über %1")
@@ -70,6 +71,7 @@ def test_files_of_a_folder_become_partitions_when_the_state_is_refreshed(project
         assert keys_of(definitions) == ["a", "b", "c", "über %251"]
 
 
+@pytest.mark.slow
 def test_objects_of_a_bucket_are_listed_once_and_definitions_load_without_a_network(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +95,7 @@ def test_objects_of_a_bucket_are_listed_once_and_definitions_load_without_a_netw
         assert keys_of(definitions) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_a_bucket_without_a_folder_is_listed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +190,7 @@ def test_the_command_of_dg_refreshes_the_state(project: Project, tmp_path: Path)
         assert keys_of(definitions) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_the_scaffold_has_a_file_for_each_partition(project: Project) -> None:
     project.sandbox.scaffold_component(
         ListedPipelineComponent, defs_path="docs", scaffold_params=None

@@ -77,6 +77,7 @@ def test_an_output_is_taken_from_the_folder_of_the_project(project):
         assert output == project.sandbox.project_root / "exports"
 
 
+@pytest.mark.slow
 def test_an_operator_imports_its_own_group_alone(run_python):
     code = """
 import sys

@@ -35,6 +35,7 @@ def scaffolded(project, form: str, written: str) -> tuple[str, dg.Definitions]:
     return folder, build_definitions(ppl, source=path / "records.jsonl")
 
 
+@pytest.mark.slow
 def test_the_yaml_form_has_the_definitions_of_the_function(project):
     for form in FORMS:
         folder, theirs = scaffolded(project, form, "yaml")
@@ -46,6 +47,7 @@ def versions(definitions: dg.Definitions) -> dict[dg.AssetKey, str | None]:
     return {spec.key: spec.code_version for spec in definitions.resolve_all_asset_specs()}
 
 
+@pytest.mark.slow
 def test_the_python_form_has_the_code_versions_of_the_function(project):
     theirs = {}
     for form in FORMS:

@@ -88,6 +88,7 @@ def test_the_datasets_are_external_assets_with_shares_in_the_metadata(
     assert set(versions_of(result)) == {"a", "b"}
 
 
+@pytest.mark.slow
 def test_a_version_is_reported_again_only_after_a_change(
     data: Path, mix: Metadataset, operator: Any, instance: dg.DagsterInstance
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_blend_without_end_is_refused_with_its_line(
         build_definitions(pipeline_of(upper=operator), source=mix)
 
 
+@pytest.mark.slow
 def test_shares_are_checked(
     data: Path, mix: Metadataset, operator: Any, instance: dg.DagsterInstance
 ) -> None:

@@ -169,6 +169,7 @@ def make_each(definitions: dg.Definitions, instance: dg.DagsterInstance, keys: s
         execute(definitions, instance, only=[["docs", "tagged"]], partition_key=key)
 
 
+@pytest.mark.slow
 def test_an_unpartitioned_node_takes_all_partitions_in_their_order(
     whole: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -376,6 +377,7 @@ def _spill_and_die(folder: assets.NodeFolder) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_files_of_a_killed_step_are_deleted_by_a_later_step(folder: assets.NodeFolder) -> None:
     killed = multiprocessing.get_context("spawn").Process(target=_spill_and_die, args=(folder,))
     killed.start()

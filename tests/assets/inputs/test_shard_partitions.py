@@ -33,6 +33,7 @@ def pair(registry: OperatorRegistry) -> Any:
     return pipeline_of(kept=kept(), whole=whole())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_shards_together_are_the_stream(
     pair: Any, root: Path, instance: dg.DagsterInstance, workers: int

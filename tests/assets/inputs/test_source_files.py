@@ -88,6 +88,7 @@ def version_of(instance: dg.DagsterInstance) -> str:
     return (event.asset_materialization.tags or {})["dagster/input_data_version/docs/texts"]
 
 
+@pytest.mark.slow
 def test_an_object_is_an_external_asset_that_workers_read_with_the_options_of_the_resource(
     upper: Any,
     bucket: ResultStore,
@@ -109,6 +110,7 @@ def test_an_object_is_an_external_asset_that_workers_read_with_the_options_of_th
     assert not list((tmp_path / "scratch").rglob("*.jsonl"))
 
 
+@pytest.mark.slow
 def test_the_data_version_of_an_object_follows_its_content(
     upper: Any,
     bucket: ResultStore,
@@ -147,6 +149,7 @@ def test_each_partition_may_be_an_object(
         execute(definitions, instance, partition_key="a")
 
 
+@pytest.mark.slow
 def test_all_partitions_are_read_and_missing_objects_are_named(
     upper: Any,
     bucket: ResultStore,
@@ -180,6 +183,7 @@ def test_workers_of_a_stream_are_refused_for_an_object() -> None:
         source_asset(URL, "docs", {"workers": 2})
 
 
+@pytest.mark.slow
 def test_a_trace_shows_the_line_of_an_object(
     upper: Any,
     bucket: ResultStore,

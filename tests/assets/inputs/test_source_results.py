@@ -66,6 +66,7 @@ def reexecute_all(
     return run.run_id
 
 
+@pytest.mark.slow
 def test_re_executing_all_steps_of_a_failed_run_reuses_the_records_of_the_function(
     query: Query, instance: dg.DagsterInstance
 ) -> None:

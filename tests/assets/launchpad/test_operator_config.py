@@ -386,6 +386,7 @@ def annotated(registry: OperatorRegistry, annotation: Any, value: Any) -> Operat
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("annotation", "value", "other"),
     [

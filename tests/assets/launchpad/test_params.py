@@ -98,6 +98,7 @@ OPTIONS = TYPED.flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=at_most(60), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(OPTIONS)
 def test_an_unchanged_launchpad_gives_the_operator_of_the_pipeline_for_all_types(

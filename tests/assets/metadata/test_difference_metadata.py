@@ -49,6 +49,7 @@ def test_the_numbers_and_their_cause_are_on_the_page_of_the_asset(tmp_path, sour
     assert [path.name for path in history.iterdir()] == ["1"]
 
 
+@pytest.mark.slow
 def test_an_operator_has_its_own_number_of_versions(tmp_path, source):
     for text in "!?.,":
         _materialized(tmp_path, source, text, _keep_versions=2)

@@ -115,6 +115,7 @@ def test_severity_and_blocking_of_the_translator_stop_assets_downstream(
     }
 
 
+@pytest.mark.slow
 @LAYOUTS
 def test_a_declared_check_blocks_if_the_translator_says_so(
     layout: Any, picky: Any, source: Path, root: Path, instance: dg.DagsterInstance

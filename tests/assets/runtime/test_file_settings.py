@@ -78,6 +78,7 @@ def definitions_of(server: Server, tmp_path: Path, mode: str, way: str) -> dg.De
     )
 
 
+@pytest.mark.slow
 @each("case", ["thread variable", "process variable", "agents resource", "thread text"])
 def test_a_run_has_the_settings_in_all_its_processes_and_hides_their_secrets(
     server: Server, tmp_path: Path, instance: dg.DagsterInstance, case: str
@@ -106,6 +107,7 @@ def test_a_run_has_the_settings_in_all_its_processes_and_hides_their_secrets(
     assert not [text for text in shown if "SECRET-OF-TESTS" in text]
 
 
+@pytest.mark.slow
 @each("mode", ["thread", "process"])
 def test_a_refused_login_is_in_no_error(
     server: Server, tmp_path: Path, instance: dg.DagsterInstance, mode: str

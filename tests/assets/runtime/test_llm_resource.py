@@ -57,6 +57,7 @@ def executed(operator: Any, source: Path, root: Path, **clients: LLMResource) ->
         return job.execute_in_process(instance=instance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["async", "process"])
 def test_operators_use_the_client_and_the_cost_is_on_the_page(
     echo: Any,
@@ -91,6 +92,7 @@ def test_operators_use_the_client_and_the_cost_is_on_the_page(
     assert shown["cost"] == pytest.approx((stats["tokens_in"] + 4 * stats["tokens_out"]) / 1e6)
 
 
+@pytest.mark.slow
 def test_estimated_costs_are_on_the_page_as_such(
     echo: Any, source: Path, root: Path, server: RunningServer
 ):
@@ -110,6 +112,7 @@ def test_estimated_costs_are_on_the_page_as_such(
     assert 0 < shown["cost_estimated"] < shown["cost"]
 
 
+@pytest.mark.slow
 def test_a_refused_key_fails_the_run_without_error_rows(
     echo: Any, source: Path, root: Path, server: RunningServer
 ):

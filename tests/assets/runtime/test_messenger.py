@@ -372,6 +372,7 @@ def shown(observation: Any) -> str:
     return value.text or ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hours", "least"), [(1 / 6, 6), (1, 9), (100, 15), (1000, 18)])
 def test_a_run_of_any_length_is_observed_at_most_twenty_times(
     hours: float, least: int, monkeypatch: pytest.MonkeyPatch
@@ -411,6 +412,7 @@ def test_a_short_step_is_not_observed(
     assert observed(instance) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_step_is_observed_while_it_runs_and_materialized_once_at_its_end(
     registry: OperatorRegistry, records: Records, root: Path, instance: dg.DagsterInstance
@@ -447,6 +449,7 @@ def test_a_step_is_observed_while_it_runs_and_materialized_once_at_its_end(
     assert latest.timestamp >= instance.fetch_observations(KEY, limit=1).records[0].timestamp
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_observations_leave_the_asset_with_the_data_version_of_its_content(
     slow: Any, records: Records, root: Path, instance: dg.DagsterInstance

@@ -130,6 +130,7 @@ def on_s3(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iter
         yield go_on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_an_operator_reads_the_result_of_another_machine_by_ranges(
     on_s3: Any,
@@ -174,6 +175,7 @@ def test_an_operator_reads_the_result_of_another_machine_by_ranges(
         assert "text 8" in str(trace(folder.path, 15))
 
 
+@pytest.mark.slow
 def test_the_options_of_a_store_may_be_known_to_the_resource_alone(
     address: str,
     registry: OperatorRegistry,
@@ -214,6 +216,7 @@ def test_the_options_of_a_store_may_be_known_to_the_resource_alone(
     assert load_result(resource.folder(["docs", "sized"])).read()[0]["size"] == "5"
 
 
+@pytest.mark.slow
 def test_a_result_by_range_is_the_same_input_as_its_copy_until_it_is_replaced(
     on_s3: Any, tmp_path: Path
 ) -> None:
@@ -243,6 +246,7 @@ def test_a_result_by_range_is_the_same_input_as_its_copy_until_it_is_replaced(
             attempt()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_assets_whose_results_stay_in_the_bucket_are_those_of_others(
     machines: Any,

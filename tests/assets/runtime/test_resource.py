@@ -128,6 +128,7 @@ def test_the_error_of_a_failed_step_names_the_record(
         execute(without_retries, instance)
 
 
+@pytest.mark.slow
 def test_resume_never_starts_afresh_with_a_log_line(
     without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -456,6 +457,7 @@ def test_a_missing_client_is_named_with_the_remedy(
         execute(definitions, instance)
 
 
+@pytest.mark.slow
 def test_operators_in_process_mode_run_on_the_cluster_of_the_resource(
     registry: OperatorRegistry, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:

@@ -117,6 +117,7 @@ def test_an_unreported_result_is_reused_by_the_next_run_only(
     assert calls == {"first": 6, "second": 6}
 
 
+@pytest.mark.slow
 def test_a_result_of_a_killed_run_is_reused_even_if_dagster_shows_the_run_as_running(
     launch: Launch,
     dying: set[str],
@@ -142,6 +143,7 @@ def test_a_result_of_a_killed_run_is_reused_even_if_dagster_shows_the_run_as_run
     assert calls == {"first": 3, "second": 6}
 
 
+@pytest.mark.slow
 def test_a_twice_unreported_result_is_reused_by_the_next_run(
     launch: Launch, dying: set[str], calls: Counter[str]
 ) -> None:
@@ -216,6 +218,7 @@ def test_runs_of_another_instance_are_not_known_to_have_failed(
     assert calls["first"] == 6
 
 
+@pytest.mark.slow
 def test_an_unreported_partition_is_reused_by_the_next_run_only(
     launch: Launch, dying: set[str], calls: Counter[str]
 ) -> None:

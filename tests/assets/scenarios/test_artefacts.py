@@ -114,6 +114,7 @@ def test_an_artefact_is_an_asset_that_others_depend_on(
     assert event.asset_materialization.tags["dagster/data_version"] == f"xxh3:{artefact.digest}"
 
 
+@pytest.mark.slow
 def test_an_asset_takes_the_artefact_that_is_there(
     tmp_path: Path, records: Callable[[int], Path], instance: Any
 ) -> None:
@@ -130,6 +131,7 @@ def test_an_asset_takes_the_artefact_that_is_there(
     assert execute(definitions, instance, only=[["docs", "lookup"]]).success
 
 
+@pytest.mark.slow
 def test_another_artefact_is_another_option_and_an_equal_one_is_not(
     tmp_path: Path, records: Callable[[int], Path], instance: Any
 ) -> None:
@@ -221,6 +223,7 @@ def test_a_retry_of_the_step_builds_the_artefact_from_the_start(
     assert load_artefact(tmp_path / "docs" / "words").files == 3
 
 
+@pytest.mark.slow
 def test_a_preview_of_one_asset_uses_the_published_artefact(
     tmp_path: Path, records: Callable[[int], Path], instance: Any
 ) -> None:
@@ -284,6 +287,7 @@ def partitioned(tmp_path: Path, **options: Any) -> dg.Definitions:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_partitions_share_an_unpartitioned_artefact(
     tmp_path: Path, instance: Any, layout: Any
@@ -303,6 +307,7 @@ def test_partitions_share_an_unpartitioned_artefact(
     assert read_jsonl(place)[0]["found"] == ["B", "BB"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_a_partition_takes_the_artefact_of_its_own_partition(
     tmp_path: Path, instance: Any, layout: Any
@@ -323,6 +328,7 @@ def test_an_artefact_with_other_partitions_is_refused(tmp_path: Path) -> None:
         partitioned(tmp_path, unpartitioned=["lookup"])
 
 
+@pytest.mark.slow
 def test_a_job_of_ops_builds_artefacts_and_previews_them(
     tmp_path: Path, records: Callable[[int], Path], instance: Any
 ) -> None:
@@ -366,6 +372,7 @@ def dividing_pipeline() -> Pipeline:
     return ppl
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_operators_with_several_results_take_artefacts(
     tmp_path: Path, records: Callable[[int], Path], instance: Any, layout: Any
@@ -402,6 +409,7 @@ def test_a_check_of_an_artefact_blocks_all_results_of_its_users(
         assert made == {"texts", "even"}
 
 
+@pytest.mark.slow
 def test_a_job_of_ops_joins_artefacts_and_several_results(
     tmp_path: Path, records: Callable[[int], Path], instance: Any
 ) -> None:

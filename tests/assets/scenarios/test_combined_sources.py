@@ -47,6 +47,7 @@ def drawn(weights: list[float], seed: int = 4) -> list[dict[str, Any]]:
     return list(DataPipeline.sample(*parts, weights=weights, seed=seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_a_combination_is_an_asset_that_depends_on_exactly_its_inputs(
     layout: Any, marked: Any, tmp_path: Path, root: Path, instance: dg.DagsterInstance
@@ -87,6 +88,7 @@ def test_weights_are_changed_in_the_launchpad(
     assert result_of(root, "docs", "mix") == drawn([0.1, 0.9])
 
 
+@pytest.mark.slow
 def test_partitions_are_combined_one_by_one(
     marked: Any, tmp_path: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -166,6 +168,7 @@ def test_a_source_combines_no_nodes_and_no_streams(two: Any, root: Path) -> None
             definitions_of(training, combine.concat(["texts.jsonl", one]), root)
 
 
+@pytest.mark.slow
 def test_a_combination_that_failed_resumes_when_it_is_launched_again(
     registry: OperatorRegistry, tmp_path: Path, root: Path, instance: dg.DagsterInstance
 ) -> None:

@@ -75,6 +75,7 @@ def test_an_export_is_an_asset_whose_metadata_tells_path_format_rows_bytes_and_f
     ]
 
 
+@pytest.mark.slow
 @LAYOUTS
 def test_a_current_export_stays_and_a_missing_or_stale_one_is_written_again(
     mark: Any, records: Records, root: Path, instance: dg.DagsterInstance, layout: Any

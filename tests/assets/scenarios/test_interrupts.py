@@ -78,6 +78,7 @@ def operator(registry: OperatorRegistry, cancelling: Cancelling, mode: Any) -> A
     return working()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "async", "process"])
 def test_a_cancelled_run_keeps_finished_records_and_the_next_run_resumes(
     mode: str,

@@ -55,6 +55,7 @@ def facets_by_dataset(events: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_columns_and_their_origins_are_in_the_events(
     registry: OperatorRegistry, records: Callable[[int], Path], root: Path, home: Path
 ) -> None:

@@ -57,6 +57,7 @@ def definitions(ppl: Any, source: Path, root: Path, **keywords: Any) -> dg.Defin
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_after_a_fix_upstream_a_model_is_called_only_for_changed_records(
     layout: str,
@@ -83,6 +84,7 @@ def test_after_a_fix_upstream_a_model_is_called_only_for_changed_records(
     assert any(told in text for text in log_of(stored, second.run_id))
 
 
+@pytest.mark.slow
 def test_a_plain_materialize_resumes_by_default_and_never_on_request(
     pipeline: Callable[..., Any],
     asked: list[int],
@@ -100,6 +102,7 @@ def test_a_plain_materialize_resumes_by_default_and_never_on_request(
     assert sorted(asked) == list(range(COUNT))
 
 
+@pytest.mark.slow
 def test_the_retry_job_calls_a_model_for_records_missing_upstream(
     pipeline: Callable[..., Any],
     asked: list[int],

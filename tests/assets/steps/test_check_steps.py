@@ -159,6 +159,7 @@ def _failed(node: str) -> dg.AssetSelection:
     return dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey(["docs", node]), FAILED))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "function"])
 def test_the_source_is_checked_before_the_first_operator(
     kind: str, keep: Any, records: Records, root: Path, instance: dg.DagsterInstance

@@ -332,6 +332,7 @@ class HalfPartitioned(DataOpsTranslator):
         return spec if last else spec.replace_attributes(partitions_def=letters)
 
 
+@pytest.mark.slow
 def test_operators_with_other_partitions_have_a_separate_step(
     registry: OperatorRegistry, work: Work, root: Path, instance: dg.DagsterInstance
 ) -> None:

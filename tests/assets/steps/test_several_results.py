@@ -177,6 +177,7 @@ def test_partitions_have_a_folder_of_every_output(
     assert execute(definitions, instance, only=[TEST.path], partition_key="a").success
 
 
+@pytest.mark.slow
 def test_failed_records_are_retried_in_every_output(
     ppl: Pipeline,
     records: Records,
@@ -212,6 +213,7 @@ def test_a_preview_shows_every_output_and_materializes_nothing(
     assert not (place / "train_results.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_run_killed_while_publishing_is_finished_by_the_next_one(
     ppl: Pipeline, records: Records, root: Path, stored: dg.DagsterInstance, calls: Counter[int]
 ) -> None:
@@ -230,6 +232,7 @@ def test_a_run_killed_while_publishing_is_finished_by_the_next_one(
     assert any("finished publishing" in line for line in log_of(stored, result.run_id))
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_all_outputs_were_reported_is_taken_over(
     ppl: Pipeline, records: Records, root: Path, stored: dg.DagsterInstance, calls: Counter[int]
 ) -> None:

@@ -128,6 +128,7 @@ def test_an_upstream_asset_may_be_given_by_its_key(
     assert result_of(root, "docs", "upper") == UPPER
 
 
+@pytest.mark.slow
 def test_an_asset_of_another_code_location_is_given_by_its_spec(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:

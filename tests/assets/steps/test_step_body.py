@@ -79,6 +79,7 @@ def test_execute_is_called_around_each_step(
     assert metadata_of(result, "docs", "first")["rows_in"] == 2
 
 
+@pytest.mark.slow
 @LAYOUTS
 def test_a_source_with_a_step_and_the_preview_are_executed_too(
     layout: str, ppl: Pipeline, root: Path, instance: dg.DagsterInstance

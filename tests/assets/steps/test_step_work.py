@@ -48,6 +48,7 @@ def test_operators_downstream_of_a_missing_result_are_skipped(
         assert told in log_of(instance, result.run_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["steps", "single_step"])
 def test_checks_come_from_the_steps_and_may_be_left_out(
     layout: str, ppl: Pipeline, records: Records, root: Path, instance: dg.DagsterInstance

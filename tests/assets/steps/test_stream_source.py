@@ -223,6 +223,7 @@ def test_an_item_that_is_not_a_record_fails_the_step_with_its_number(
         execute(definitions, instance)
 
 
+@pytest.mark.slow
 def test_a_function_makes_a_stream_of_each_partition(
     upper: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -276,6 +277,7 @@ def test_workers_change_no_version(upper: Any, records: Records, root: Path) -> 
     assert first.code_version == second.code_version
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), [(2, 3), (0, 2), (2, 0)])
 def test_a_run_that_failed_resumes_with_another_number_of_workers(
     upper: Any,
@@ -360,6 +362,7 @@ def _definitions(ppl: Any, source: Any, root: Path, **keywords: Any) -> dg.Defin
     return build_definitions(ppl, source=source, resource=_frequent(root), **keywords)
 
 
+@pytest.mark.slow
 def test_a_cancelled_run_resumes_in_a_plain_materialize(
     upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -376,6 +379,7 @@ def test_a_cancelled_run_resumes_in_a_plain_materialize(
     assert metadata_of(third, "docs", "map").get("rows_resumed") is None
 
 
+@pytest.mark.slow
 def test_a_retry_resumes_within_the_same_run(
     upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -387,6 +391,7 @@ def test_a_retry_resumes_within_the_same_run(
     _goes_on(metadata_of(result, "docs", "map"), ending.calls(), root)
 
 
+@pytest.mark.slow
 def test_resuming_is_switched_off_in_the_launchpad(
     upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -400,6 +405,7 @@ def test_resuming_is_switched_off_in_the_launchpad(
     assert "resuming is switched off" in found["notes"]
 
 
+@pytest.mark.slow
 def test_another_stream_starts_afresh_and_the_log_names_the_difference(
     upper: Any, root: Path, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:

@@ -208,6 +208,7 @@ def test_two_runs_that_take_turns_once_publish_one_right_result(tmp_path):
     assert check_interleavings(1, 1, tmp_path) == REQUESTS - 1
 
 
+@pytest.mark.slow
 def test_two_runs_that_take_turns_twice_publish_one_right_result(tmp_path):
     assert check_interleavings(2, 3, tmp_path) == 49
 
@@ -219,6 +220,7 @@ def test_two_runs_that_take_turns_three_times_publish_one_right_result(tmp_path)
     assert check_interleavings(3, step, tmp_path) == len(range(1, REQUESTS, step)) ** 3
 
 
+@pytest.mark.slow
 def test_the_result_is_never_a_mixture_of_two_runs(tmp_path):
     theirs = [piece.replace(b"n", b"m") for piece in PIECES]
     for turns in product(range(1, REQUESTS, 4), repeat=2):

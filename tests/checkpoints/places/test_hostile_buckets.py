@@ -109,6 +109,7 @@ DAMAGE = [
 ]
 
 
+@pytest.mark.slow
 @each("change", CHANGES)
 def test_a_head_that_leads_out_of_its_node_is_refused(attack: _Attack, change: Any) -> None:
     attack.change(change)
@@ -168,6 +169,7 @@ def _entry(pieces: object, data: object = "00000002-x", checkpoint: object = 1) 
     return orjson.dumps(head) + b"\n"
 
 
+@pytest.mark.slow
 @each(
     "entry",
     [

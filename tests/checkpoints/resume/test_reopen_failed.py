@@ -41,6 +41,7 @@ def settled(dataset: JsonlDataset, home: Path) -> CheckpointContent:
     return CheckpointContent.read(node(home).checkpoints / "1")
 
 
+@pytest.mark.slow
 @settings(max_examples=at_most(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=30),

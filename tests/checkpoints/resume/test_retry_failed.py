@@ -184,6 +184,7 @@ _TENTH = random.Random(3).choices([0, 1, 2, 3], weights=(90, 4, 3, 3), k=200)
 _KINDS = ["keep", "expand", "drop", "keep", "expand"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [TINY, SMALL, USUAL], ids=["tiny", "small", "usual"])
 @pytest.mark.parametrize("mode", MODES)
 def test_three_retries_call_only_failed_records_and_end_in_the_bytes_of_an_undisturbed_run(

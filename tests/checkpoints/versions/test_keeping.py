@@ -242,6 +242,7 @@ def test_a_version_is_not_restored_over_an_unfinished_run(root, source, folder):
     assert existing(folder.checkpoints)
 
 
+@pytest.mark.slow
 def test_a_run_and_a_restoration_do_not_work_at_once(root, source, folder):
     for text in "ab":
         run(root, source, signed=sign(text=text, _keep_versions=1))

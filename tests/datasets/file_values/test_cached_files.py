@@ -112,6 +112,7 @@ def count_remote_bytes(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.slow
 @each("name", ["a.bin", "s.tar#1.bin"])
 def test_worker_processes_have_the_logins_and_the_folder(folder, kept, login, name, tmp_path):
     with served(folder, ranges=True) as server:
@@ -194,6 +195,7 @@ def read_in(way, reference):
         return path.stat().st_size, file.read()
 
 
+@pytest.mark.slow
 @each("way", ["local", "read"])
 def test_a_large_file_is_fetched_once_too(large, way, tmp_path):
     server, reference = large
@@ -211,6 +213,7 @@ def test_a_large_file_is_fetched_once_too(large, way, tmp_path):
         assert not list((tmp_path / way).rglob(".part-*"))
 
 
+@pytest.mark.slow
 @each("name", ["large.bin", "a.bin"])
 def test_a_file_above_the_limit_is_not_kept_and_one_line_says_so(large, name, tmp_path, caplog):
     server, _ = large

@@ -390,6 +390,7 @@ class OtherMachine:
         self._thread.join(30)
 
 
+@pytest.mark.slow
 @each("pause", [0, 1, 2])
 def test_a_file_that_a_run_stores_again_during_the_deletion_is_there(store, tmp_path, pause):
     """Interleave the requests of both: the run goes on before each request of the command."""

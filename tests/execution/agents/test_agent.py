@@ -4,6 +4,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from dagster_dataops import LocalCluster
 from dagster_dataops.errors import InputError, StorageError, WorkerError
 from dagster_dataops.execution.agent_pool import AgentOrder, Command, Ended, Message, Ready
@@ -60,6 +62,7 @@ def test_an_operator_is_not_loaded_by_another_python_or_package(tmp_path: Path) 
     assert ended == Ended()
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_stopped_early_ends_without_an_error(tmp_path: Path) -> None:
     order = _order(tmp_path)
     agent = Agent(order)

@@ -31,6 +31,7 @@ from tests.nodes import ResumePolicy
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
 
 
+@pytest.mark.slow
 def test_a_record_that_kills_its_worker_is_blamed_alone_and_as_at_home(tmp_path: Path) -> None:
     kinds = _MIXED * 30
     kinds[77] = "die"
@@ -49,6 +50,7 @@ def test_a_worker_that_is_killed_once_costs_no_record(tmp_path: Path) -> None:
     both(tmp_path, dataset, operator, Watched(agents=2))
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_killed_is_replaced_and_no_record_is_blamed(tmp_path: Path) -> None:
     dataset = input_of(tmp_path, _MIXED * 100)
     cluster = Watched(agents=2)
@@ -161,6 +163,7 @@ def test_after_the_death_of_the_head_its_agents_end_and_the_next_run_resumes(
     wait_until(lambda: set(me.children(recursive=True)) <= before, 20, "agents have ended")
 
 
+@pytest.mark.slow
 def test_a_stop_ends_the_agents_and_keeps_the_finished_records(tmp_path: Path) -> None:
     dataset = input_of(tmp_path, _MIXED * 100)
     cluster = Watched(agents=2)

@@ -65,6 +65,7 @@ def away(folder: Path, url: str, dataset: JsonlDataset, **context: object) -> Ru
     return run(works(seconds=0.001), dataset, there, cluster=cluster, **context)
 
 
+@pytest.mark.slow
 def test_agents_put_their_outputs_in_the_bucket(tmp_path: Path, bucket: str) -> None:
     dataset = input_of(tmp_path, _MIXED * 50)
 
@@ -121,6 +122,7 @@ class _Parted(PartitionedCase):
         return {name: store.read(name)[0] for name in names if "-parts-" in name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["exact", "sort"])
 def test_agents_work_in_partitions_that_are_in_the_bucket(
     tmp_path: Path, bucket: str, name: str
@@ -172,6 +174,7 @@ def test_another_machine_goes_on_with_the_partitions_of_a_head_that_died(
     assert not case.objects()
 
 
+@pytest.mark.slow
 def test_an_input_that_only_the_head_has_is_sent_once(tmp_path: Path, bucket: str) -> None:
     root = head(tmp_path / "head", bucket)
     dataset = input_of(root.path, _MIXED * 20)  # in the working copy
@@ -181,6 +184,7 @@ def test_an_input_that_only_the_head_has_is_sent_once(tmp_path: Path, bucket: st
     assert result(tmp_path / "reader", bucket) == at_home(tmp_path, dataset)
 
 
+@pytest.mark.slow
 def test_the_result_of_another_node_is_read_in_the_bucket(tmp_path: Path, bucket: str) -> None:
     dataset = input_of(tmp_path, ["keep"] * 50)
     first = away(tmp_path / "head", bucket, dataset)
@@ -193,6 +197,7 @@ def test_the_result_of_another_node_is_read_in_the_bucket(tmp_path: Path, bucket
     assert load_result(there).path.read_bytes() == home.result.read_bytes()
 
 
+@pytest.mark.slow
 def test_an_agent_that_does_not_reach_the_bucket_says_so(
     tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def most_used(*folders: Path) -> Iterator[dict[Path, int]]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_no_machine_holds_more_than_a_part_of_a_result(
     tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ from tests.object_stores import FakeStore, machine
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
 
 
+@pytest.mark.slow
 def test_batches_are_those_of_a_run_at_home(tmp_path: Path) -> None:
     dataset = input_of(tmp_path, ["keep"] * 500)
     both(tmp_path, dataset, Beside(_batch_size=7, _max_workers=2), LocalCluster())
@@ -49,6 +50,7 @@ def test_a_result_on_an_object_store_is_made_by_agents(tmp_path: Path) -> None:
     assert there.errors.read_bytes() == home.errors.read_bytes()
 
 
+@pytest.mark.slow
 def test_counts_and_reused_outcomes_are_those_of_a_run_at_home(tmp_path: Path) -> None:
     dataset = input_of(tmp_path, ["keep"] * 300)
     home, _ = both(tmp_path, dataset, Counting(_max_workers=2, _reuse_outcomes=True), Watched())
@@ -68,6 +70,7 @@ def test_an_unfinished_run_at_home_is_continued_by_agents(tmp_path: Path) -> Non
     assert (report.manifest.rows_out, report.manifest.failed) == (100, 1)
 
 
+@pytest.mark.slow
 def test_each_agent_knows_its_number_and_the_number_of_all(tmp_path: Path) -> None:
     dataset = input_of(tmp_path, ["keep"] * 300)
     operator = Numbered(_max_workers=1)
@@ -106,6 +109,7 @@ def test_agents_are_no_part_of_the_identity_of_an_operator() -> None:
     assert hash(spread.__dataops__.settings) != hash(plain.__dataops__.settings)
 
 
+@pytest.mark.slow
 def test_plain_calls_use_the_cluster_of_the_configuration(tmp_path: Path) -> None:
     cluster = Watched(agents=1)
     with config.temporary(cluster=cluster, data_process_path=tmp_path):
@@ -116,6 +120,7 @@ def test_plain_calls_use_the_cluster_of_the_configuration(tmp_path: Path) -> Non
         config.cluster = "auto"
 
 
+@pytest.mark.slow
 def test_an_operator_whose_code_differs_on_a_node_is_refused(tmp_path: Path, run_python) -> None:
     """The agents import a module whose file was changed after the run had imported it."""
     (tmp_path / "shifting.py").write_text(_module(1))
@@ -146,6 +151,7 @@ def _module(number: int) -> str:
     )
 
 
+@pytest.mark.slow
 def test_no_process_and_no_descriptor_remains_after_a_run(tmp_path: Path) -> None:
     dataset = input_of(tmp_path, _MIXED * 5)
     me = psutil.Process()
@@ -164,6 +170,7 @@ def test_invalid_fields_are_refused(given: dict[str, int]) -> None:
         LocalCluster(**given)
 
 
+@pytest.mark.slow
 def test_records_that_lack_a_column_are_counted_over_all_agents(tmp_path: Path) -> None:
     records = [{"id": n, **({"text": f"t{n}"} if n % 3 else {})} for n in range(300)]
     dataset = write_input(tmp_path / "input.jsonl", records)

@@ -34,6 +34,7 @@ def places_of(path: Path) -> Iterator[Interval]:
     return (Interval(*pair) for pair in pairwise(starts))
 
 
+@pytest.mark.slow
 def test_only_records_that_a_killed_agent_held_are_processed_again(
     tmp_path: Path, revoked: list[Interval]
 ) -> None:

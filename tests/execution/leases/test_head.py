@@ -117,6 +117,7 @@ def test_agents_that_die_again_and_again_end_the_run(tmp_path: Path) -> None:
         run_over(tmp_path, act(), plan(["keep"]), cluster=cluster)
 
 
+@pytest.mark.slow
 def test_agents_that_die_with_their_nodes_do_not_count(tmp_path: Path) -> None:
     def behaviour(order: AgentOrder, number: int) -> list[Message]:
         if number < 30:
@@ -182,6 +183,7 @@ def _all_of(order: AgentOrder) -> Said:
     return Said([SpanBatch(first.segment, first.offset, spans, notes)], [], [])
 
 
+@pytest.mark.slow
 def test_a_batch_of_which_only_some_spans_count_keeps_their_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

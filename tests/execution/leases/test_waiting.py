@@ -145,6 +145,7 @@ def dataset(tmp_path: Path) -> JsonlDataset:
     return input_of(tmp_path, ["keep", "fail", "twice", "drop"] * 50)
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_its_turn_longer_than_the_limit_and_says_so(
     tmp_path: Path, dataset: JsonlDataset
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_run_fails_if_no_node_holds_an_agent_for_too_long(
     assert any(text in note and "this run fails in" in note for note in listener.notes)
 
 
+@pytest.mark.slow
 def test_a_run_continues_when_a_node_comes_after_all_have_gone(
     tmp_path: Path, dataset: JsonlDataset
 ) -> None:
@@ -183,6 +185,7 @@ def test_a_run_continues_when_a_node_comes_after_all_have_gone(
     assert any(NO_NODE_NOTE in note for note in listener.notes)
 
 
+@pytest.mark.slow
 def test_a_run_ends_when_all_nodes_have_gone_for_too_long_and_keeps_what_it_has(
     tmp_path: Path, dataset: JsonlDataset
 ) -> None:
@@ -203,6 +206,7 @@ def test_a_run_ends_when_all_nodes_have_gone_for_too_long_and_keeps_what_it_has(
     same(tmp_path, run(operator, dataset, node(tmp_path / "home")), report)
 
 
+@pytest.mark.slow
 def test_a_run_gives_an_agent_up_for_one_that_waits_and_takes_it_back(
     tmp_path: Path, dataset: JsonlDataset
 ) -> None:
@@ -218,6 +222,7 @@ def test_a_run_gives_an_agent_up_for_one_that_waits_and_takes_it_back(
     assert len(cluster.pools[0].processes) == 3  # it came back
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_last_agent_and_as_many_as_others_have(
     tmp_path: Path, dataset: JsonlDataset
 ) -> None:
@@ -243,6 +248,7 @@ def test_all_agents_may_die_at_once_and_many_in_a_row_end_the_run(
         run(works(), dataset, node(tmp_path), cluster=cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["_max_workers", "cpus_per_agent"])
 def test_more_workers_than_a_node_holds_become_those_of_a_node_with_a_note(
     tmp_path: Path, dataset: JsonlDataset, name: str

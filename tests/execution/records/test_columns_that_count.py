@@ -129,6 +129,7 @@ _KNOWN = {one.__name__: one for one in (displayed, in_place, observed, observed_
 _ASYNC = {"observed_async": "async"}
 
 
+@pytest.mark.slow
 @each("name", _KNOWN)
 def test_a_column_that_does_not_count_costs_no_call(tmp_path: Path, name: str) -> None:
     this = Node(tmp_path / name, _KNOWN[name], _ASYNC.get(name, "thread"))
@@ -255,6 +256,7 @@ _BATCHED = {
 }
 
 
+@pytest.mark.slow
 @each("name", _BATCHED)
 def test_columns_count_for_each_record_of_a_batch(tmp_path: Path, name: str) -> None:
     this = Node(tmp_path / name, *_BATCHED[name])
@@ -276,6 +278,7 @@ def failing(record, log):
     return [] if record["id"] % 6 == 1 else record | {"size": len(record["text"])}
 
 
+@pytest.mark.slow
 @each("forms", [("jsonl", "jsonl.zst"), ("jsonl.zst", "jsonl"), ("jsonl.zst", "jsonl.zst")])
 def test_outcomes_are_kept_and_failures_retried_whatever_the_form(
     tmp_path: Path, forms: tuple[str, str]

@@ -191,6 +191,7 @@ def test_the_first_failure_ends_the_range_and_earlier_records_are_settled(
     ranges.close()
 
 
+@pytest.mark.slow
 def test_slow_records_after_quick_ones_are_settled_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +210,7 @@ def test_slow_records_after_quick_ones_are_settled_in_time(
     ranges.close()
 
 
+@pytest.mark.slow
 def test_a_range_out_of_time_ends_with_the_record_under_way(tmp_path: Path) -> None:
     def settle(line: bytes) -> Outcome:
         time.sleep(0.1 if line == b"slow" else 0.0)
@@ -224,6 +226,7 @@ def test_a_range_out_of_time_ends_with_the_record_under_way(tmp_path: Path) -> N
     ranges.close()
 
 
+@pytest.mark.slow
 def test_lines_after_a_stuck_record_are_left_to_other_workers(tmp_path: Path) -> None:
     """The new end is reported during the record; nothing is settled or reported again."""
     told: list[tuple[int, int]] = []

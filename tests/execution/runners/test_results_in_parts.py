@@ -140,6 +140,7 @@ def test_lines_stay_where_they_were_sent(go_on, store, source, tmp_path, monkeyp
     assert run(operator, go_on(), [source], reuse_finished=True).reused
 
 
+@pytest.mark.slow
 def test_a_run_that_is_resumed_elsewhere_uses_the_parts_of_both(go_on, store, source, tmp_path):
     operator = mixed(seconds=0.003, _concurrency_mode="single")
     expected = at_home(tmp_path, operator, source)

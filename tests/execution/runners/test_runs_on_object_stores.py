@@ -219,6 +219,7 @@ def run_until_stored(
         run(operator, folder, [source], should_stop=should_stop, flush_seconds=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "process"])
 def test_a_run_without_room_for_its_outputs_publishes_the_same(
     go_on, store, tmp_path, monkeypatch, mode
@@ -240,6 +241,7 @@ def test_a_run_without_room_for_its_outputs_publishes_the_same(
     assert here.kept.read_bytes() != b""
 
 
+@pytest.mark.slow
 def test_a_resume_reads_no_outputs_before_it_publishes(go_on, store, tmp_path, monkeypatch):
     source = write_input(tmp_path / "in.jsonl", [{"n": n} for n in range(1500)])
     run_until_stored(store, 1, tried(), go_on("tried"), source)
@@ -396,6 +398,7 @@ def test_results_with_several_names_and_artefacts_stay_files(go_on, tmp_path):
         assert run(again, go_on(name), [source], reuse_finished=True).reused
 
 
+@pytest.mark.slow
 def test_a_stream_whose_items_were_sent_stays_whole(go_on, store, monkeypatch):
     keep_at_most(monkeypatch, outputs=0, result=1 << 30)
     rows = [{"n": n} for n in range(2500)]
@@ -419,6 +422,7 @@ def test_a_stream_whose_items_were_sent_stays_whole(go_on, store, monkeypatch):
     assert load_result(go_on("mixed")).read() == [row for row in rows if row["n"] != 3]
 
 
+@pytest.mark.slow
 def test_a_retry_that_is_cut_short_leaves_the_result_on_this_machine_whole(
     go_on, store, tmp_path, monkeypatch
 ):

@@ -121,6 +121,7 @@ def _check(folder: Path, make: Any, **how: Any) -> None:
     assert _facts(facts) == _facts(manifest)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("root")
 @each("name", _SELECTIONS)
 def test_selections_in_partitions_keep_the_same_records(tmp_path: Path, name: str) -> None:
@@ -135,6 +136,7 @@ def test_datasets_in_partitions_have_the_same_result(tmp_path: Path, name: str) 
     _check(tmp_path, _DATASETS[name], _concurrency_mode="single")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("root")
 @each("name", ["exact", "lines", "sort", "group"])
 def test_partitions_are_work_for_processes(tmp_path: Path, name: str) -> None:
@@ -142,6 +144,7 @@ def test_partitions_are_work_for_processes(tmp_path: Path, name: str) -> None:
     _check(tmp_path, {**_SELECTIONS, **_DATASETS}[name], _max_workers=2)
 
 
+@pytest.mark.slow
 @each("name", ["exact", "lines", "top of groups", "sort", "group"])
 def test_partitions_read_and_write_compressed_results(tmp_path: Path, name: str) -> None:
     """Also the same input in another form is the same input: nothing is run again."""

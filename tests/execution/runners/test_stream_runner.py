@@ -85,6 +85,7 @@ def test_an_empty_stream_becomes_an_empty_result(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_resumes_where_it_stopped(tmp_path: Path) -> None:
     first = Working(stop_at=300)
     interrupted(tmp_path, read_sequence(ROWS).map(first))
@@ -99,6 +100,7 @@ def test_a_run_that_was_interrupted_resumes_where_it_stopped(tmp_path: Path) -> 
     assert report.resumed_from == tuple(report.manifest.attempts[:-1])
 
 
+@pytest.mark.slow
 def test_many_interruptions_cost_only_calls_in_flight(tmp_path: Path) -> None:
     order = [row["n"] for row in read_sequence(ROWS).shuffle(30, seed=1).and_return()]
     for number in (50, 51, 120, 200, 399):  # every settled record was before this one
@@ -126,6 +128,7 @@ def _stop_late(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -149,6 +152,7 @@ def test_another_stream_never_resumes_and_the_reason_is_logged(
     assert said in note
 
 
+@pytest.mark.slow
 def test_a_stream_of_another_seed_never_resumes(tmp_path: Path) -> None:
     def of(seed: int, stop_at: int | None) -> DataPipeline:
         return read_sequence(ROWS).shuffle(30).map(Working(stop_at)).and_return(seed=seed)
@@ -230,6 +234,7 @@ def test_quarantined_items_of_a_stopped_run_are_synced(
     assert synced[place.name] == place.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_with_no_intact_content_is_reported(tmp_path: Path) -> None:
     interrupted(tmp_path, read_sequence(ROWS).map(Working(stop_at=300)))
     (segment,) = node(tmp_path).checkpoints.glob("*/segment-*")
@@ -346,6 +351,7 @@ def test_a_stream_that_was_read_before_is_written_from_its_start(tmp_path: Path)
     assert next(iter(stream)) == ROWS[1]
 
 
+@pytest.mark.slow
 def test_a_stopped_run_settles_its_finished_records(tmp_path: Path) -> None:
     asked = itertools.count()
     with pytest.raises(RunStoppedError):

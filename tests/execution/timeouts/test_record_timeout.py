@@ -33,6 +33,7 @@ from tests.execution.timeouts.hanging import (
 pytestmark = pytest.mark.timeout(method="thread")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread", "async"])
 def test_only_the_records_that_hang_fail(tmp_path: Path, mode: str) -> None:
     hanging = (0, 3, 4, 5, 17, 29)
@@ -68,6 +69,7 @@ def test_a_timeout_is_retried_on_request(
     assert row["attempts"] == tries
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread"])
 def test_an_async_operator_keeps_its_limit_in_other_modes(tmp_path: Path, mode: str) -> None:
     run_over(tmp_path, hangs_async(_concurrency_mode=mode), numbered(1, count=4))
@@ -84,6 +86,7 @@ def test_a_timeout_contains_a_remedy_and_pickles() -> None:
     assert (failure.exception, failure.message) == ("RecordTimeout", str(error))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["single", "thread"])
 def test_the_error_row_shows_where_the_call_hung(tmp_path: Path, mode: str) -> None:
     run_over(tmp_path, hanging_in(mode), numbered(0, count=1))
@@ -94,6 +97,7 @@ def test_the_error_row_shows_where_the_call_hung(tmp_path: Path, mode: str) -> N
     assert "in limited" not in row["traceback"]
 
 
+@pytest.mark.slow
 def test_no_garbage_is_collected_while_it_is_looked_where_a_call_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +128,7 @@ def test_abandoned_calls_free_their_place(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes() == lines(records[20:])
 
 
+@pytest.mark.slow
 def test_a_late_outcome_is_dropped_and_its_thread_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

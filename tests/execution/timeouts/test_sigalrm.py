@@ -17,6 +17,7 @@ from tests.execution.timeouts.hanging import GROUP, hangs
 pytestmark = pytest.mark.timeout(method="thread")
 
 
+@pytest.mark.slow
 def test_an_alarm_raises_again_if_the_operator_catches_it(tmp_path: Path) -> None:
     caught = []
 
@@ -48,6 +49,7 @@ def test_a_late_alarm_has_no_effect() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_calls_about_as_long_as_their_limit_end_well_or_in_time() -> None:
     """Each record has exactly one outcome, and no exception is raised outside its call."""
 

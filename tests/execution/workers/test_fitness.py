@@ -73,6 +73,7 @@ def opens(record, deed: str):
         return {**record, "text": "x" * 2000}
 
 
+@pytest.mark.slow
 @each("deed", DEEDS)
 def test_a_worker_that_is_damaged_costs_at_most_the_record(tmp_path: Path, deed: str) -> None:
     place = tmp_path / deed.replace(" ", "_")

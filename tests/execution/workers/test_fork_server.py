@@ -68,6 +68,7 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return call
 
 
+@pytest.mark.slow
 def test_one_server_forks_the_workers_of_every_run(where) -> None:
     first, second = where(1), where(2)
     assert first["server"] == second["server"] == fork_server.server_pid()
@@ -75,16 +76,19 @@ def test_one_server_forks_the_workers_of_every_run(where) -> None:
     assert not first["dagster"]
 
 
+@pytest.mark.slow
 def test_workers_see_modules_as_they_are_and_not_as_they_were(where) -> None:
     assert [where(version)["version"] for version in (1, 2, 3)] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_workers_have_only_the_necessary_descriptors_open(where) -> None:
     # Standard streams, connection, parent pipe and the one that is its own, input, two segments,
     # and the folder that is being listed.
     assert len(where(1)["open"]) <= 10
 
 
+@pytest.mark.slow
 def test_workers_have_the_environment_and_the_folder_of_their_parent_as_they_are_now(
     where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +105,7 @@ def _assignment(tmp_path: Path) -> Assignment:
     return Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 1, True, 99)
 
 
+@pytest.mark.slow
 def test_a_killed_server_is_replaced_and_its_workers_continue(tmp_path: Path) -> None:
     pool = WorkerPool(act(), ())
     with second_thread(True):
@@ -146,6 +151,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_where_no_server_can_be_had_workers_are_fresh_interpreters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +197,7 @@ def test_a_server_ends_with_its_parent_even_if_another_child_survives(tmp_path: 
         assert alive([child]) == [child]
 
 
+@pytest.mark.slow
 def test_a_server_does_not_keep_its_parents_output_open(tmp_path: Path) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": 1}])
     script = Script(tmp_path, _SAME + _SERVED)
@@ -204,6 +211,7 @@ def test_a_server_does_not_keep_its_parents_output_open(tmp_path: Path) -> None:
     assert not alive([int(script.log("server.log")[0][1])])
 
 
+@pytest.mark.slow
 def test_a_forked_child_has_no_server_of_its_parent(tmp_path: Path) -> None:
     with second_thread(True):
         WorkerPool(act(), ()).start(_assignment(tmp_path)).signal(signal.SIGKILL)

@@ -102,12 +102,14 @@ def _imports(tmp_path: Path) -> list[int]:
     return [int(pid) for pid in (tmp_path / "modules" / "imports.log").read_text().split()]
 
 
+@pytest.mark.slow
 def test_a_module_is_imported_once_per_worker_for_all_nodes(tmp_path: Path, kept: Any) -> None:
     found = [_workers(_run(tmp_path, kept.tell(), f"node{number}")) for number in range(8)]
     assert len(set.union(*found)) == 1
     assert _imports(tmp_path) == list(found[0])
 
 
+@pytest.mark.slow
 def test_two_workers_that_a_node_needed_serve_the_next_one(tmp_path: Path, kept: Any) -> None:
     def both(name: str) -> set[int]:
         operator = kept.tell(folder=name, wait_for=2, _max_workers=2)
@@ -119,12 +121,14 @@ def test_two_workers_that_a_node_needed_serve_the_next_one(tmp_path: Path, kept:
     assert sorted(_imports(tmp_path)) == sorted(first)
 
 
+@pytest.mark.slow
 def test_global_variables_of_a_module_are_kept_for_the_next_node(tmp_path: Path, kept: Any) -> None:
     for number in (1, 2):
         (record,) = _run(tmp_path, kept.tell(), f"node{number}").dataset
         assert record["seen"] == number
 
 
+@pytest.mark.slow
 def test_a_reused_worker_receives_another_operator_and_options(tmp_path: Path, kept: Any) -> None:
     @data_register("data.kept_tests", _concurrency_mode="process", _max_workers=1)
     def other(record, add=0):
@@ -137,6 +141,7 @@ def test_a_reused_worker_receives_another_operator_and_options(tmp_path: Path, k
     assert first["worker"] == second["worker"] == third["worker"]
 
 
+@pytest.mark.slow
 def test_a_redefined_class_reaches_a_reused_worker(tmp_path: Path, kept: Any) -> None:
     def define(value: int) -> Any:
         group = data_register.new_group("kept_tests")
@@ -154,6 +159,7 @@ def test_a_redefined_class_reaches_a_reused_worker(tmp_path: Path, kept: Any) ->
     assert first["worker"] == second["worker"]
 
 
+@pytest.mark.slow
 def test_an_operator_can_request_fresh_workers(tmp_path: Path, kept: Any) -> None:
     shared = _workers(_run(tmp_path, kept.tell()))
     own = _workers(_run(tmp_path, kept.tell(_fresh_workers=True)))
@@ -163,6 +169,7 @@ def test_an_operator_can_request_fresh_workers(tmp_path: Path, kept: Any) -> Non
     assert _workers(_run(tmp_path, kept.tell())) == shared
 
 
+@pytest.mark.slow
 def test_a_fresh_worker_ends_as_soon_as_its_run_is_over(
     tmp_path: Path, kept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +180,7 @@ def test_a_fresh_worker_ends_as_soon_as_its_run_is_over(
     assert not alive(worker)
 
 
+@pytest.mark.slow
 def test_a_worker_whose_module_was_edited_is_replaced(tmp_path: Path, kept: Any) -> None:
     before = _workers(_run(tmp_path, kept.tell()))
     module = tmp_path / "modules" / "kept_module.py"
@@ -183,6 +191,7 @@ def test_a_worker_whose_module_was_edited_is_replaced(tmp_path: Path, kept: Any)
     assert not alive(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["variable", "folder", "path", "mask"])
 def test_workers_with_another_environment_are_replaced(
     tmp_path: Path, kept: Any, monkeypatch: pytest.MonkeyPatch, what: str
@@ -206,6 +215,7 @@ def test_workers_with_another_environment_are_replaced(
     assert not alive(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["moves", "masks", "terminates itself", "kills itself"])
 def test_a_worker_in_an_unknown_state_is_not_reused(tmp_path: Path, kept: Any, how: str) -> None:
     doubtful = _workers(_run(tmp_path, kept.misbehave(how=how)))
@@ -219,6 +229,7 @@ def test_a_worker_in_an_unknown_state_is_not_reused(tmp_path: Path, kept: Any, h
         assert later == doubtful  # the one that came after it
 
 
+@pytest.mark.slow
 def test_workers_of_a_run_that_failed_or_was_stopped_are_not_kept(
     tmp_path: Path, kept: Any
 ) -> None:
@@ -230,6 +241,7 @@ def test_workers_of_a_run_that_failed_or_was_stopped_are_not_kept(
     assert not alive(_imports(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_an_idle_worker_that_has_ended_is_replaced(
     tmp_path: Path, kept: Any, number: signal.Signals
@@ -240,6 +252,7 @@ def test_an_idle_worker_that_has_ended_is_replaced(
     assert _workers(_run(tmp_path, kept.tell())) != {ended}
 
 
+@pytest.mark.slow
 def test_an_idle_worker_that_dies_as_it_is_taken_is_replaced(tmp_path: Path, kept: Any) -> None:
     (stopped,) = _workers(_run(tmp_path, kept.tell()))
     os.kill(stopped, signal.SIGSTOP)
@@ -247,6 +260,7 @@ def test_an_idle_worker_that_dies_as_it_is_taken_is_replaced(tmp_path: Path, kep
     assert _workers(_run(tmp_path, kept.tell())) != {stopped}
 
 
+@pytest.mark.slow
 def test_an_idle_worker_holds_no_lock_no_input_and_no_segment(tmp_path: Path, kept: Any) -> None:
     operator = kept.tell(_timeout=100)
     (worker,) = _workers(_run(tmp_path, operator, count=50))
@@ -260,6 +274,7 @@ def test_an_idle_worker_holds_no_lock_no_input_and_no_segment(tmp_path: Path, ke
     assert len({str(path.readlink()) for path in Path(f"/proc/{worker}/fd").iterdir()}) == numbers
 
 
+@pytest.mark.slow
 def test_reused_workers_leave_no_open_descriptors_in_the_parent(tmp_path: Path, kept: Any) -> None:
     counts = []
     for _ in range(4):
@@ -270,6 +285,7 @@ def test_reused_workers_leave_no_open_descriptors_in_the_parent(tmp_path: Path, 
     assert counts[1] == counts[-1]  # the first run leaves a worker that is there from then on
 
 
+@pytest.mark.slow
 def test_runs_in_two_threads_have_separate_workers(tmp_path: Path, kept: Any) -> None:
     def work(name: str) -> set[int]:
         return _workers(_run(tmp_path, kept.tell(folder="both", wait_for=2), name))
@@ -280,6 +296,7 @@ def test_runs_in_two_threads_have_separate_workers(tmp_path: Path, kept: Any) ->
     assert set(idle_workers.pids) == one | other
 
 
+@pytest.mark.slow
 def test_a_forked_child_has_no_idle_worker_of_its_parent(tmp_path: Path, kept: Any) -> None:
     (worker,) = _workers(_run(tmp_path, kept.tell()))
     before = len(list(Path("/proc/self/fd").iterdir()))
@@ -341,6 +358,7 @@ def test_idle_workers_end_with_their_parents_exit(tmp_path: Path) -> None:
     assert not alive([int(entry[0]) for entry in script.log("worker.log")])
 
 
+@pytest.mark.slow
 def test_an_idle_worker_ends_after_a_while(tmp_path: Path) -> None:
     from tests.execution.engine import worker_main
 
@@ -355,6 +373,7 @@ def test_an_idle_worker_ends_after_a_while(tmp_path: Path) -> None:
         wait_until(lambda: not alive(workers), 60, "the workers are gone")
 
 
+@pytest.mark.slow
 def test_memory_of_an_operator_is_given_back_before_the_worker_is_idle_for_long(
     tmp_path: Path, kept: Any
 ) -> None:
@@ -371,6 +390,7 @@ def test_memory_of_an_operator_is_given_back_before_the_worker_is_idle_for_long(
     wait_until(lambda: process.memory_info().rss < size, 60, "it is given back")
 
 
+@pytest.mark.slow
 def test_a_worker_writes_where_its_parent_writes_now_and_nowhere_while_idle(
     tmp_path: Path, kept: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:

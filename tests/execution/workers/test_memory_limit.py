@@ -51,6 +51,7 @@ def over(path: Path, deeds: list[str], **settings: Any) -> Any:
     return run_over(path, operator, [{"do": deed, "n": n} for n, deed in enumerate(deeds)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("deed", "reason"),
     [
@@ -72,6 +73,7 @@ def test_a_record_that_needs_more_memory_fails_alone(
     assert all(reason in row["message"] for row in rows)
 
 
+@pytest.mark.slow
 def test_records_do_not_fail_for_what_others_have_left_in_memory(tmp_path: Path) -> None:
     deeds = ["some" if n % 10 == 9 else "leak" for n in range(60)]
 
@@ -80,6 +82,7 @@ def test_records_do_not_fail_for_what_others_have_left_in_memory(tmp_path: Path)
     assert [record["n"] for record in report.dataset] == list(range(60))
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_for_its_memory_is_no_death_in_the_range_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def test_a_process_bound_to_a_pipe_that_has_closed_ends_at_once() -> None:
     os.close(writer)
 
 
+@pytest.mark.slow
 def test_every_process_bound_to_a_pipe_ends_with_it() -> None:
     reader, writer = os.pipe()
     bound, binds = os.pipe()

@@ -73,6 +73,7 @@ def test_delayed_signals_arrive_at_the_end_of_the_block(number: signal.Signals) 
     assert in_child(work) == 0
 
 
+@pytest.mark.slow
 def test_the_mask_is_as_before_whenever_a_signal_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "SIGNALS", (signal.SIGALRM,))  # a timer can send this one
 

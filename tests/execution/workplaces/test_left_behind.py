@@ -229,6 +229,7 @@ def _settled(tmp_path: Path, operator: Any) -> tuple[list[int], list[dict[str, A
     return kept, error_rows(folder)
 
 
+@pytest.mark.slow
 @each("deed", DEEDS)
 @pytest.mark.parametrize("limit", [None, 20.0])
 @pytest.mark.parametrize("mode", ["async", "single"])
@@ -304,6 +305,7 @@ def test_a_cancellation_in_open_is_an_error_of_open(tmp_path: Path, deed: Deed) 
         _settled(place, Opening())
 
 
+@pytest.mark.slow
 @each("deed", DEEDS)
 def test_a_batch_is_divided_until_only_the_record_is_left(tmp_path: Path, deed: Deed) -> None:
     _deed[0] = deed

@@ -36,6 +36,7 @@ def seen(folder: Path) -> Counter[str]:
     return Counter(path.name.partition("=")[2] for path in folder.glob("*=*"))
 
 
+@pytest.mark.slow
 @HOW
 @pytest.mark.parametrize(
     ("visible", "each", "expected"),
@@ -69,6 +70,7 @@ def test_each_worker_sees_gpus_of_its_own(
     assert os.environ[_VISIBLE] == visible
 
 
+@pytest.mark.slow
 @HOW
 def test_a_worker_in_place_of_a_dead_one_sees_its_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spawned: bool
@@ -84,6 +86,7 @@ def test_a_worker_in_place_of_a_dead_one_sees_its_gpu(
     assert (report.manifest.rows_out, report.manifest.failed) == (200, 0)
 
 
+@pytest.mark.slow
 def test_workers_with_gpus_serve_no_other_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

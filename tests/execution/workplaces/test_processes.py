@@ -39,6 +39,7 @@ _GROUP = "data.process_tests"
 HOW = pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
 
 
+@pytest.mark.slow
 def test_a_forked_worker_does_not_finalize_the_garbage_of_its_parent(tmp_path: Path) -> None:
     @data_register(_GROUP, _max_workers=2)
     def collecting(record):
@@ -50,6 +51,7 @@ def test_a_forked_worker_does_not_finalize_the_garbage_of_its_parent(tmp_path: P
         run(collecting(), dataset, node(tmp_path))
 
 
+@pytest.mark.slow
 @HOW
 def test_lambdas_and_closures_as_options_reach_the_workers(tmp_path: Path, spawned: bool) -> None:
     factor = 3
@@ -110,6 +112,7 @@ def test_an_operator_that_cannot_be_sent_is_a_worker_error_with_a_remedy(tmp_pat
         run_over(tmp_path, operator, [{"n": 1}])
 
 
+@pytest.mark.slow
 @HOW
 def test_workers_have_no_dagster(tmp_path: Path, run_python, spawned: bool) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(20)])
@@ -147,6 +150,7 @@ def test_no_worker_is_left_after_a_run(tmp_path: Path) -> None:
     assert node(tmp_path).result.read_bytes() == expected_results(records)
 
 
+@pytest.mark.slow
 def test_no_descriptor_is_left_after_a_run(tmp_path: Path) -> None:
     dataset = write_input(tmp_path / "input.jsonl", plan(["keep", "fail"] * 30))
     folder = Path("/proc/self/fd")
@@ -160,6 +164,7 @@ def test_no_descriptor_is_left_after_a_run(tmp_path: Path) -> None:
         assert len(list(folder.iterdir())) == before, mode
 
 
+@pytest.mark.slow
 @HOW
 def test_slow_records_after_quick_ones_are_shared_by_all_workers(
     tmp_path: Path, spawned: bool
@@ -216,6 +221,7 @@ def test_a_stop_ends_the_workers_and_keeps_their_finished_records(
     assert set(children_of(os.getpid())) == before
 
 
+@pytest.mark.slow
 def test_standard_output_of_forked_workers_is_written_once(tmp_path: Path, run_python) -> None:
     write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(4)])
     code = """
@@ -329,6 +335,7 @@ def _imports_of(folder: Path) -> int:
     return len((folder / "imports.log").read_text().split()) - 1
 
 
+@pytest.mark.slow
 def test_a_pipeline_imports_a_module_at_most_once_a_worker(
     slow_module: Path, run_python: Callable[..., str]
 ) -> None:
@@ -343,6 +350,7 @@ assert len(ppl("input.jsonl")) == 1000
     assert 1 <= _imports_of(slow_module) <= 4  # two workers; a busy machine may have lost one
 
 
+@pytest.mark.slow
 def test_a_few_tiny_records_start_only_one_worker(
     slow_module: Path, run_python: Callable[..., str]
 ) -> None:
@@ -353,6 +361,7 @@ assert len(slow_module.same(_max_workers=16)("few.jsonl")) == 16
     assert 1 <= _imports_of(slow_module) <= 3  # usually 1; a worker that hangs has others started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["few.jsonl", "input.jsonl"])
 def test_workers_that_wait_are_as_many_as_are_allowed_but_no_more_than_records(
     slow_module: Path, run_python: Callable[..., str], name: str
@@ -366,6 +375,7 @@ assert len(operator("{name}")) == {rows}
     assert _imports_of(slow_module) == min(rows, most) == len(list((slow_module / "x").iterdir()))
 
 
+@pytest.mark.slow
 def test_workers_that_compute_are_not_many_more_than_cores_if_their_start_takes_long(
     slow_module: Path, run_python: Callable[..., str]
 ) -> None:

@@ -222,6 +222,7 @@ def test_the_version_is_the_same_in_every_process_and_folder(
     assert _version(folder, before + _PRINT, **environment) == usual  # now from its bytecode
 
 
+@pytest.mark.slow
 def test_a_package_that_is_installed_counts_by_its_code_where_it_is_the_operators_own(
     tmp_path: Path,
 ) -> None:

@@ -424,6 +424,7 @@ def test_the_value_is_as_before() -> None:
     assert list(given) == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_hidden_value_counts_by_a_digest_of_its_own() -> None:
     hidden = EntryRules(hidden=lambda name, _: name == "password")
 
@@ -453,6 +454,7 @@ def measured() -> list[dict[str, Any]]:
     return [json.loads(process.communicate()[0]) for process in started]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["code", "options"])
 def test_every_change_of_a_value_is_noticed_or_reported(
     measured: list[dict[str, Any]], place: str
@@ -467,12 +469,14 @@ def test_every_change_of_a_value_is_noticed_or_reported(
     assert len(kinds) > 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["code", "options", "harmless"])
 def test_digests_are_the_same_in_every_process(measured: list[dict[str, Any]], place: str) -> None:
     one, other = (of[place] for of in measured)
     assert [name for name in one if one[name] != other[name]] == []
 
 
+@pytest.mark.slow
 def test_what_only_reports_synchronizes_or_gives_access_does_not_count(
     measured: list[dict[str, Any]],
 ) -> None:
@@ -510,6 +514,7 @@ _GUESSES = 3
 _SECONDS = 0.02  # for a guess, on a fast machine
 
 
+@pytest.mark.slow
 def test_equal_values_have_equal_digests_and_other_names_other_ones() -> None:
     assert guarded_digest("password", "'a") == guarded_digest("password", "'a")
     assert guarded_digest("password", "'a") != guarded_digest("password", "'b")
@@ -523,6 +528,7 @@ def test_the_digest_is_the_same_in_every_version() -> None:
     )
 
 
+@pytest.mark.slow
 def test_each_guess_is_expensive_and_a_known_value_is_not() -> None:
     began = time.process_time()
     for number in range(_GUESSES):

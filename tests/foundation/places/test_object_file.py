@@ -81,6 +81,7 @@ def same_files(here: NodeFolder, there: NodeFolder, *, paths: tuple[str, str]) -
     assert there.errors.read_text() == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_reads_an_object_as_it_reads_a_file(bucket, tmp_path, mode):
     local = put(bucket, mixed(2_000), tmp_path)
@@ -93,6 +94,7 @@ def test_every_mode_reads_an_object_as_it_reads_a_file(bucket, tmp_path, mode):
     assert not list((tmp_path / "scratch").rglob("*"))
 
 
+@pytest.mark.slow
 def test_agents_read_an_object_as_they_read_a_file(bucket, tmp_path):
     local = put(bucket, mixed(2_000), tmp_path)
     operator = operator_for("process", 1)
@@ -113,6 +115,7 @@ def test_a_traced_record_leads_to_the_line_of_the_object(bucket, tmp_path, monke
     assert '"n":0' in str(trace(path, 1)).replace(" ", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["thread", "process"])
 def test_an_object_that_is_replaced_during_a_run_is_an_error(bucket, tmp_path, mode, monkeypatch):
     put(bucket, LINES, tmp_path)
@@ -293,6 +296,7 @@ def test_memory_holds_a_few_megabytes(recorded):
     assert peak < (64 + 16) << 20  # the fake store copies the answer, a real one does not
 
 
+@pytest.mark.slow
 def test_the_rest_of_an_answer_that_breaks_off_is_requested(recorded):
     store, path = recorded
     store.breaks_after = 3 << 20
@@ -345,6 +349,7 @@ def test_a_deleted_object_is_named_by_its_url(bucket, tmp_path):
             read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["503", "cut"])
 def test_temporary_errors_of_the_store_are_retried(bucket, address, monkeypatch, tmp_path, fault):
     local = put(bucket, LINES[:20_000], tmp_path)

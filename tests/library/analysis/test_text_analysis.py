@@ -118,6 +118,7 @@ class TestSpacy:
     def test_empty_text_has_no_words(self, split):
         assert split("") == []
 
+    @pytest.mark.slow
     def test_long_runs_of_marks_are_cut(self, split):
         assert len(split("(" * 1200)) == 1200
 

@@ -44,6 +44,7 @@ def test_lone_surrogates_count_as_replacement_characters() -> None:
         assert len(tokens.starts("a\ud800b")) == tokens.count("a\ud800b")
 
 
+@pytest.mark.slow
 def test_names_of_special_tokens_are_text() -> None:
     assert tokenizer("o200k_base").count("<|endoftext|>") > 1
 

@@ -21,6 +21,7 @@ def read(made: File, kind: str = "float64") -> tuple[Any, int, str]:
         return file.read(dtype=kind, always_2d=True), file.samplerate, file.subtype
 
 
+@pytest.mark.slow
 @each("case", [(16_000, 8_000), (44_100, 16_000), (8_000, 48_000), (22_050, 22_050)])
 def test_samples_are_resampled_by_soxr(case: tuple[int, int], tmp_path: Path) -> None:
     before, after = case

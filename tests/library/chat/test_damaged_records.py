@@ -93,6 +93,7 @@ OPERATORS: list[tuple[str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @each("case", OPERATORS)
 def test_a_damaged_record_is_an_error_or_converted(case) -> None:
     name, options = case

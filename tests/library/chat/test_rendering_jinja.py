@@ -69,6 +69,7 @@ def test_a_template_is_rendered_as_transformers_renders_it(case: tuple[str, str]
     assert ChatTemplate(template).render({"messages": MESSAGES}).text == text
 
 
+@pytest.mark.slow
 @each("case", REFUSED)
 def test_what_a_template_raises_is_an_error_of_the_record(case: tuple[str, str]) -> None:
     template, found = case

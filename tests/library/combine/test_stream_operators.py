@@ -204,6 +204,7 @@ def test_a_pipeline_takes_a_stream(root: Path) -> None:
         ppl(DataPipeline.count(key="n"))
 
 
+@pytest.mark.slow
 def test_a_stream_resumes_in_plain_python_if_runs_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def test_the_first_common_ngram_is_found(
     }
 
 
+@pytest.mark.slow
 def test_contaminated_records_are_dropped(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "benchmark.jsonl"
     path.write_bytes(orjson.dumps({"question": QUERY, "answer": LABEL}) + b"\n")

@@ -12,6 +12,7 @@ OLD = [{"text": "One, two"}, {"text": "three four five six seven eight nine"}, {
 NEW = [{"text": "one two"}, {"text": "One, two"}, {"text": "ten"}, {"text": ""}]
 
 
+@pytest.mark.slow
 def test_records_of_the_other_dataset_are_dropped(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl"
     path.write_bytes(b"\n".join(orjson.dumps(record) + b"\n" for record in OLD))

@@ -100,6 +100,7 @@ def test_the_kept_records_are_those_of_all_pairs(
     assert kept == brute_force(records, similarity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linkage", ["kept", "component"])
 @given(
     ranges=st.lists(RECORDS, min_size=1, max_size=4),

@@ -55,6 +55,7 @@ def test_modes_and_memory_agree_with_brute_force(tmp_path: Path, mode: str, max_
     assert 60 < len(expected) < 200
 
 
+@pytest.mark.slow
 @given(st.lists(st.text("ab, ", max_size=12), max_size=25))
 @settings(max_examples=at_most(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_equal_texts_never_stay_twice(tmp_path: Path, texts: list[str]) -> None:
@@ -161,6 +162,7 @@ def test_the_default_finds_nearly_all_pairs_from_the_threshold_on(root: Path) ->
     assert (2 * len(near) - len(kept)) / len(near) >= 0.98
 
 
+@pytest.mark.slow
 def test_the_longest_or_the_best_of_similar_records_stays(root: Path) -> None:
     words = text_of(5, 300)
     records = [

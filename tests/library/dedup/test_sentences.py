@@ -35,6 +35,7 @@ def test_a_repeat_in_one_text_is_removed_too_and_overlapping_spans_are_joined(ro
     assert texts(data.dedup.Sentences(**WORDS), given) == [f"{SPAN} Four. Five."]
 
 
+@pytest.mark.slow
 def test_changed_texts_below_the_minima_are_dropped_and_others_stay(root: Path) -> None:
     rest = "It is warm. " * 2
     given = ["Short.", SPAN, f"{SPAN} {rest}", SPAN]

@@ -28,6 +28,7 @@ def brute_force(texts: list[str], size: int) -> list[str]:
     return left
 
 
+@pytest.mark.slow
 @given(
     texts=st.lists(st.lists(st.sampled_from("abc"), max_size=12).map(" ".join), max_size=8),
     size=st.integers(1, 4),

@@ -96,6 +96,7 @@ def pages(tmp_path: Path) -> Any:
     return write_input(tmp_path / "pages.jsonl", found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.__name__)
 def test_one_page_fails_with_its_reason(
     tmp_path: Path, pages: Any, backend: Callable[..., Any]

@@ -83,6 +83,7 @@ def test_shards_and_a_card_are_pushed_in_one_commit_and_read_back(hub, tmp_path)
     assert features["label"] == datasets.ClassLabel(names=["no", "yes"])
 
 
+@pytest.mark.slow
 def test_a_second_push_sends_only_what_differs(hub, tmp_path):
     exported(tmp_path)
     sent = len(uploads(hub))
@@ -97,6 +98,7 @@ def test_a_second_push_sends_only_what_differs(hub, tmp_path):
     assert pushed_rows(hub, "test") == RECORDS[:5]
 
 
+@pytest.mark.slow
 def test_files_of_others_and_their_card_stay(hub, tmp_path):
     card = "---\ntags:\n- mine\nlicense: mit\n---\n# My data\n\nWords.\n"
     hub.commit("org/name", {"README.md": card.encode(), "data/train-notes.txt": b"a", "x.py": b""})
@@ -135,6 +137,7 @@ def test_the_card_says_how_the_records_were_made(hub, tmp_path):
     assert hub.token not in text
 
 
+@pytest.mark.slow
 def test_the_card_has_options_without_secrets_and_private_paths(hub, tmp_path):
     words = tmp_path / "words.txt"
     words.write_text("text")
@@ -202,6 +205,7 @@ def test_the_card_has_the_checks_of_the_results(hub, tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["data", "sub", "./sub/", "/a"])
 @pytest.mark.parametrize(
     "config", [{}, {"config_name": "default"}, {"config_name": "b", "default": True}]
@@ -258,6 +262,7 @@ def test_the_size_of_a_dataset_with_other_configurations_is_left_out(hub, tmp_pa
     assert "size_categories" not in hub.files("org/name")["README.md"].decode()
 
 
+@pytest.mark.slow
 def test_the_size_is_that_of_all_splits(hub, tmp_path):
     for split, count in (("train", 900), ("test", 1200), ("train", 8100)):
         exported(tmp_path, [{"n": n} for n in range(count)], split=split)
@@ -285,6 +290,7 @@ def test_sizes_are_the_categories_of_the_hub(rows, size):
     assert dataset_card.size_of(rows) == size
 
 
+@pytest.mark.slow
 def test_a_card_says_that_steps_are_left_out(hub, tmp_path, monkeypatch):
     monkeypatch.setattr(dataset_card, "_MOST_STEPS", 2)
     for count in (2, 3):
@@ -306,6 +312,7 @@ def test_signatures_in_addresses_are_not_told():
     assert "https://store/a?..." in str(told)
 
 
+@pytest.mark.slow
 def test_another_commit_that_comes_first_is_kept(hub, tmp_path):
     hub.commit("org/name", {"README.md": b""})
     others = iter([b"1", b"2"])
@@ -321,6 +328,7 @@ def test_another_commit_that_comes_first_is_kept(hub, tmp_path):
     assert pushed_rows(hub) == RECORDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["/preupload/", "/batch", "/lfs/", "/commit/", "/tree/"])
 def test_a_passing_outage_is_outlasted_and_a_long_one_keeps_the_earlier_data(hub, tmp_path, call):
     exported(tmp_path, RECORDS[:10])

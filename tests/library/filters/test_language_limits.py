@@ -34,6 +34,7 @@ PROSE = {
 }
 
 
+@pytest.mark.slow
 @each("language", PROSE)
 def test_prose_is_kept_with_its_language_and_dropped_as_english(language):
     record = {"text": PROSE[language] + "\n"}
@@ -50,6 +51,7 @@ def test_prose_is_kept_with_its_language_and_dropped_as_english(language):
     assert preset["drop_reason"] in {None, "gopher_short_doc"}
 
 
+@pytest.mark.slow
 @each("language", PROSE)
 def test_lists_and_repetitions_are_dropped_in_all_languages(language):
     keeps = data.filters.Pretraining(language=language)

@@ -86,6 +86,7 @@ def test_tag_says_what_drop_does_and_what_the_single_filters_say(text):
     assert {"c4_sentences", "line_punct_ratio", "newlines_per_word"} <= tagged["stats"].keys()
 
 
+@pytest.mark.slow
 def test_the_chain_of_single_filters_keeps_the_same():
     texts = [GOOD, f"{GOOD}\n{NOTICE}", GOOD[:200], "two words", "", f"{GOOD}\n{GOOD}"]
     records = [{"text": text} for text in texts]

@@ -87,6 +87,7 @@ class TestGopherQuality:
         assert found["num_stop_words"] == 1
         assert len(found) == 9
 
+    @pytest.mark.slow
     def test_words_decide(self):
         pytest.importorskip("spacy")
         text = "the boats, of that, harbour, there, " * 10

@@ -47,6 +47,7 @@ def test_signals_of_several_filters_are_united():
     assert second(first([LONG]))[0]["stats"] == {"text_len": 11, "alnum_ratio": 10 / 11}
 
 
+@pytest.mark.slow
 def test_a_filter_that_tags_writes_its_reason_over_the_one_before():
     first, second = data.filters.TextLength(mode="tag"), data.filters.WordCount(mode="tag")
     own = data.filters.TextLength(mode="tag", reason_key="too_short")

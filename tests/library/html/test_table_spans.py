@@ -11,6 +11,7 @@ def tables(page):
     return data.html.Tables()([{"html": page}])[0]["tables"]
 
 
+@pytest.mark.slow
 @each(
     "case",
     [
@@ -45,6 +46,7 @@ def test_a_table_in_a_cell_keeps_its_own_columns():
     assert tables(page) == [[["a", "b"], ["a", "c"]], [["i", "j", "j"]]]
 
 
+@pytest.mark.slow
 def test_spans_do_not_fill_the_memory():
     page = "<table>" + ("<tr>" + "<td colspan=1000 rowspan=65000>x" * 100) * 300 + "</table>"
     with pytest.raises(DataOpsError, match="more than 1,000,000 cells"):

@@ -14,6 +14,7 @@ from tests.library.media import opened, picture, saved, stored
 THEIRS = {"phash": imagehash.phash, "dhash": imagehash.dhash, "ahash": imagehash.average_hash}
 
 
+@pytest.mark.slow
 @each("by", THEIRS)
 def test_hashes_are_those_of_imagehash(by: str, tmp_path: Path) -> None:
     operator = data.images.PerceptualHash(by=by)

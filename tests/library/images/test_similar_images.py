@@ -103,6 +103,7 @@ def test_any_hashes_have_the_result_of_comparing_all(hashes: list[int], distance
     assert found.tolist() == connected_by_hand(distinct.tolist(), distance)
 
 
+@pytest.mark.slow
 @each("distance", [1, 4, 8])
 def test_sorted_hashes_find_the_same_pairs_as_all(
     distance: int, monkeypatch: pytest.MonkeyPatch

@@ -61,6 +61,7 @@ def test_places_are_right_after_long_runs_and_lone_surrogates(model: Path) -> No
     assert masked == text.replace("Bob", "<PERSON>").replace("Paris", "<GPE>")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["thread", "process"])
 def test_it_runs_in_workers(root: Path, model: Path, mode: Any) -> None:
     operator = data.pii.Entities(model, labels=None, _concurrency_mode=mode, _max_workers=2)

@@ -142,6 +142,7 @@ def test_batches_are_made_of_an_input_in_parts(
     assert [row["answer"] for row in echo(parts)] == [f"echo: say {n}" for n in range(3)]
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_ends_when_it_is_stopped_and_a_later_one_collects(
     server: RunningServer, tmp_path: Path
 ):
@@ -305,6 +306,7 @@ def error_rows(root: Path) -> dict[str, dict[str, Any]]:
     return {row["input"]["n"]: row for row in rows}
 
 
+@pytest.mark.slow
 def test_a_reply_of_a_batch_counts_only_if_it_is_an_answer(
     client: ModelClient, server: RunningServer, root: Path
 ):
@@ -329,6 +331,7 @@ def test_a_reply_of_a_batch_counts_only_if_it_is_an_answer(
     assert (counts["tokens_in"], counts["tokens_out"]) == (stats["tokens_in"], stats["tokens_out"])
 
 
+@pytest.mark.slow
 def test_no_further_batch_is_submitted_once_max_cost_is_spent(
     client: ModelClient, server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ):
@@ -340,6 +343,7 @@ def test_no_further_batch_is_submitted_once_max_cost_is_spent(
     assert server.stats()["batches"] == 1
 
 
+@pytest.mark.slow
 def test_batches_follow_redirects_with_their_files(root: Path, monkeypatch: pytest.MonkeyPatch):
     with odd_server() as server:
         paths: list[tuple[str, str, bool]] = []

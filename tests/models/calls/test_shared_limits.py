@@ -124,6 +124,7 @@ def test_a_killed_process_releases_its_requests(path: Path):
     assert limits.in_flight == 4
 
 
+@pytest.mark.slow
 def test_processes_share_the_rate(path: Path):
     senders = [started(SENDER, path) for _ in range(3)]
     begun = time.monotonic()

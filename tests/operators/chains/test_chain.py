@@ -46,6 +46,7 @@ def test_a_chain_is_sent_to_another_process_with_its_parts() -> None:
     assert vars(back.parts[1].operator)["label"] == "y"
 
 
+@pytest.mark.slow
 def test_processes_that_are_not_forked_run_a_chain_of_a_script(run_python: Any) -> None:
     said = run_python(
         """

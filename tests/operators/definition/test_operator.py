@@ -712,6 +712,7 @@ def _name(operator: Any) -> str:
     return str(row["name"])
 
 
+@pytest.mark.slow
 @each(
     "case",
     [
@@ -754,6 +755,7 @@ def test_what_cannot_be_given_is_refused_by_name(case: Any) -> None:
         make()
 
 
+@pytest.mark.slow
 def test_copies_pickles_texts_and_digests_agree(root: Path) -> None:
     operator = Named("a", "b", sep="+")
     again = eval(repr(operator), {"data": data})  # noqa: S307 - our own text

@@ -101,6 +101,7 @@ class Comparisons(ast.NodeVisitor):
             self.found.add(ast.unparse(node))
 
 
+@pytest.mark.slow
 def test_no_module_but_the_table_compares_names_of_kinds() -> None:
     found = {
         (str(path.relative_to(PACKAGE)), text)

@@ -402,6 +402,7 @@ async def waits_long_async(record: dict[str, Any], context: OperatorContext) -> 
     return record
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["thread", "process", "async"])
 def test_waiting_does_not_count_towards_the_time_limit(root: Path, mode: str) -> None:
     make = data.contexts.waits_long_async if mode == "async" else data.contexts.waits_long
@@ -431,6 +432,7 @@ def test_a_retry_waits_as_long_as_the_error_asks(root: Path, mode: str, tmp_path
     assert record["after"] >= 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["thread", "async"])
 def test_calls_in_flight_are_waited_for_when_the_run_stops(
     root: Path, mode: str, tmp_path: Path

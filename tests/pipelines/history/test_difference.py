@@ -186,6 +186,7 @@ def test_changed_new_gone_and_moved_input_records_are_told_apart(root, source):
     assert "in other words" in changed.after
 
 
+@pytest.mark.slow
 def test_the_reply_of_a_model_is_the_cause_if_nothing_else_differs(root, source):
     with answering_server() as server:
         client = ModelClient(base_url=server.address, api_key="k")

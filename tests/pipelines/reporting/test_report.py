@@ -154,6 +154,7 @@ def test_failed_records_are_grouped_and_all_are_held(made, root, read):
     assert [one["part"] for one in cleaned["failures"]["groups"]] == ["picky"]
 
 
+@pytest.mark.slow
 def test_no_text_is_markup(made, read):
     shown = read(report(made))
     assert HOSTILE in shown["nodes"][0]["failures"]["rows"][0]["message"]

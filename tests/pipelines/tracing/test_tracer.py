@@ -143,6 +143,7 @@ def run(home: Path, plan: Plan) -> None:
         materialize(home, plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_traces_of_random_pipelines_are_those_of_a_reference_interpreter(tmp_path, seed):
     plan = Plan.draw(seed)
@@ -150,6 +151,7 @@ def test_traces_of_random_pipelines_are_those_of_a_reference_interpreter(tmp_pat
     Comparison(tmp_path, plan).check_some(seed, 4)
 
 
+@pytest.mark.slow
 def test_200_records_of_a_pipeline_with_every_kind_are_traced_both_ways(tmp_path):
     plan = Plan.draw(1, every=True)
     run(tmp_path, plan)
@@ -291,6 +293,7 @@ def test_a_folder_without_a_result_is_an_error(tmp_path):
         trace(tmp_path, 1)
 
 
+@pytest.mark.slow
 def test_a_node_with_several_results_asks_for_one_of_them(tmp_path):
     plan = Plan.draw(1, every=True)
     run(tmp_path, plan)

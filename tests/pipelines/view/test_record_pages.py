@@ -60,6 +60,7 @@ def test_a_search_finds_a_text_in_any_column_in_upper_and_lower_case(viewer: Vie
     assert page.marked("mark") == ["fox 217"]
 
 
+@pytest.mark.slow
 def test_conditions_on_columns_must_all_hold(viewer: Viewer):
     def found(*conditions: tuple[str, str, str]) -> int:
         query = [("rows", "100")]
@@ -102,6 +103,7 @@ def test_a_search_finds_what_json_escapes_and_what_is_not_ascii(root: Path, tmp_
             assert numbers_of(page) == [str(line)], text
 
 
+@pytest.mark.slow
 def test_texts_of_records_and_addresses_are_never_markup(viewer: Viewer):
     hostile = quote(HOSTILE, safe="")
     for path in (
@@ -145,6 +147,7 @@ def test_what_a_page_leaves_out_is_counted(root: Path, tmp_path: Path):
         assert "2 lines are left out" in numbers
 
 
+@pytest.mark.slow
 def test_the_form_of_a_search_has_no_more_conditions_than_are_tested(viewer: Viewer):
     for number, fields in ((0, 1), (5, 6), (6, 6), (7, 6)):
         query = urlencode([("column", "n"), ("is", "is there"), ("value", "")] * number)
@@ -154,6 +157,7 @@ def test_the_form_of_a_search_has_no_more_conditions_than_are_tested(viewer: Vie
         assert (form, names.count("q")) == (fields, 1)
 
 
+@pytest.mark.slow
 def test_dropped_records_are_shown_with_their_reason(viewer: Viewer):
     page = viewer.page(f"/dropped/{KEPT}")
     assert [cells[:3] for cells in page.rows[1:4]] == [
@@ -197,6 +201,7 @@ def test_numbers_and_texts_that_were_found_are_shown(root: Path, tmp_path: Path)
         assert "min_words=5" in short.text
 
 
+@pytest.mark.slow
 def test_duplicates_are_shown_side_by_side_with_the_record_that_was_kept(
     root: Path, tmp_path: Path
 ):
@@ -221,6 +226,7 @@ def test_duplicates_are_shown_side_by_side_with_the_record_that_was_kept(
             assert {"old", "new"} <= {*near.marked("del"), *near.marked("ins")}
 
 
+@pytest.mark.slow
 @each("keep", ["first", "longest", "stars"])
 def test_a_record_with_the_same_url_is_shown_beside_the_one_that_was_kept(
     root: Path, tmp_path: Path, keep: str
@@ -253,6 +259,7 @@ def test_failed_records_are_grouped_by_cause(viewer: Viewer):
     assert viewer.page(f"/failed/{KEPT}?group=77").status == 200
 
 
+@pytest.mark.slow
 def test_a_record_is_followed_through_all_nodes(viewer: Viewer):
     page = viewer.page(f"/record/{KEPT}?line=1")
     assert page.marked("del") == ["brown"]
@@ -304,6 +311,7 @@ def test_changes_are_marked_word_by_word(viewer: Viewer):
     assert f"of {COUNT - 36} records that were compared" in page.text
 
 
+@pytest.mark.slow
 def test_an_empty_root_says_so_and_shows_a_run_that_comes_later(root: Path, source: Path):
     root.mkdir()
     with viewing(root) as viewer:
@@ -418,6 +426,7 @@ def test_an_artefact_shows_its_files(root: Path, source: Path):
         assert "It is not known which records" in viewer.page("/dropped/built/lines").text
 
 
+@pytest.mark.slow
 def test_a_pipeline_in_a_file_is_shown_with_the_nodes_that_were_not_run(tmp_path: Path, root: Path):
     file = tmp_path / "looked_definitions.py"
     file.write_text(

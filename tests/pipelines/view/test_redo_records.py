@@ -110,6 +110,7 @@ SEARCHES: Sequence[Sequence[tuple[str, str, str]]] = [
 ]
 
 
+@pytest.mark.slow
 def test_the_records_that_a_search_shows_are_those_that_are_processed_again(shown: Path):
     for search in SEARCHES:
         with viewing(config.data_process_path) as viewer:
@@ -221,6 +222,7 @@ def refuse(record: dict[str, Any]) -> Any:
     raise ValueError(record["message"])
 
 
+@pytest.mark.slow
 def test_a_cause_with_any_message_has_a_condition_for_it_alone(root: Path, tmp_path: Path):
     chance = random.Random(3)
     pieces = ["row ", "12", "3.5", "'x'", '"q"', "`t`", "{a", "0xff", "\n", "(", "*", "[", "\\"]

@@ -48,6 +48,7 @@ def shown(request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.Monkey
         yield url
 
 
+@pytest.mark.slow
 def test_versions_of_any_form_are_listed_compared_and_opened(shown: str, source: Path):
     for text, form in (("a", "jsonl"), ("b", "jsonl.zst"), ("c", "jsonl")):
         run(source, text, form)
@@ -108,6 +109,7 @@ def test_compressed_results_are_shown_traced_and_reported(root: Path, source: Pa
             assert "WordCount" in way.text
 
 
+@pytest.mark.slow
 def test_a_node_keeps_its_place_in_the_graph_after_the_one_before_changed_its_form(
     root: Path, source: Path
 ):

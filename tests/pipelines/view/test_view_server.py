@@ -205,6 +205,7 @@ def test_a_part_that_a_file_does_not_have_is_refused(media: Path):
         assert viewer.client.get(path, headers={"range": "lines=1-2"}).content == SOUND
 
 
+@pytest.mark.slow
 def test_the_command_serves_until_it_is_interrupted(root: Path, source: Path):
     judged().materialize(source)
     command = [sys.executable, "-m", "dagster_dataops", "view", str(root), "--port", "0"]

@@ -211,6 +211,7 @@ def test_secrets_in_sessions_are_masked(tmp_path: Path) -> None:
     assert masked["messages"][1]["tool_calls"][0]["id"] == "t1"
 
 
+@pytest.mark.slow
 def test_a_damaged_session_is_an_error_or_a_sound_record(tmp_path: Path) -> None:
     chance = random.Random(1)
     talk = Claude()

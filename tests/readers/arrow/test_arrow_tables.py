@@ -129,6 +129,7 @@ def test_streams_may_be_packed_and_files_not(tmp_path):
         list(readers.read_arrow(tmp_path / "s.arrow.gz"))
 
 
+@pytest.mark.slow
 def test_they_are_read_by_url(tmp_path, kind):
     import fsspec
 

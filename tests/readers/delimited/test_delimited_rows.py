@@ -17,6 +17,7 @@ from tests.readers.delimited.tables import CELLS, QUOTING
 TABLES = st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=30)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=at_most(25))
 @given(table=TABLES, terminator=st.sampled_from(["\n", "\r\n"]))
 def test_rows_resume_anywhere_with_their_lines(tmp_path, table, terminator):

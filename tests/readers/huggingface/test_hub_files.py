@@ -113,6 +113,7 @@ def test_splits_have_other_names_and_all_files_are_the_training_split_if_none_ha
         list(read_huggingface("org/third"))
 
 
+@pytest.mark.slow
 def test_it_resumes_anywhere_and_reads_no_earlier_row_group(hub):
     hub.commit("org/name", shards(ROWS[:7], ROWS[7:12]))
     assert_resumes_anywhere(lambda: read_huggingface("org/name"))
@@ -216,6 +217,7 @@ def test_options_of_the_hub_are_refused_for_datasets_of_this_machine(tmp_path, m
             read_huggingface(dataset, revision="main")
 
 
+@pytest.mark.slow
 def test_the_address_of_the_hub_is_that_of_the_environment(hub):
     hub.commit("org/name", shards(ROWS))
     code = (

@@ -10,6 +10,7 @@ from dagster_dataops.testing import assert_resumes_anywhere
 pytest.importorskip("warcio")
 
 
+@pytest.mark.slow
 def test_they_resume_anywhere(archive):
     assert_resumes_anywhere(lambda: readers.read_warc([archive, archive], None))
     assert_resumes_anywhere(lambda: readers.read_warc(archive).repeat(2))

@@ -251,6 +251,7 @@ ENDLESS = {
 }
 
 
+@pytest.mark.slow
 @each("name", ENDLESS)
 def test_a_stream_on_which_all_fails_ends_after_100_failures(name):
     stream = ENDLESS[name]().and_return(on_error="skip")
@@ -290,6 +291,7 @@ SOME = {
 }
 
 
+@pytest.mark.slow
 @each("name", SOME)
 def test_as_many_failures_in_a_row_as_allowed_are_skipped_however_they_are_read(name):
     for failing, tolerance in ((99, 100), (150, 151), (300, None)):
@@ -302,6 +304,7 @@ def test_as_many_failures_in_a_row_as_allowed_are_skipped_however_they_are_read(
                 next(iter(ended))
 
 
+@pytest.mark.slow
 @each("read", [lambda builder: builder, lambda builder: builder.workers(2)])
 def test_failures_with_successes_between_are_not_in_a_row(read):
     def every_third(item):
@@ -317,6 +320,7 @@ def test_failures_with_successes_between_are_not_in_a_row(read):
         next(iter(ended))
 
 
+@pytest.mark.slow
 @each(
     "read",
     [
@@ -406,6 +410,7 @@ def _write_many(path, rank, count):
         list(one)
 
 
+@pytest.mark.slow
 def test_ranks_that_write_and_resume_at_the_same_time_lose_no_entry(tmp_path):
     path = tmp_path / "bad.jsonl"
     fork = multiprocessing.get_context("fork")

@@ -4,6 +4,8 @@ import asyncio
 import gc
 import os
 
+import pytest
+
 from dagster_dataops import read_sequence
 from tests.finalized import garbage_of_this_process
 from tests.streams.parallel.sources import numbers
@@ -16,6 +18,7 @@ def test_processes_call_functions_that_compute():
     assert os.getpid() not in {pid for _, pid in found}
 
 
+@pytest.mark.slow
 def test_processes_do_not_finalize_the_garbage_of_their_parent(tmp_path):
     def collect(x):
         gc.collect()

@@ -59,6 +59,7 @@ def test_inputs_of_a_combination_share_the_workers_if_read_in_turn(combine, each
     assert cuts(stream) == [(["map"], ["read_sequence"], False, each)] * 2
 
 
+@pytest.mark.slow
 def test_functions_run_in_workers_and_later_stages_in_the_reading_process():
     def process(_):
         return os.getpid()

@@ -77,6 +77,7 @@ def small_process():
         yield warm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MARKED)
 def test_a_stream_resumes_at_any_item_with_any_number_of_workers(small_process, tmp_path, name):
     small_process.run(f"{RESUMES}(MARKED[{name!r}], workers=(1, 3))", folder=tmp_path)
@@ -142,6 +143,7 @@ def test_a_source_that_fails_gives_the_items_before_first(tmp_path, mark):
     assert found == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["sharding_filter", "sharding_round_robin_dispatch"])
 def test_failed_items_are_counted_stored_and_limited_as_with_one_process(tmp_path, mark):
     path = tmp_path / "some.jsonl"
@@ -207,6 +209,7 @@ def test_an_endless_stream_is_not_read_far_ahead(tmp_path):
     assert stream.state_dict()["position"] == {"failed": 0, "inputs": [{"next": 10}]}
 
 
+@pytest.mark.slow
 def test_a_consumer_that_stops_early_leaves_no_process():
     before = multiprocessing.active_children()
     stream = DataPipeline.count().map(double).workers(2).and_return()
@@ -220,6 +223,7 @@ def test_a_consumer_that_stops_early_leaves_no_process():
     assert multiprocessing.active_children() == before
 
 
+@pytest.mark.slow
 def test_a_reset_stream_starts_its_next_epoch_anew():
     def made(count):
         return few().shuffle(0).sharding_filter().map(double).workers(count).and_return()
@@ -232,6 +236,7 @@ def test_a_reset_stream_starts_its_next_epoch_anew():
     assert parallel.state_dict() == alone.state_dict()
 
 
+@pytest.mark.slow
 def test_streams_without_items_and_with_fewer_items_than_workers_end():
     assert list(numbers().map(double).workers(4)) == []
     assert list(numbers(1).sharding_filter().map(double).workers(5)) == [2]
@@ -291,6 +296,7 @@ def generated():
     yield from range(4)
 
 
+@pytest.mark.slow
 def test_an_element_that_kills_workers_is_named():
     def killing(record):
         if record["id"] == "r7":
@@ -305,6 +311,7 @@ def test_an_element_that_kills_workers_is_named():
     assert [one["id"] for one in found] == [f"r{n}" for n in range(7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["sharding_filter", "sharding_round_robin_dispatch"])
 def test_an_element_that_kills_workers_can_be_a_failed_item(mark):
     def killing(item):
@@ -319,6 +326,7 @@ def test_an_element_that_kills_workers_can_be_a_failed_item(mark):
     assert stream.state_dict()["failures"] == [1, 0]
 
 
+@pytest.mark.slow
 def test_workers_start_in_programs_with_threads():
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)

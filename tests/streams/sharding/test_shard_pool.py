@@ -43,12 +43,14 @@ def collecting(record):
     return record
 
 
+@pytest.mark.slow
 def test_workers_do_not_finalize_the_garbage_of_their_parent(tmp_path):
     with garbage_of_this_process(tmp_path / "finalized"):
         stream = numbers(*range(20)).sharding_filter().map(collecting).workers(2)
         assert len(list(stream)) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suspended", [False, True], ids=["killed", "killed or suspended"])
 @pytest.mark.parametrize("mark", ["sharding_filter", "sharding_round_robin_dispatch"])
 def test_items_and_states_are_the_same_while_workers_die(damaged, mark, suspended):
@@ -66,6 +68,7 @@ def test_items_and_states_are_the_same_while_workers_die(damaged, mark, suspende
     assert disturbed.state_dict() == alone.state_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["sharding_filter", "sharding_round_robin_dispatch"])
 def test_failed_items_are_stored_once_while_workers_die(damaged, mark):
     def made(count):
@@ -115,6 +118,7 @@ def test_workers_that_die_at_their_start_are_reported(monkeypatch):
         list(numbers(1, 2).map(abs).workers(2))
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_while_idle_is_replaced():
     stream = iter(DataPipeline.count().map(abs).workers(2))
     assert next(stream) == 0

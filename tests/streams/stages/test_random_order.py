@@ -43,6 +43,7 @@ def test_shards_read_only_their_own_records(source, uneven, monkeypatch):
         assert len(decoded) == len(shard)
 
 
+@pytest.mark.slow
 def test_it_resumes_at_any_position(source):
     assert_resumes_anywhere(lambda: read_jsonl(source).shuffle(0))
     assert_resumes_anywhere(lambda: read_jsonl(source).shuffle(0).repeat(3), limit=250)

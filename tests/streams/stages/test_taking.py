@@ -39,6 +39,7 @@ def test_contiguous_shards_of_files_are_read_by_number(source):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "file shuffled", "mapped", "epochs"])
 def test_contiguous_shards_resume_anywhere(source, kind):
     def made():

@@ -75,6 +75,7 @@ def test_the_old_names_of_datasets_name_the_samples_too(tmp_path):
     assert sample.__subflavors__ == {"a": 1}
 
 
+@pytest.mark.slow
 @each("parts", ["loader.py:part_filter", "loader.py", "[png, json]"])
 def test_a_sample_loader_makes_the_fields(tmp_path, parts):
     folder = configured(tmp_path, f"{WITH_LOADER}sample_loader\npart_filter: {parts}\n")

@@ -219,6 +219,7 @@ def test_keep_false_deletes_the_files_of_copies_in_other_processes(store, tmp_pa
     assert cached(tmp_path) == list((tmp_path / "cache").glob(".written*")) == []
 
 
+@pytest.mark.slow
 def test_keep_false_deletes_the_files_with_the_pool(store, tmp_path):
     pool = FileStoreCachePool(parent_cache_dir=tmp_path / "cache", keep=False)
     pool.get_lazy(store, "1.txt").get()

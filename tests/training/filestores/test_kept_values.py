@@ -24,6 +24,7 @@ def files(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_a_value_is_kept_in_a_file_as_long_as_it_is_needed(tmp_path):
     pool = FileStoreCachePool(parent_cache_dir=tmp_path)
     value = {"pixels": list(range(1000))}
@@ -45,6 +46,7 @@ def test_a_value_stays_in_memory_without_a_folder(tmp_path):
     assert FileStoreCachePool(parent_cache_dir=tmp_path / "file").to_cache([1], "x").get() == [1]
 
 
+@pytest.mark.slow
 def test_a_value_can_be_sent_but_not_written(tmp_path):
     kept = FileStoreCachePool(parent_cache_dir=tmp_path).to_cache([1], "x")
     sent = pickle.loads(pickle.dumps(kept))
@@ -119,6 +121,7 @@ def _drop(kept):
     gc.collect()
 
 
+@pytest.mark.slow
 def test_a_fork_does_not_delete_the_values_of_its_parent(tmp_path):
     kept = [FileStoreCachePool(parent_cache_dir=tmp_path).to_cache([1], "x")]
     process = multiprocessing.get_context("fork").Process(target=_drop, args=(kept,))

@@ -31,6 +31,7 @@ def loader(items, mark="sharding_filter", *, ranks=None, workers=2, fn=double):
     return DataLoader2(stream, reading_service=SequentialReadingService(*services))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_with_more_workers_or_ranks_than_items_every_epoch_is_whole(mark, count):
@@ -47,6 +48,7 @@ def test_with_more_workers_or_ranks_than_items_every_epoch_is_whole(mark, count)
         one.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", MARKS)
 def test_an_endless_stream_is_read_as_far_as_it_is_asked_and_goes_on(mark):
     with loader(DataPipeline.count(), mark) as first:
@@ -57,6 +59,7 @@ def test_an_endless_stream_is_read_as_far_as_it_is_asked_and_goes_on(mark):
         assert list(islice(second, 3)) == [200, 202, 204]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_consumer_that_stops_early_leaves_no_process_and_loses_no_item(mark):
     before = multiprocessing.active_children()

@@ -319,6 +319,7 @@ def test_a_function_that_the_program_has_changed_is_another_one():
         _numbers().map(function).and_return().load_state_dict(state)
 
 
+@pytest.mark.slow
 def test_functions_are_not_kept_alive():
     function = _LazyModel()
     stream = _numbers().map(function).and_return()

@@ -219,6 +219,7 @@ def test_the_iterator_of_an_epoch_is_ended_by_a_newer_one():
     assert list(new) == []
 
 
+@pytest.mark.slow
 def test_two_iterators_without_an_item_between_are_one_epoch(calls):
     loader = DataLoader2(stream(), reading_service=Recording("a"))
     old, new = iter(loader), iter(loader)
@@ -228,6 +229,7 @@ def test_two_iterators_without_an_item_between_are_one_epoch(calls):
         next(old)
 
 
+@pytest.mark.slow
 def test_a_limit_stops_and_resume_allows_as_many_again(calls):
     loader = DataLoader2(read_sequence(list(range(10))), reading_service=Recording("a"))
     items = iter(loader)
@@ -263,12 +265,14 @@ def read(loader, epochs):
     loader.shutdown()
 
 
+@pytest.mark.slow
 def test_a_service_is_called_once_for_each_beginning_and_end(calls):
     read(DataLoader2(stream(), reading_service=Recording("a")), 2)
     epoch = ["a.initialize_iteration(None)", "a.reset", "a.finalize_iteration"]
     assert calls == ["a.initialize", *epoch, *epoch, "a.finalize"]
 
 
+@pytest.mark.slow
 def test_services_in_sequence_begin_in_order_and_end_in_reverse(calls):
     services = SequentialReadingService(Recording("a"), Recording("b"))
     read(DataLoader2(stream(), reading_service=services), 1)
@@ -280,12 +284,14 @@ def test_services_in_sequence_begin_in_order_and_end_in_reverse(calls):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_without_a_reset_function_of_its_own_the_one_before_holds(calls):
     services = SequentialReadingService(Recording("a"), Recording("b", resets=False))
     read(DataLoader2(stream(), reading_service=services), 1)
     assert "a.reset" in calls
 
 
+@pytest.mark.slow
 def test_an_epoch_that_is_not_read_to_its_end_is_ended_before_the_next(calls):
     loader = DataLoader2(stream(), reading_service=Recording("a"))
     next(iter(loader))
@@ -294,6 +300,7 @@ def test_an_epoch_that_is_not_read_to_its_end_is_ended_before_the_next(calls):
     assert calls == ["a.initialize", *epoch, *epoch, "a.finalize"]
 
 
+@pytest.mark.slow
 def test_a_service_that_never_began_is_not_called(calls):
     loader = DataLoader2(stream(), reading_service=Recording("a"))
     loader.shutdown()
@@ -303,6 +310,7 @@ def test_a_service_that_never_began_is_not_called(calls):
     assert calls == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["shutdown", "with", "del"])
 def test_a_loader_ends_its_service_in_each_way(calls, how):
     loader = DataLoader2(stream(), reading_service=Recording("a"))
@@ -318,6 +326,7 @@ def test_a_loader_ends_its_service_in_each_way(calls, how):
     assert len(calls) == 5
 
 
+@pytest.mark.slow
 def test_an_error_of_the_stream_ends_the_service(calls):
     failing = read_sequence(list(range(9))).map(fails_at_5)
     services = SequentialReadingService(Recording("a"), Recording("b"))
@@ -337,6 +346,7 @@ def test_an_error_of_the_stream_ends_the_service(calls):
             action()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "ended"),
     [
@@ -357,6 +367,7 @@ def test_an_error_of_a_service_ends_what_has_begun(calls, method, ended):
     assert all(calls.count(call) == 1 for call in calls)
 
 
+@pytest.mark.slow
 def test_errors_while_ending_become_notes_of_the_first(calls):
     failing = read_sequence([5]).map(fails_at_5)
     services = SequentialReadingService(Recording("a"), Recording("b", fails=("finalize",)))
@@ -376,6 +387,7 @@ def test_a_service_that_cannot_be_pickled_is_refused_with_the_attribute():
         DataLoader2(stream(), reading_service=both)
 
 
+@pytest.mark.slow
 def test_loaders_do_not_share_a_service(calls):
     service = Remembering("a")
     first, second = (DataLoader2(stream(), reading_service=service) for _ in range(2))
@@ -399,6 +411,7 @@ def test_a_service_that_returns_no_stream_is_refused():
 # ---------------------------------------------------------------- services with a state
 
 
+@pytest.mark.slow
 def test_a_state_is_restored_instead_of_a_beginning(calls):
     loader = DataLoader2(stream(), reading_service=Remembering("a"))
     items = iter(loader)
@@ -413,6 +426,7 @@ def test_a_state_is_restored_instead_of_a_beginning(calls):
     assert "a.initialize" not in calls
 
 
+@pytest.mark.slow
 def test_a_service_that_has_begun_begins_anew_from_a_loaded_state(calls):
     loader = DataLoader2(stream(), reading_service=Remembering("a"))
     next(iter(loader))
@@ -421,6 +435,7 @@ def test_a_service_that_has_begun_begins_anew_from_a_loaded_state(calls):
     assert len(list(loader)) == 9
 
 
+@pytest.mark.slow
 def test_services_in_sequence_restore_their_own_states(calls):
     def make():
         services = Remembering("a"), Recording("b"), Remembering("c")
@@ -438,6 +453,7 @@ def test_services_in_sequence_restore_their_own_states(calls):
         fewer.load_state_dict(state)
 
 
+@pytest.mark.slow
 def test_a_service_without_states_refuses_that_of_another(calls):
     loader = DataLoader2(stream(), reading_service=Remembering("a"))
     state = loader.state_dict()
@@ -447,6 +463,7 @@ def test_a_service_without_states_refuses_that_of_another(calls):
     assert isinstance(StreamArgumentError("", ""), TypeError)
 
 
+@pytest.mark.slow
 def test_own_services_can_stand_beside_those_for_processes(calls):
     services = SequentialReadingService(Recording("a"), MultiProcessingReadingService(0))
     assert list(DataLoader2(stream(), reading_service=services)) == list(stream())
@@ -504,6 +521,7 @@ def test_an_error_of_a_service_that_begins_an_epoch_is_its_own():
         iter(DataLoader2(stream(), reading_service=Failing()))
 
 
+@pytest.mark.slow
 def test_a_loader_goes_on_at_any_item_of_a_stream_that_a_reset_function_makes(calls):
     class Shifting(Recording):
         def initialize_iteration(self, seed_generator, iter_reset_fn=None):
@@ -579,6 +597,7 @@ def failing(**options):
     return read_sequence(list(range(12))).map(fails_on_thirds).and_return(**options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_loader_has_the_failed_items_of_all_epochs_and_workers(workers):
     service = MultiProcessingReadingService(workers)
@@ -656,6 +675,7 @@ class UsesGlobals(InProcessReadingService):
         return datapipe
 
 
+@pytest.mark.slow
 def test_a_service_uses_the_globals_of_its_module(calls):
     del calls
     CALLS.clear()

@@ -34,12 +34,14 @@ def stream(count=30):
     return read_sequence(list(range(count))).shuffle(0).sharding_filter().map(double).bucket(3)
 
 
+@pytest.mark.slow
 def test_workers_change_neither_items_nor_order_in_any_epoch():
     expected = DataLoader2(stream())
     with loader(stream(), 2, worker_prefetch_cnt=1) as made:
         assert [list(made), list(made)] == [list(expected), list(expected)]
 
 
+@pytest.mark.slow
 def test_states_go_from_any_number_of_workers_to_any_other():
     expected = list(DataLoader2(stream()))
     with loader(stream(), 2) as made:
@@ -88,6 +90,7 @@ def test_workers_end_with_their_epoch_even_if_its_iterator_is_kept():
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_no_worker_is_left():
     made = loader(stream(), 2)
     next(iter(made))
@@ -116,6 +119,7 @@ def test_workers_end_with_their_loader_without_garbage_collection():
         gc.enable()
 
 
+@pytest.mark.slow
 def test_a_fork_does_not_end_the_service_of_its_parent():
     made = loader(stream(), 2)
     items = iter(made)

@@ -149,6 +149,7 @@ def test_the_state_is_the_same_on_all_ranks_and_is_restored_by_any_number(stream
             assert {len(rest) for rest in rests} <= {len(rests[0]), len(rests[0]) - 1}
 
 
+@pytest.mark.slow
 def test_workers_and_ranks_together_change_no_item_and_no_state(stream):
     plain = [loader(stream, rank, 2) for rank in range(2)]
     with_workers = [loader(stream, rank, 2, workers=2) for rank in range(2)]
@@ -160,6 +161,7 @@ def test_workers_and_ranks_together_change_no_item_and_no_state(stream):
     merged_states(states)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("marked", [True, False])
 def test_ranks_and_workers_can_be_given_in_any_order(marked):
     source = read_sequence(list(range(20))).shuffle(0)

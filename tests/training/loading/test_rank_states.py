@@ -138,6 +138,7 @@ def _is_exact(everything, heads, rest):
     return Counter(_flat([*heads, *rest])) == Counter(_flat(everything))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     names=st.lists(st.sampled_from(sorted({*STAGES} - {*DIRECTLY, FAILING})), max_size=3)
@@ -222,6 +223,7 @@ def _heads(loaders, taken):
     return heads, merged_states(states)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(("cooker", "taken"), [(_cooked, 1), (_cooked, 3), (_cooked_twice, 2)])
 def test_cooked_samples_go_on_with_any_number_of_ranks(tmp_path, cooker, taken, workers):

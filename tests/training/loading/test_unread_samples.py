@@ -86,6 +86,7 @@ def of_all_ranks(stream, ranks, workers=0):
     return [item for group in zip_longest(*parts) for item in group if item is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_ranks_and_workers_have_the_samples_of_one_process(name, tmp_path):
     stream = STREAMS[name](tmp_path).sharding_filter().cook([cook])
@@ -155,6 +156,7 @@ def read_bytes():
     return int(COUNTERS.read_text().split()[1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COUNTERS.exists(), reason="the system does not count the bytes")
 @pytest.mark.parametrize("name", [name for name in STREAMS if name != "no index"])
 def test_all_ranks_and_workers_together_read_each_sample_once(name, tmp_path):
@@ -180,6 +182,7 @@ def test_only_the_rank_of_a_sample_that_cannot_be_read_fails(tmp_path):
         assert len(list(reading)) == 13
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COUNTERS.exists(), reason="the system does not count the bytes")
 @pytest.mark.parametrize("name", [name for name in STREAMS if name != "no index"])
 def test_failures_that_are_skipped_change_no_order_and_no_reads(name, tmp_path):
@@ -191,6 +194,7 @@ def test_failures_that_are_skipped_change_no_order_and_no_reads(name, tmp_path):
     assert read_bytes() - before < 1.5 * sum(record["size"] for record in expected)
 
 
+@pytest.mark.slow
 def test_samples_of_another_shard_than_the_indexed_one_are_skipped_on_all_ranks(tmp_path):
     stream = crude(images(tmp_path)).shuffle(7).sharding_filter().cook([cook])
     list(stream)

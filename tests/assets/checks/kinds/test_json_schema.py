@@ -45,6 +45,7 @@ def test_an_invalid_json_schema_is_refused_at_its_declaration(schema: Any) -> No
         checks.json_schema(schema)
 
 
+@pytest.mark.slow
 def test_without_the_package_the_extra_is_named(run_python: Callable[..., str]) -> None:
     code = (
         "import sys; sys.modules['jsonschema_rs'] = None\n"

@@ -175,6 +175,7 @@ def texts(operator: Any) -> dict[str, str]:
     return {one.column: one.text for one in texts_of(operator)}
 
 
+@pytest.mark.slow
 def test_operators_of_the_library_say_what_they_write() -> None:
     assert texts(data.shape.Hash(input_key="text", output_key="digest")) == {"digest": "The hash."}
     assert texts(data.language.Identify(input_key="text")) == {

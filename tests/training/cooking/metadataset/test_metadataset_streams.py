@@ -49,6 +49,7 @@ def test_a_blend_has_the_shares_of_its_weights(folder):
     ]
 
 
+@pytest.mark.slow
 def test_a_blend_resumes_anywhere(folder):
     path = written(folder, BLEND)
 

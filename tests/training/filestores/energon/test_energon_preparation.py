@@ -180,6 +180,7 @@ def test_a_cooker_of_one_split_finds_the_files_of_the_others(folder):
     assert {one["other"] for one in found} == {first["txt"]}
 
 
+@pytest.mark.slow
 def test_a_command_prepares_shards(folder):
     command = [sys.executable, "-m", "dagster_dataops", "prepare", folder]
     done = subprocess.run(
