@@ -107,14 +107,11 @@ def loaded_parts(
 
 def _given_parts(value: object, partition: str | None, *, several: bool) -> list[object]:
     """Return the parts of an input that a direct call passes: one, or a dict of handles by key."""
-    by_key = isinstance(value, Mapping) and value and all(map(_is_handle, value.values()))
-    if not by_key or not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not value:
+        return [value]
+    if not all(isinstance(part, JsonlDataset) for part in value.values()):
         return [value]
     return [value[partition]] if several and partition in value else list(value.values())
-
-
-def _is_handle(value: object) -> bool:
-    return isinstance(value, JsonlDataset)
 
 
 def _partitions_of_input(

@@ -42,10 +42,6 @@ class ResultTree(ABC):
         """Return whether a folder has the journal of a run that has not published."""
 
     @abstractmethod
-    def is_empty(self, folder: Path) -> bool:
-        """Return whether a folder has no files and no folders, or does not exist."""
-
-    @abstractmethod
     def size(self, folder: Path) -> int:
         """Return the space that the files in a folder take, in bytes."""
 
@@ -85,10 +81,6 @@ class FolderTree(ResultTree):
     @override
     def is_begun(self, folder: Path) -> bool:
         return False  # see `NodeFolder.checkpoints`
-
-    @override
-    def is_empty(self, folder: Path) -> bool:
-        return not folder.exists() or not any(folder.iterdir())
 
     @override
     def size(self, folder: Path) -> int:
@@ -143,10 +135,6 @@ class BucketTree(ResultTree):
     def is_begun(self, folder: Path) -> bool:
         entries = list(self._below(folder / _JOURNAL))
         return len(entries) > 1 or (bool(entries) and self._age(entries) > _TAKEN_OVER_SECONDS)
-
-    @override
-    def is_empty(self, folder: Path) -> bool:
-        return folder not in self._inside
 
     @override
     def size(self, folder: Path) -> int:

@@ -125,28 +125,25 @@ def chat_record(record: Record, rules: ChatRules = USUAL) -> Record:
     return chat | {MESSAGES: messages}
 
 
-def chat_messages(
-    messages: object, rules: ChatRules = USUAL, place: str = MESSAGES
-) -> list[Message]:
+def chat_messages(messages: object, rules: ChatRules = USUAL) -> list[Message]:
     """Return messages in normal form, as `chat_record` does.
 
     Args:
         messages: A list of messages.
         rules: The rules, and the form of arguments.
-        place: The key of the list, for errors.
 
     Raises:
         UnfitRecordError: They break a rule.
     """
-    listed = list_of_dicts(place, messages)
+    listed = list_of_dicts(MESSAGES, messages)
     if not listed:
-        raise UnfitRecordError(f"{place} has no turns")
-    chat = [_message(entry, f"{place}[{number}]", rules) for number, entry in enumerate(listed)]
+        raise UnfitRecordError(f"{MESSAGES} has no turns")
+    chat = [_message(entry, f"{MESSAGES}[{number}]", rules) for number, entry in enumerate(listed)]
     if rules.order == "turns" and (fault := order_fault(chat)):
-        raise UnfitRecordError(f"{place}{fault}")
+        raise UnfitRecordError(f"{MESSAGES}{fault}")
     link_answers(
         chat,
-        place,
+        MESSAGES,
         makes_ids=rules.arguments != "keep",
         keeps_unanswered=rules.unanswered == "keep",
     )

@@ -38,11 +38,6 @@ def code_parts(
     return {name: digest[:_DIGITS] for name, digest in sorted(forms.parts.items())}
 
 
-def short_digest(form: Any) -> str:
-    """Return the digest of a part from its JSON form."""
-    return digest_of_form(form)[:_DIGITS]
-
-
 class _NamedForms(CodeForms):
     """Collects the parts by name. References are names, so that a new part changes no other.
 

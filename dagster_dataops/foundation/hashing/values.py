@@ -254,11 +254,8 @@ class FormBuilder:
         if isinstance(value, (list, tuple)):
             forms = [self._plain_form(item, depth) for item in value]
             return None if None in forms else forms
-        return self.atom(value) or (self._special_form(value, depth) if _is_enum(value) else None)
-
-
-def _is_enum(value: object) -> bool:
-    return isinstance(value, enum.Enum)
+        is_enum = isinstance(value, enum.Enum)
+        return self.atom(value) or (self._special_form(value, depth) if is_enum else None)
 
 
 def _name_of(value: object) -> str:
