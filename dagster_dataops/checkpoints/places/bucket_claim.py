@@ -17,8 +17,11 @@ from dagster_dataops.checkpoints.places.node_place import Claim, Outputs
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.published_objects import PublishedObjects
 from dagster_dataops.checkpoints.places.sent_segments import SentSegments
-from dagster_dataops.checkpoints.places.shipped_journal import ShippedJournal, restore
-from dagster_dataops.checkpoints.places.stage_journal import StageJournal
+from dagster_dataops.checkpoints.places.shipped_journal import (
+    ShippedJournal,
+    StageJournal,
+    restore,
+)
 from dagster_dataops.checkpoints.places.uploaded_draft import UploadedDraft, uploading
 from dagster_dataops.datasets.durable_files import COPY_BYTES, draft_file, draft_of, storage
 from dagster_dataops.datasets.published_files import (
@@ -117,7 +120,7 @@ class BucketClaim(FolderLock, Claim):
     @override
     def journal_of_stage(self, path: Path) -> JournalWriter:
         segments = SentSegments(path.parent, self._place.store, self._check_held)
-        return StageJournal(path, self._objects.data_key, segments)
+        return StageJournal(path, self._objects, segments)
 
     @override
     def sent_place(self) -> SentPlace | None:

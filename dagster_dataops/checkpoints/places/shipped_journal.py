@@ -1,5 +1,7 @@
 """ShippedJournal: a journal in a working copy, whose entries and outputs are sent to its store.
 
+`StageJournal` is that of a stage of a step: its entries stay on this machine.
+
 Entries are collected, and sent by `sync`: first the outputs that they refer to as one object, then
 an entry of the `ObjectJournal` with the frames. So a flush takes two requests, however many
 workers there are. More outputs than fit in memory at once are sent in several steps. Outputs of
@@ -29,7 +31,40 @@ _STREAM_SEGMENT: Final = 1
 _QUARANTINE: Final = "quarantine.jsonl"
 
 
-class ShippedJournal(JournalWriter):
+class StageJournal(JournalWriter):
+    """Appends entries to a journal on this machine; agents may have put the outputs in the bucket.
+
+    Only the present attempt reads it. The objects of the parts tell the next one, perhaps on
+    another machine, which tasks are done.
+
+    Args:
+        path: The file in the working copy.
+        objects: The journal of the node on the store.
+        segments: Of the stage; learns what was sent.
+    """
+
+    on_disk = False
+
+    def __init__(self, path: Path, objects: ObjectJournal, segments: SentSegments) -> None:
+        self._objects, self._segments = objects, segments
+        super().__init__(path)
+
+    @property
+    @override
+    def segments(self) -> SentSegments:
+        return self._segments
+
+    @override
+    def sync(self, segments: Iterable[Path] = ()) -> None:
+        """Do nothing: the next attempt makes the folder anew."""
+
+    @override
+    def sent(self, objects: Iterable[SentObject]) -> None:
+        for sent in objects:
+            self._segments.add(sent.pieces, self._objects.data_key(sent.name), here=False)
+
+
+class ShippedJournal(StageJournal):
     """Appends entries to a journal, and sends them to a store.
 
     Args:
@@ -40,7 +75,6 @@ class ShippedJournal(JournalWriter):
         known: Whether the store has the entries that the file has already.
     """
 
-    on_disk = False
     sync_share = 1
     least_seconds = 0.5  # two requests each
 
@@ -53,7 +87,7 @@ class ShippedJournal(JournalWriter):
         *,
         known: bool,
     ) -> None:
-        self._objects, self._store, self._segments = objects, store, segments
+        self._store = store
         self._number = int(path.parent.name)
         self._pending = threading.Lock()
         self._frames = bytearray()
@@ -65,12 +99,7 @@ class ShippedJournal(JournalWriter):
             self._frames += path.read_bytes()
             files = sorted(path.parent.glob("segment-*"))
             self._pieces = [Piece(file.name, 0, file.stat().st_size) for file in files]
-        super().__init__(path)
-
-    @property
-    @override
-    def segments(self) -> SentSegments:
-        return self._segments
+        super().__init__(path, objects, segments)
 
     @override
     def append(self, frames: bytes) -> None:
@@ -117,7 +146,7 @@ class ShippedJournal(JournalWriter):
             with self._pending:
                 self._others.append(sent)
                 self._elsewhere.update(piece.name for piece in sent.pieces)
-            self._segments.add(sent.pieces, self._objects.data_key(sent.name), here=False)
+            super().sent([sent])
 
     def _add(self, piece: Piece) -> None:
         if piece.end <= piece.start or piece.name in self._elsewhere:

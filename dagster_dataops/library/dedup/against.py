@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import xxhash
 
+from dagster_dataops.datasets.artefact_facts import FORMAT, read_facts
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.analysis.word_splitting import Splitter
-from dagster_dataops.library.artefact_facts import FORMAT, read_facts
 from dagster_dataops.library.dedup.algorithms.lsh_bands import buckets_of, choose_bands
 from dagster_dataops.library.dedup.algorithms.ngram_hashes import MinHash, NgramHashes
 from dagster_dataops.library.dedup.algorithms.option_checks import (
