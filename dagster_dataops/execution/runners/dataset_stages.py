@@ -17,7 +17,6 @@ import orjson
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint
-from dagster_dataops.datasets.dataset import JsonlDataset
 from dagster_dataops.datasets.lines import (
     Interval,
     content_interval,
@@ -95,7 +94,7 @@ class DatasetStages:
         ranges = list(self._ranges(self._stages.range_bytes(memory, RANGE_BYTES)))
         sizes = [dataset.size_bytes for dataset in self._inputs]
         plan = self._regrouping.plan(sum(sizes), memory, self._sampled)
-        sources = [SentLocation(self._shared(dataset)) for dataset in self._inputs]
+        sources = [SentLocation(self._stages.shared(dataset.location)) for dataset in self._inputs]
         split = _SplitInput(self._sent, self._stages.folder, sizes, sources, plan)
         counts = self._stages.run("split", split, ranges, plan)
         if any(count["refused"] for count in counts):
@@ -109,12 +108,6 @@ class DatasetStages:
         numbers: list[Record] = [{"number": number} for number in range(self._count)]
         self._stages.run("work", work, numbers, [plan, ranges])
         return True
-
-    def _shared(self, dataset: JsonlDataset) -> Location:
-        """Return where workers read an input."""
-        if self._stages.folder.objects is None:
-            return dataset.location
-        return self._attempt.lock.shared_input(dataset.location)
 
     def _sum(self, counts: Sequence[Any]) -> None:
         for count in counts:
@@ -225,7 +218,7 @@ class _SplitInput(_DatasetTask):
     plan: Plan
 
     @override
-    def do(self, task: Record, file: Location) -> None:
+    def do(self, task: Record, file: Location) -> Record:
         number, at = cast("int", task["number"]), cast("int", task["input"])
         interval = Interval(cast("int", task["start"]), cast("int", task["end"]))
         use = self.sent.operator.__dataops__
@@ -238,6 +231,7 @@ class _SplitInput(_DatasetTask):
         refused = refused or read.refused
         counts = {"records": read.count, "refused": refused, "lacking": read.lacking}
         write_parts(file, [*parts, orjson.dumps(counts)])
+        return cast("Record", counts)
 
     @override
     def returned(self, parts: PartsFile) -> Record:
@@ -290,7 +284,7 @@ class _Work(_DatasetTask):
     memory: int
 
     @override
-    def do(self, task: Record, file: Location) -> None:
+    def do(self, task: Record, file: Location) -> Record:
         files: list[list[Location]] = [[] for _ in self.sizes]
         for at, of_input in enumerate(self.inputs):
             files[of_input].append(self.folder.file(RANGE, at))
@@ -299,6 +293,7 @@ class _Work(_DatasetTask):
             parts = [Column(each, number).fetched(scratch) for each in files]
             worked = self.regrouping.work(parts, scratch, self.memory)
             write_parts(file, map(marshal.dumps, _blocks(worked)))
+        return {}
 
 
 def _blocks(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:

@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -130,22 +129,14 @@ class SelectionStages:
     def makes_lines(self) -> bool:
         """Whether workers should make the lines: copying them would take no longer."""
         dataset, change = self._sink.work.dataset, change_function(self._sink.attempt.operator)
-        reached = isinstance(self._input, Path) or self._stages.folder.objects is not None
+        reached = isinstance(dataset.location, Path) or self._stages.folder.objects is not None
         return reached and not (dataset.canonical and change is None)
-
-    @cached_property
-    def _input(self) -> Location:
-        """Where workers read the input."""
-        attempt, location = self._sink.attempt, self._sink.work.dataset.location
-        if self._stages.folder.objects is None:
-            return location
-        return attempt.lock.shared_input(location)
 
     def blocks(self) -> Iterator[ResultBlock]:
         """Make the lines of the result in workers; then yield them in input order."""
-        stages, canonical = self._stages, self._sink.work.dataset.canonical
-        source = SentLocation(self._input)
-        lines = _MakeLines(self._sent, stages.folder, source, canonical, self._count)
+        stages, dataset = self._stages, self._sink.work.dataset
+        source = SentLocation(stages.shared(dataset.location))
+        lines = _MakeLines(self._sent, stages.folder, source, dataset.canonical, self._count)
         stages.run("lines", lines, self._ranges, self._count)
         for number in range(len(self._ranges)):
             parts = iter(PartsFile(stages.folder.file(_LINES, number)))
@@ -230,10 +221,11 @@ class _SplitSketches(_SelectionTask):
     partitions: int
 
     @override
-    def do(self, task: Record, file: Location) -> None:
+    def do(self, task: Record, file: Location) -> Record:
         sketches = chain.from_iterable(self.sketches.read(cast("Any", task["places"])))
         parts, rest = self.partitioning.split(sketches, self.partitions)
         write_parts(file, [*parts, rest])
+        return {}
 
 
 def decoded_sketches(output: bytes) -> Iterator[list[Any]]:
@@ -259,11 +251,12 @@ class _Decide(_SelectionTask):
     memory: int
 
     @override
-    def do(self, task: Record, file: Location) -> None:
+    def do(self, task: Record, file: Location) -> Record:
         files = [self.folder.file(RANGE, at) for at in range(self.ranges)]
         with self.folder.scratch() as scratch:
             parts = Column(files, cast("int", task["number"])).fetched(scratch)
             write_parts(file, self.partitioning.decide(parts, scratch, self.memory))
+        return {}
 
 
 @dataclass(frozen=True)
@@ -276,13 +269,14 @@ class _Join(_SelectionTask):
     memory: int
 
     @override
-    def do(self, task: Record, file: Location) -> None:
+    def do(self, task: Record, file: Location) -> Record:
         decided = (PartsFile(self.folder.file(_DECIDED, at)) for at in range(self.partitions))
         rests = Column([self.folder.file(RANGE, at) for at in range(self.ranges)], -1)
         partitioning = cast("JoinedPartitioning", self.partitioning)
         with self.folder.scratch() as scratch:
             fetched = rests.fetched(scratch)
             write_parts(file, partitioning.join(decided, fetched, scratch, self.memory))
+        return {}
 
 
 @dataclass(frozen=True)
@@ -295,13 +289,14 @@ class _MakeLines(_SelectionTask):
     partitions: int
 
     @override
-    def do(self, task: Record, file: Location) -> None:
+    def do(self, task: Record, file: Location) -> Record:
         number = cast("int", task["number"])
         partitioning = self.partitioning
         decided = list(Column(_decided(partitioning, self.folder, self.partitions), number))
         rest = PartsFile(self.folder.file(RANGE, number))[-1]
         verdicts = iter(partitioning.verdicts(decided, rest))
         write_parts(file, self._blocks(task, verdicts))
+        return {}
 
     def _blocks(self, task: Record, verdicts: Iterator[Any]) -> Iterator[bytes]:
         from array import array

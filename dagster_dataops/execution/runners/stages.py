@@ -114,17 +114,16 @@ class StageTask(ABC):
         """
         file = self.folder.file(self.kind, cast("int", task["number"]))
         if isinstance(file, BucketFile):
-            with suppress(DamagedPartError):
+            with suppress(DamagedPartError):  # it is not done, or must be done again
                 return self.returned(PartsFile(file))
-        self.do(task, file)
-        return self.returned(PartsFile(file))
+        return self.do(task, file)
 
     @abstractmethod
-    def do(self, task: Record, file: Location) -> None:
-        """Do a task, and write its file of parts."""
+    def do(self, task: Record, file: Location) -> Record:
+        """Do a task, and write its file of parts; return what the run needs to know."""
 
     def returned(self, parts: PartsFile) -> Record:  # noqa: ARG002
-        """Return what the run needs to know of a finished task; by default nothing."""
+        """Return what `do` returned for a task, by its file; by default nothing."""
         return {}
 
 
@@ -195,6 +194,16 @@ class Stages:
         size = sum(checkpoint.table.column("output_bytes"))
         folder = parts_folder(sink.attempt, checkpoint.folder / "partitions", size)
         return cls(sink.attempt, folder, fingerprint, sink.state, checkpoint)
+
+    def shared(self, location: Location) -> Location:
+        """Return where the workers of the stages read an input.
+
+        Raises:
+            StorageError: It cannot be sent to the bucket.
+        """
+        if self.folder.objects is None:
+            return location
+        return self._attempt.lock.shared_input(location)
 
     @property
     def workers(self) -> int:
