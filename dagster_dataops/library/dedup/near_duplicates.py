@@ -1,7 +1,5 @@
 """``dedup.NearDuplicate``: remove texts that are similar to another."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.errors import DefinitionError
@@ -20,12 +18,11 @@ from dagster_dataops.library.dedup.algorithms.option_checks import (
 )
 from dagster_dataops.library.dedup.algorithms.representatives import (
     Linkage,
-    Representatives,
     Similarity,
 )
-from dagster_dataops.library.dedup.algorithms.similar_partitions import SimilarInPartitions
 from dagster_dataops.library.dedup.algorithms.sketch_files import packed_hashes
 from dagster_dataops.library.dedup.exact import dedup
+from dagster_dataops.library.dedup.similar_records import SimilarRecords
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.option_values import check_choice
 from dagster_dataops.operators.options.ranges import PositiveInt
@@ -36,7 +33,7 @@ _PRESETS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  # by the metaclass
+class NearDuplicate(SimilarRecords, dedup, writes=cluster_columns):  # type: ignore[call-arg]  # by the metaclass
     """Drop records whose text is similar to that of another record.
 
     Reads ``input_key``. The similarity of two texts is the Jaccard index of their sets of word
@@ -144,19 +141,6 @@ class NearDuplicate(dedup, writes=cluster_columns):  # type: ignore[call-arg]  #
         if self._similarity.limit is not None:
             sketch.append(packed_hashes(hashes))
         return sketch
-
-    def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[Any]:
-        representatives = Representatives.of(sketches, self._similarity, scratch, self._max_bytes)
-        if self._cluster_key is None:
-            return representatives.verdicts()
-        return representatives.clusters(scratch)
-
-    def __dataops_partitioning__(self) -> SimilarInPartitions:
-        clusters = self._cluster_key is not None
-        return SimilarInPartitions(self._similarity, self._max_bytes, clusters=clusters)
-
-    def change(self, record: Record, cluster: dict[str, Any]) -> Record:
-        return {**record, str(self._cluster_key): cluster}
 
 
 def _preset(name: str | None) -> dict[str, Any]:

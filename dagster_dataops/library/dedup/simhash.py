@@ -1,8 +1,6 @@
 """``dedup.SimHash``: remove texts with similar SimHash values."""
 
-from collections.abc import Iterator
 from itertools import combinations, pairwise
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 import xxhash
@@ -19,12 +17,11 @@ from dagster_dataops.library.dedup.algorithms.option_checks import (
 )
 from dagster_dataops.library.dedup.algorithms.representatives import (
     Linkage,
-    Representatives,
     Similarity,
 )
-from dagster_dataops.library.dedup.algorithms.similar_partitions import SimilarInPartitions
 from dagster_dataops.library.dedup.algorithms.sketch_files import packed_value
 from dagster_dataops.library.dedup.exact import dedup
+from dagster_dataops.library.dedup.similar_records import SimilarRecords
 from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
@@ -33,7 +30,7 @@ _BITS: Final = 64
 _Distance: TypeAlias = Annotated[int, Interval(ge=0, le=15)]
 
 
-class SimHash(dedup, writes=cluster_columns):  # type: ignore[call-arg]  # by the metaclass
+class SimHash(SimilarRecords, dedup, writes=cluster_columns):  # type: ignore[call-arg]  # by the metaclass
     """Drop records whose text has nearly the same SimHash value as that of another record.
 
     Reads ``input_key``. Each word ``ngram_size``-gram of the text, ignoring case, has a 64-bit
@@ -107,19 +104,6 @@ class SimHash(dedup, writes=cluster_columns):  # type: ignore[call-arg]  # by th
             for band, mask in enumerate(self._masks)
         )
         return [buckets.hex(), rank_value(record, self._rank_by, text), packed_value(value)]
-
-    def keep(self, sketches: Iterator[list[Any]], scratch: Path) -> Iterator[Any]:
-        representatives = Representatives.of(sketches, self._similarity, scratch, self._max_bytes)
-        if self._cluster_key is None:
-            return representatives.verdicts()
-        return representatives.clusters(scratch)
-
-    def __dataops_partitioning__(self) -> SimilarInPartitions:
-        clusters = self._cluster_key is not None
-        return SimilarInPartitions(self._similarity, self._max_bytes, clusters=clusters)
-
-    def change(self, record: Record, cluster: dict[str, Any]) -> Record:
-        return {**record, str(self._cluster_key): cluster}
 
 
 def _simhash(hashes: Any) -> int:

@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 SORT_BYTES: Final = 48  # per bucket while they are sorted
 
 
-class Found(NamedTuple):
-    """Buckets that several records share.
+class BucketMembers(NamedTuple):
+    """The members of buckets that several records share.
 
     Attributes:
-        positions: Of records, an array.
-        numbers: The number of the bucket that each is in, from 0 on.
-        buckets: How many buckets there are; the next numbers begin after them.
+        positions: Of records, an array; a record is a member of each of its buckets.
+        numbers: The number of the bucket of each member, from 0 on.
+        buckets: The number of buckets; the next numbers begin after them.
     """
 
     positions: Any
@@ -22,11 +22,11 @@ class Found(NamedTuple):
     buckets: int
 
 
-def equal_buckets(buckets: Any) -> tuple[Any, Any, int]:
-    """Return the places of buckets that are there several times, the number of each, and how many.
+def equal_buckets(buckets: Any) -> BucketMembers:
+    """Return the members of the buckets that occur several times in an array.
 
     Args:
-        buckets: An array of buckets.
+        buckets: The bucket at each position, one for each record.
     """
     import numpy
 
@@ -36,4 +36,5 @@ def equal_buckets(buckets: Any) -> tuple[Any, Any, int]:
     again[1:-1] = ordered[1:] == ordered[:-1]
     shared = again[:-1] | again[1:]
     first = ~again[:-1] & shared
-    return order[shared], (numpy.cumsum(first) - 1)[shared], int(first.sum())
+    numbers = (numpy.cumsum(first) - 1)[shared]
+    return BucketMembers(order[shared], numbers, int(first.sum()))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from dagster_dataops.library.dedup.algorithms.disk_array import disk_array
-from dagster_dataops.library.dedup.algorithms.equal_buckets import Found
+from dagster_dataops.library.dedup.algorithms.equal_buckets import BucketMembers
 from dagster_dataops.library.dedup.algorithms.shared_buckets import SharedBuckets
 from dagster_dataops.library.dedup.algorithms.sketch_files import SketchFiles
 
@@ -65,7 +65,7 @@ class Representatives:
 
     Args:
         sketches: Ranks and hashes of the records.
-        found: The buckets that records share.
+        members: Those of the buckets that several records share.
         similarity: How they are compared.
         scratch: An empty folder.
         max_bytes: The approximate memory limit. Further memory, 8 bytes a record, is in mapped
@@ -78,7 +78,7 @@ class Representatives:
     def __init__(
         self,
         sketches: SketchFiles,
-        found: Iterable[Found],
+        members: Iterable[BucketMembers],
         similarity: Similarity,
         scratch: Path,
         max_bytes: int,
@@ -87,7 +87,7 @@ class Representatives:
         self._limit, self._measure = similarity.limit, similarity.measure
         self._scratch, self._sketches = scratch, sketches
         self.count = sketches.count
-        self._decide(found, similarity, max_bytes)
+        self._decide(members, similarity, max_bytes)
 
     @classmethod
     def of(
@@ -105,13 +105,15 @@ class Representatives:
             files.write(sketches)
             return cls(files, files.shared(max_bytes), similarity, scratch, max_bytes)
 
-    def _decide(self, found: Iterable[Found], similarity: Similarity, max_bytes: int) -> None:
+    def _decide(
+        self, members: Iterable[BucketMembers], similarity: Similarity, max_bytes: int
+    ) -> None:
         self._order: Any = None  # the position of each rank
         self._ranks: Any = None  # the rank of each position
         if similarity.ranked:
             self._rank()
         scratch = self._scratch
-        shared = SharedBuckets(found, self.count, self._ranks, scratch / "shared", max_bytes)
+        shared = SharedBuckets(members, self.count, self._ranks, scratch / "shared", max_bytes)
         self._parents = disk_array(scratch / "parents", self.count)  # rank + 1; 0 for itself
         self._heads = disk_array(scratch / "heads", shared.count)
         listed = 2 * shared.pairs if self._limit is not None else 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dagster_dataops.datasets.durable_files import make_folder, storage
-from dagster_dataops.library.dedup.algorithms.equal_buckets import Found
+from dagster_dataops.library.dedup.algorithms.equal_buckets import BucketMembers
 from dagster_dataops.library.sorting.spill_lists import passes
 
 _PAIR_BYTES: Final = 16
@@ -21,7 +21,7 @@ class SharedBuckets:
     """The buckets of sketches that several records share.
 
     Args:
-        found: These buckets.
+        members: Those of these buckets.
         count: The number of records.
         ranks: The rank of each record; ``None`` if they are ranked by position.
         folder: For files; it does not exist.
@@ -33,7 +33,7 @@ class SharedBuckets:
     """
 
     def __init__(
-        self, found: Iterable[Found], count: int, ranks: Any, folder: Path, max_bytes: int
+        self, members: Iterable[BucketMembers], count: int, ranks: Any, folder: Path, max_bytes: int
     ) -> None:
         import numpy
 
@@ -42,7 +42,7 @@ class SharedBuckets:
         make_folder(folder)
         path = folder / "pairs"
         with storage(path, "write"), path.open("wb") as file:
-            for positions, numbers, buckets in found:
+            for positions, numbers, buckets in members:
                 pairs = numpy.empty((len(positions), 2), "<u8")
                 pairs[:, 0] = positions if ranks is None else ranks[positions]
                 pairs[:, 1] = numbers

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.library.dedup.algorithms.equal_buckets import (
     SORT_BYTES,
-    Found,
+    BucketMembers,
     equal_buckets,
 )
 from dagster_dataops.library.dedup.algorithms.representatives import Representatives, Similarity
@@ -81,11 +81,11 @@ class SimilarInPartitions:
         turns = passes(entries, SORT_BYTES, memory)
         files, cuts, count = [scratch / f"{turn:06d}" for turn in range(turns)], [], 0
         for turn, path in enumerate(files):
-            pairs, ends, found = _shared_of(parts, turn, turns, count)
+            pairs, ends, buckets = _shared_of(parts, turn, turns, count)
             with storage(path, "write"):
                 path.write_bytes(pairs)
             cuts.append([0, *ends])
-            count += found
+            count += buckets
         for number in range(len(parts)):
             shared = [
                 _range_of(path, *ends[number : number + 2])
@@ -106,23 +106,23 @@ class SimilarInPartitions:
                 counts.append(count)
             sketches.flush()
             firsts = list(accumulate(counts, initial=0))
-            found = Representatives(
-                sketches, _found(decided, firsts), self._similarity, scratch, memory
+            representatives = Representatives(
+                sketches, _members(decided, firsts), self._similarity, scratch, memory
             )
         if not self._clusters:
             for start, end in pairwise(firsts):
-                yield found.kept(start, end)
+                yield representatives.kept(start, end)
             return
-        clusters = found.clusters(scratch)
+        clusters = representatives.clusters(scratch)
         for count in counts:
-            yield marshal.dumps([tuple(one.values()) for one in islice(clusters, count)])
+            yield marshal.dumps([tuple(cluster.values()) for cluster in islice(clusters, count)])
 
     def verdicts(self, decided: Sequence[bytes], rest: bytes) -> Iterator[Any]:  # noqa: ARG002
         """Yield whether each record is kept, or its cluster."""
         if not self._clusters:
             return map(bool, decided[0])
         clusters = marshal.loads(decided[0])  # noqa: S302 - our own file
-        return (dict(zip(("id", "size", "kept"), one, strict=True)) for one in clusters)
+        return (dict(zip(("id", "size", "kept"), values, strict=True)) for values in clusters)
 
 
 def _unpacked(rest: bytes) -> tuple[int, bytes, bytes, bytes]:
@@ -146,13 +146,15 @@ def _shared_of(parts: Parts, turn: int, turns: int, count: int) -> tuple[bytes, 
         places.append(numpy.frombuffer(part, "<u4", length)[chosen])
         buckets.append(of_part[chosen])
         ends.append(len(chosen))
-    entries, numbers, found = equal_buckets(numpy.concatenate([numpy.zeros(0, "<u8"), *buckets]))
+    entries, numbers, buckets_shared = equal_buckets(
+        numpy.concatenate([numpy.zeros(0, "<u8"), *buckets])
+    )
     order = numpy.argsort(entries)
     entries = entries[order]
     pairs = numpy.empty((len(entries), 2), "<u4")
     pairs[:, 0] = numpy.concatenate([numpy.zeros(0, "<u4"), *places])[entries]
     pairs[:, 1] = numbers[order] + count
-    return pairs.tobytes(), numpy.searchsorted(entries, numpy.cumsum(ends)).tolist(), found
+    return pairs.tobytes(), numpy.searchsorted(entries, numpy.cumsum(ends)).tolist(), buckets_shared
 
 
 def _range_of(path: Path, start: int, end: int) -> bytes:
@@ -161,14 +163,14 @@ def _range_of(path: Path, start: int, end: int) -> bytes:
         return file.read((end - start) * _PAIR_BYTES)
 
 
-def _found(decided: Iterable[Parts], firsts: Sequence[int]) -> Iterator[Found]:
-    """Yield what the partitions have found, with the positions of records in the input."""
+def _members(decided: Iterable[Parts], firsts: Sequence[int]) -> Iterator[BucketMembers]:
+    """Yield the members of the buckets of each partition, by their positions in the input."""
     import numpy
 
     for parts in decided:
         of_ranges = iter(parts)
         for first, part in zip(firsts[:-1], of_ranges, strict=False):
             pairs = numpy.frombuffer(part, "<u4").reshape(-1, 2)
-            yield Found(pairs[:, 0].astype("<u8") + numpy.uint64(first), pairs[:, 1], 0)
+            yield BucketMembers(pairs[:, 0].astype("<u8") + numpy.uint64(first), pairs[:, 1], 0)
         empty = numpy.zeros(0, "<u8")
-        yield Found(empty, empty, int.from_bytes(next(of_ranges)))
+        yield BucketMembers(empty, empty, int.from_bytes(next(of_ranges)))

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.library.dedup.algorithms.equal_buckets import (
     SORT_BYTES,
-    Found,
+    BucketMembers,
     equal_buckets,
 )
 from dagster_dataops.library.sorting.spill_lists import passes
@@ -90,7 +90,7 @@ class SketchFiles:
             with storage(path, "write"):
                 self._open.append(path.open("w+b"))
 
-    def shared(self, max_bytes: int) -> Iterator[Found]:
+    def shared(self, max_bytes: int) -> Iterator[BucketMembers]:
         """Yield the buckets that several records share.
 
         Args:
@@ -101,7 +101,7 @@ class SketchFiles:
             for turn in range(turns):
                 buckets, positions = self._part(band, turn, turns)
                 entries, numbers, count = equal_buckets(buckets)
-                yield Found(positions[entries], numbers, count)
+                yield BucketMembers(positions[entries], numbers, count)
 
     def _part(self, band: int, turn: int, turns: int) -> tuple[Any, Any]:
         """Return the buckets of one turn, and the positions of their records."""
