@@ -1,4 +1,4 @@
-"""Numbers of formats: whether this version of the package reads what another one has written.
+"""Decide by the number of a format whether this version of the package reads a file or state.
 
 A file or state that is written as JSON notes the number of its format, from 1 on. A number that is
 greater than the newest known one was written by a newer version: that is refused, and nothing is

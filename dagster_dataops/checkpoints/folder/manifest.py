@@ -538,13 +538,13 @@ def _outputs_in(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unreadable(path: LocalFile) -> str | None:
-    """Return why this version does not read a manifest; ``None`` if it does, or if it is missing.
+    """Return the format of a manifest that this version does not read; ``None`` if it reads it.
 
     Args:
-        path: Of the manifest.
+        path: Of the manifest; a missing one counts as read.
 
     Returns:
-        The format that it notes, if this version reads another one; empty if it is malformed.
+        The format that it notes; empty if it is malformed.
 
     Raises:
         NewerVersionError: It has the format of a newer version.

@@ -171,7 +171,7 @@ def _has_content(dataset: JsonlDataset, published: Manifest, manifest: Manifest)
 def _has_no_other_draft(folder: NodeFolder, manifest: Manifest, kept: Mapping[Path, None]) -> bool:
     """Return whether the result is the only draft beside that of the manifest, or is kept.
 
-    Its deleted draft, which a power loss may bring back, is not what the manifest tells of.
+    A power loss may bring its deleted draft back; that is not the result of the manifest.
     """
     others = (
         draft_of(folder.input_digests).exists(),

@@ -35,7 +35,7 @@ class Check(FileCheck, audio):
     ``audio``.
 
     Source: the decoders of libsndfile, which take a truncated WAV or MP3 file for a shorter one;
-    so the sizes, counts and checksums that a file tells are checked too.
+    so the sizes, counts and checksums that a file declares are checked too.
     Data-Juicer checks sounds only where it loads them.
 
     Args:

@@ -28,7 +28,7 @@ def avif_size(file: BinaryIO) -> tuple[int, int] | None:
         file: The file; its position is then the beginning.
 
     Returns:
-        ``None`` for other files, of which Pillow tells more: small ones, other formats, animations,
+        ``None`` for other files, which are left to Pillow: small ones, other formats, animations,
         and images with XMP metadata, which may turn them.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Whether a file is whole, by what it tells itself: sizes, ends, numbers of frames, checksums."""
+"""Whether a file is whole, by what it declares: sizes, ends, numbers of frames, checksums."""

@@ -1,4 +1,4 @@
-"""Sizes that files of RIFF, IFF, ISO media boxes and Matroska tell."""
+"""Check files of RIFF, IFF, ISO media boxes and Matroska by the sizes that they declare."""
 
 import io
 from typing import BinaryIO, Final
@@ -18,7 +18,7 @@ _EBML_HEAD: Final = 4096  # bytes; more than in front of the content of a segmen
 
 
 def check_riff(data: bytes) -> None:
-    """Check that a RIFF file, such as WAV, WebP or AVI, has the bytes that it tells.
+    """Check that a RIFF file, such as WAV, WebP or AVI, has the bytes that it declares.
 
     Raises:
         ValueError: It is truncated.
@@ -44,18 +44,18 @@ def check_segment(data: bytes) -> None:
     _check_end(end_of_segment(io.BytesIO(data), len(data)), len(data))
 
 
-def _check_end(told: int, size: int) -> None:
-    if told > size:
-        msg = f"it is truncated: it tells {told:,} bytes, and has {size:,}"
+def _check_end(declared: int, size: int) -> None:
+    if declared > size:
+        msg = f"it is truncated: it tells {declared:,} bytes, and has {size:,}"
         raise ValueError(msg)
 
 
 def end_of_riff(file: BinaryIO, size: int) -> int:
-    """Return where a RIFF file ends by what it tells; its size if it tells none."""
+    """Return the end that a RIFF file declares; its size if it declares none."""
     file.seek(0)
     head = file.read(_BOX_HEAD)
-    told = int.from_bytes(head[4:], "little") + _BOX_HEAD
-    return told if head[:4] == b"RIFF" and told < _OPEN_SIZE else size
+    declared = int.from_bytes(head[4:], "little") + _BOX_HEAD
+    return declared if head[:4] == b"RIFF" and declared < _OPEN_SIZE else size
 
 
 def end_of_boxes(file: BinaryIO, size: int) -> int:
@@ -76,14 +76,14 @@ def end_of_boxes(file: BinaryIO, size: int) -> int:
 
 
 def end_of_segment(file: BinaryIO, size: int) -> int:
-    """Return where the segment of a Matroska file ends; its size if it tells none."""
+    """Return the end that the segment of a Matroska file declares; the size of the file if none."""
     file.seek(0)
     head = file.read(_EBML_HEAD)
     length, at = _number(head, _EBML_ID_BYTES)
     if length is None or head[at + length :][:_EBML_ID_BYTES] != _SEGMENT:
         return size
-    told, start = _number(head, at + length + _EBML_ID_BYTES)
-    return size if told is None else start + told
+    declared, start = _number(head, at + length + _EBML_ID_BYTES)
+    return size if declared is None else start + declared
 
 
 def _number(data: bytes, at: int) -> tuple[int | None, int]:

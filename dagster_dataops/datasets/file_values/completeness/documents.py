@@ -9,11 +9,11 @@ _LENGTH: Final = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,15})\b")  # o
 _ZIP_END: Final = b"PK\5\6"
 _ZIP_END_BYTES: Final = 22
 _ZIP_TAIL: Final = _ZIP_END_BYTES + (1 << 16)
-_OPEN: Final = 0xFFFFFFFF  # told in 64 bits elsewhere
+_OPEN: Final = 0xFFFFFFFF  # declared elsewhere, in 64 bits
 
 
 def check_pdf(data: bytes) -> None:
-    """Check that the mark of the end is there, and as many bytes as the file tells.
+    """Check that the mark of the end is there, and as many bytes as the file declares.
 
     Raises:
         ValueError: They are not.
@@ -25,7 +25,7 @@ def check_pdf(data: bytes) -> None:
 
 
 def fault_of_pdf(head: bytes, end: bytes, size: int) -> str | None:
-    """Return why a PDF file is truncated; ``None`` if it is not, as far as it tells.
+    """Return why a PDF file is truncated; ``None`` if it is not, by what it declares.
 
     Args:
         head: Its first `PDF_HEAD` bytes.

@@ -65,7 +65,7 @@ def check_flac(data: bytes) -> None:
 
 
 def _told(data: bytes, at: int) -> tuple[int, int] | None:
-    """Return the number of samples that a file tells, and the position behind its metadata."""
+    """Return the number of samples that a file declares, and the position behind its metadata."""
     total, is_last = 0, False
     if data[at : at + 4] != _MARK:
         return None

@@ -30,7 +30,7 @@ def check_ogg_end(file: BinaryIO) -> None:
 
 
 def check_ogg(data: bytes) -> None:
-    """Check that all pages are there, with the checksums that they tell.
+    """Check that all pages are there, with the checksums that they declare.
 
     Raises:
         ValueError: One is missing or damaged.

@@ -19,7 +19,7 @@ _GIF_END: Final = 0x3B
 
 
 def check_png(data: bytes) -> None:
-    """Check that all chunks are there, with the checksums that they tell.
+    """Check that all chunks are there, with the checksums that they declare.
 
     Raises:
         ValueError: One is missing or damaged.
@@ -30,8 +30,8 @@ def check_png(data: bytes) -> None:
         name, end = data[at + 4 : at + 8], at + _PNG_CHUNK + size
         if end > len(data):
             break
-        told = int.from_bytes(data[end - 4 : end], "big")
-        if name[0] in _CRITICAL and zlib.crc32(view[at + 4 : end - 4]) != told:
+        declared = int.from_bytes(data[end - 4 : end], "big")
+        if name[0] in _CRITICAL and zlib.crc32(view[at + 4 : end - 4]) != declared:
             msg = f"it is damaged: its chunk {name!r} at byte {at:,} has another checksum"
             raise ValueError(msg)
         if name == _PNG_END:
@@ -80,9 +80,9 @@ def check_gif(data: bytes) -> None:
 
 
 def _colors(data: bytes, at: int) -> int:
-    """Return the number of bytes of a table of colors, by the byte that tells it."""
-    told = data[at] if at < len(data) else 0
-    return 3 << (told & 7) + 1 if told & 0x80 else 0
+    """Return the number of bytes of a table of colors, by the byte that declares it."""
+    declared = data[at] if at < len(data) else 0
+    return 3 << (declared & 7) + 1 if declared & 0x80 else 0
 
 
 def _behind_blocks(data: bytes, at: int) -> int:

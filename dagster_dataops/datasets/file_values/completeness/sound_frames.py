@@ -33,7 +33,7 @@ _ADTS_HEAD: Final = 7
 
 
 def check_mp3(data: bytes) -> None:
-    """Check that the last frame is complete, and that there are as many as the file tells.
+    """Check that the last frame is complete, and that there are as many as the file declares.
 
     A file without a count of frames, or in free format, may end before its time between two frames.
 
@@ -48,7 +48,7 @@ def check_mp3(data: bytes) -> None:
         msg = f"it is truncated: {size:,} bytes of sound are told, {len(data) - first:,} are there"
         raise ValueError(msg)
     count = _checked_frames(data, first, _mp3_length)
-    if frames is not None and count < frames + 1:  # the first tells the count
+    if frames is not None and count < frames + 1:  # the first declares the count
         msg = f"it is truncated or damaged: {frames:,} frames are told, {count - 1:,} are there"
         raise ValueError(msg)
 
@@ -77,7 +77,7 @@ def behind_id3(data: bytes, at: int) -> int:
 
 
 def told_by(data: bytes, first: int) -> tuple[int | None, int | None]:
-    """Return the numbers of frames and of bytes that the first frame tells; ``None`` for none."""
+    """Return the frames and bytes that the first frame declares; ``None`` for none."""
     version, is_mono = data[first + 1] >> 3 & 3, data[first + 3] >> 6 == 3
     side = (17 if is_mono else 32) if version == _MPEG_1 else (9 if is_mono else 17)
     at = first + 4 + side

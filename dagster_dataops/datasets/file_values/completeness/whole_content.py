@@ -52,7 +52,7 @@ _OPEN_DOCUMENT: Final = "application/vnd.oasis.opendocument."
 
 
 def check_whole(data: bytes) -> None:
-    """Check that a file is not cut off, as far as its format can tell; others pass.
+    """Check that a file is not cut off, as far as its format shows; others pass.
 
     Nothing is decoded, so damage in the middle is found only where a format has checksums: in Ogg
     and PNG files, and in the heads of the frames of FLAC files.
