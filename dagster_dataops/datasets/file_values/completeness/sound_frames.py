@@ -43,7 +43,7 @@ def check_mp3(data: bytes) -> None:
     first = _first(data, behind_id3(data, 0), _mp3_length)
     if first is None:
         return  # a decoder says that it is no sound
-    frames, size = told_by(data, first)
+    frames, size = declared_by(data, first)
     if size is not None and first + size > len(data):
         msg = f"it is truncated: {size:,} bytes of sound are told, {len(data) - first:,} are there"
         raise ValueError(msg)
@@ -76,7 +76,7 @@ def behind_id3(data: bytes, at: int) -> int:
     return at + size + (2 if has_footer else 1) * _ID3_HEAD
 
 
-def told_by(data: bytes, first: int) -> tuple[int | None, int | None]:
+def declared_by(data: bytes, first: int) -> tuple[int | None, int | None]:
     """Return the frames and bytes that the first frame declares; ``None`` for none."""
     version, is_mono = data[first + 1] >> 3 & 3, data[first + 3] >> 6 == 3
     side = (17 if is_mono else 32) if version == _MPEG_1 else (9 if is_mono else 17)
