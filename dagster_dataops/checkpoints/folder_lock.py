@@ -59,11 +59,6 @@ class FolderLock:
             self.release()
             raise
 
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        """The descriptor of the lock file."""
-        return (self.descriptor,)
-
     def check(self) -> None:
         """Check that no other run holds the lock, of this folder or of a new one in its place.
 
@@ -124,15 +119,10 @@ class FolderLock:
                 os.close(descriptor)
 
     def _forget(self) -> None:
-        """Close the lock in a forked child.
-
-        The descriptor's number stays in use, because `release` closes it again.
-        """
-        os.close(self.descriptor)
-        empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        if empty != self.descriptor:
-            os.dup2(empty, self.descriptor, inheritable=False)
-            os.close(empty)
+        """Close the lock in a forked child, once: the child may use its number again."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _holder_in(data: bytes) -> str:

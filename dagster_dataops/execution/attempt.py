@@ -35,10 +35,5 @@ class Attempt:
         """How the operator is run."""
         return self.operator.__dataops__.resolved
 
-    @property
-    def unshared(self) -> tuple[int, ...]:
-        """Descriptors that forked workers must close."""
-        return ()
-
     def log(self, text: str) -> None:
         """Show a line in the log of the run, if this process has one."""

@@ -61,11 +61,6 @@ class NodeAttempt(Attempt):
     def __post_init__(self) -> None:
         self.interrupts = self.context.interrupts
 
-    @property
-    @override
-    def unshared(self) -> tuple[int, ...]:
-        return self.lock.descriptors
-
     @override
     def log(self, text: str) -> None:
         self.context.progress.note(text)

@@ -3,6 +3,7 @@ import fcntl
 import os
 import shutil
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -160,7 +161,6 @@ def test_a_forked_child_does_not_hold_the_lock_on(tmp_path: Path) -> None:
     child = os.fork()
     if not child:
         os.close(writer)
-        os.fstat(first.descriptor)  # the number stays taken
         os.write(say_ready, b"!")
         os.read(reader, 1)
         os._exit(0)
@@ -172,6 +172,26 @@ def test_a_forked_child_does_not_hold_the_lock_on(tmp_path: Path) -> None:
     for descriptor in (writer, reader, ready, say_ready):
         os.close(descriptor)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_children_of_a_forked_child_do_not_close_what_has_the_number_of_the_lock(
+    tmp_path: Path,
+) -> None:
+    lock = FolderLock(tmp_path, "one", 0)
+    number = lock.descriptor
+    child = os.fork()
+    if not child:
+        with suppress(OSError):
+            os.close(number)
+        while (writer := os.open(tmp_path / "file", os.O_WRONLY | os.O_CREAT)) < number:
+            pass
+        grandchild = os.fork()
+        if not grandchild:
+            os._exit(os.write(writer, b"!") != 1)
+        os._exit(os.waitpid(grandchild, 0)[1] != 0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (tmp_path / "file").read_bytes() == b"!"
+    lock.release()
 
 
 def test_a_run_with_an_unwritable_name_still_locks(tmp_path: Path) -> None:

@@ -50,11 +50,6 @@ class Claim(ABC):
     time-out is trusted. A run that was overtaken finds out at its next entry.
     """
 
-    @property
-    @abstractmethod
-    def descriptors(self) -> tuple[int, ...]:
-        """The descriptors of the files that hold the claim. No child process may keep them open."""
-
     @abstractmethod
     def check(self) -> None:
         """Check that no other run has taken over, as far as that is known on this machine.

@@ -57,7 +57,6 @@ class WorkerPool:
 
     Args:
         operator: The operator to run.
-        unshared: Descriptors that forked workers must close, such as that of the folder's lock.
         gpus: `CUDA_VISIBLE_DEVICES` of each worker, at most as many as there are; empty if they do
             not divide the GPUs. A worker that replaces a dead one gets its GPUs.
 
@@ -65,13 +64,10 @@ class WorkerPool:
         workers: The workers that have not ended.
     """
 
-    def __init__(
-        self, operator: Operator, unshared: tuple[int, ...], gpus: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, operator: Operator, gpus: tuple[str, ...] = ()) -> None:
         self._operator = operator
         self._module = operator.__dataops__.spec.target.__module__
         self._settings = operator.__dataops__.resolved
-        self._unshared = unshared
         self._free_gpus = list(gpus)
         # A process that has initialized CUDA keeps its GPUs.
         self._fresh = self._settings.fresh_workers or bool(gpus)
@@ -181,7 +177,7 @@ class WorkerPool:
     ) -> NoReturn:
         leave_inherited_garbage()
         try:
-            for descriptor in (*parents, *self._unshared):
+            for descriptor in parents:
                 os.close(descriptor)
             end_with_parent(parent_pipe)
             termination = set_signals()

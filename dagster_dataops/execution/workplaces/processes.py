@@ -84,7 +84,7 @@ class _Run:
         batches = work.batch_starts(descriptor)
         most = len(attempt.gpus) or self._settings.max_workers
         self._scheduler = Scheduler(descriptor, work.open, most, batches)
-        self._pool = WorkerPool(attempt.operator, attempt.unshared, attempt.gpus)
+        self._pool = WorkerPool(attempt.operator, attempt.gpus)
         self._failed: Failure | None = None
         self._deaths = Breaker(self._settings.stop_after_failures)
         self._last_failed: list[int] = []  # byte positions of records, from workers that end

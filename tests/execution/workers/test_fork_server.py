@@ -107,7 +107,7 @@ def _assignment(tmp_path: Path) -> Assignment:
 
 @pytest.mark.slow
 def test_a_killed_server_is_replaced_and_its_workers_continue(tmp_path: Path) -> None:
-    pool = WorkerPool(act(), ())
+    pool = WorkerPool(act())
     with second_thread(True):
         assignment = _assignment(tmp_path)
         worker = pool.start(assignment)
@@ -214,7 +214,7 @@ def test_a_server_does_not_keep_its_parents_output_open(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_forked_child_has_no_server_of_its_parent(tmp_path: Path) -> None:
     with second_thread(True):
-        WorkerPool(act(), ()).start(_assignment(tmp_path)).signal(signal.SIGKILL)
+        WorkerPool(act()).start(_assignment(tmp_path)).signal(signal.SIGKILL)
     assert fork_server.running()
 
     def has_none() -> None:

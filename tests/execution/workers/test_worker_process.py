@@ -4,13 +4,11 @@ import subprocess
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Pipe
-from pathlib import Path
 
 import pytest
 
 from dagster_dataops.execution.workers.heartbeat import Heartbeat
-from tests.execution.engine import Assignment, WorkerPool, WorkerProcess
-from tests.execution.helpers import act, plan, write_input
+from tests.execution.engine import WorkerProcess
 from tests.faults.crashing import in_child
 
 
@@ -171,18 +169,3 @@ def test_every_cause_of_death_has_a_text() -> None:
         -11: "killed by SIGSEGV",
         -40: "killed by signal 40",
     }
-
-
-def test_forked_workers_close_descriptors_of_the_parent(tmp_path: Path) -> None:
-    reader, writer = os.pipe()
-    pool = WorkerPool(act(), (writer,))
-    dataset = write_input(tmp_path / "input.jsonl", plan(["keep"] * 3))
-    worker = pool.start(
-        Assignment(str(dataset.path), dataset.stamp(), str(tmp_path), 1, checks_input=True)
-    )
-    worker.connection.recv_bytes()
-    os.close(writer)
-    assert os.read(reader, 1) == b""  # no other process holds the writing end
-    os.close(reader)
-    pool.stop()
-    pool.close(10.0)
