@@ -59,18 +59,21 @@ class JsonlWriter:
         self._digest = xxhash.xxh3_128()
         self._pending = bytearray()  # neither written nor digested
         self._frames = _frame_writer(self._append) if is_compressed(path.name) else None
+        self._file: IO[bytes] | None = None  # created with the first line: many stay empty
         make_folder(path.parent)
-        with storage(self._draft, "create the file"):
-            self._file: IO[bytes] = self._created()
+        with storage(self._draft, "remove the draft of an earlier run"):
+            self._draft.unlink(missing_ok=True)
 
-    def _created(self) -> IO[bytes]:
-        return os.fdopen(create_anew(self._draft), "wb", _BUFFER_BYTES)
+    def _opened(self) -> IO[bytes]:
+        if self._file is None:
+            self._file = os.fdopen(create_anew(self._draft), "wb", _BUFFER_BYTES)
+        return self._file
 
     def link(self, source: Path) -> None:
         """Make the draft a hard link to ``source``, where the file system has such links.
 
-        Then call `write` with the lines of ``source``, in order. They are counted and digested, and
-        written only if the draft is no link. A compressed file is none.
+        Call it first, then `write` with the lines of ``source``, in order. They are counted and
+        digested, and written only if the draft is no link. A compressed file is none.
 
         Args:
             source: A complete file.
@@ -78,9 +81,8 @@ class JsonlWriter:
         if self._frames is not None:
             return
         with storage(self._draft, f"link it to {source}"):
-            self._file.close()
             self._linked = linked(source, self._draft)
-            self._file = self._draft.open("rb") if self._linked else self._created()
+            self._file = self._draft.open("rb") if self._linked else None
 
     def write(self, lines: bytes, rows: int = 1) -> None:
         """Append ``lines``, which hold ``rows`` records and end with a newline."""
@@ -107,7 +109,7 @@ class JsonlWriter:
 
     def _append(self, data: bytes | bytearray) -> None:
         """Append bytes to the file as it is stored."""
-        self._file.write(data)
+        self._opened().write(data)
         self.stored_bytes += len(data)
 
     @property
@@ -129,10 +131,11 @@ class JsonlWriter:
         self._put_pending()
         with storage(self._draft, "write"):
             self._end_frames()
-            self._file.flush()
+            file = self._opened()
+            file.flush()
             if not self._scratch:
-                os.fsync(self._file.fileno())
-            self._file.close()
+                os.fsync(file.fileno())
+            file.close()
         return self._dataset()
 
     def _dataset(self) -> JsonlDataset:
@@ -161,7 +164,7 @@ class JsonlWriter:
     def __exit__(self, *_: object) -> None:
         if self._frames is not None:
             self._frames.close()
-        if not self._file.closed:
+        if self._file is not None and not self._file.closed:
             with suppress(OSError):  # a full disk fails again when the buffer is flushed
                 self._file.close()
             with suppress(OSError):

@@ -132,12 +132,12 @@ class UploadedDraft(JsonlWriter):
         self._put_pending()
         if self.parts is not None:
             self._upload = _ListedParts(self._store, self.key, self.parts)
-            self._file.close()
+            self._opened().close()
             self._draft.unlink()
             return
         self._upload = upload = _begun(self._store, self.key, self._expected)
         with storage(self._draft, "upload it"):
-            self._file.close()
+            self._opened().close()
             with self._draft.open("rb") as file:
                 while block := file.read(COPY_BYTES):
                     upload.write(block)

@@ -3,6 +3,7 @@
 After a crash in between they stay in a separate folder, and the next run deletes it.
 """
 
+import errno
 import os
 import shutil
 from contextlib import suppress
@@ -23,6 +24,13 @@ def remove_checkpoints(folder: NodeFolder) -> None:
     checkpoints, removed = folder.checkpoints, _removed(folder)
     with storage(checkpoints, "remove the checkpoints of the published run"):
         _unlink_shared(checkpoints)
+        try:
+            checkpoints.rename(removed)  # also over an empty folder
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
         while checkpoints.exists():
             make_folder(removed)
             # The background deletion of an earlier run may delete the folder at this moment.

@@ -237,7 +237,8 @@ def _put_in_place(folder: NodeFolder, manifest: Manifest) -> None:
 def _remove_other_forms(folder: NodeFolder, manifest: Manifest) -> None:
     """Remove results of another form: the manifest in place does not tell of them."""
     folder = folder.in_form(manifest.form)
-    for place in (folder, *(place for place, _ in manifest.parts(folder).values())):
+    places = [place for place, _ in manifest.parts(folder).values()]
+    for place in (*places, folder) if manifest.outputs else places:
         for path in place.other_forms:
             path.unlink(missing_ok=True)
             draft_of(path).unlink(missing_ok=True)  # of a run that was cut short

@@ -28,10 +28,18 @@ def test_checkpoints_are_moved_at_once_and_deleted_in_the_background(tmp_path: P
     _with_checkpoints(tmp_path)
     remove_checkpoints(node(tmp_path))
     assert _entries(tmp_path) == [".removed"]
-    assert (node(tmp_path).path / ".removed" / "0" / "2" / "journal").exists()
+    assert (node(tmp_path).path / ".removed" / "2" / "journal").exists()
     delete_removed(node(tmp_path))
     deleting.finish()
     assert _entries(tmp_path) == []
+
+
+def test_an_empty_folder_of_removed_files_is_replaced(tmp_path: Path) -> None:
+    _with_checkpoints(tmp_path)
+    (node(tmp_path).path / ".removed").mkdir()
+    remove_checkpoints(node(tmp_path))
+    assert _entries(tmp_path) == [".removed"]
+    assert (node(tmp_path).path / ".removed" / "2" / "journal").exists()
 
 
 def test_a_node_without_checkpoints_stays_as_it_is(tmp_path: Path) -> None:
@@ -55,7 +63,7 @@ def test_checkpoints_that_a_killed_run_moved_are_deleted_by_the_next(tmp_path: P
         _with_checkpoints(tmp_path)
         remove_checkpoints(node(tmp_path))
     removed = node(tmp_path).path / ".removed"
-    assert sorted(entry.name for entry in removed.iterdir()) == ["0", "1", "2"]
+    assert sorted(entry.name for entry in removed.iterdir()) == ["0", "1", "2", "3"]
     delete_removed(node(tmp_path))
     deleting.finish()
     assert _entries(tmp_path) == []
@@ -66,6 +74,7 @@ def test_a_folder_deleted_meanwhile_by_an_earlier_run_is_created_again(
 ) -> None:
     """Deletion continues after a run has released its lock: the next run may be at this point."""
     _with_checkpoints(tmp_path)
+    (node(tmp_path).path / ".removed" / "of an earlier run").mkdir(parents=True)
     times = iter(range(10))
 
     def made_and_taken_away(folder: Path) -> None:
