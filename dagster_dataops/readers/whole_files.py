@@ -98,6 +98,10 @@ class WholeFiles(FileStage):
     by_reference: bool = False
     digest: bool = False
 
+    @override
+    def identity(self) -> object:
+        return self.files.identity(some=True)  # a file that cannot be read is a failed item
+
 
 def _check_confined(path: str, paths: Sequence[str]) -> None:
     """Check that a local file is in the folder that was given, also behind links.
@@ -139,8 +143,9 @@ def read_files(  # noqa: PLR0913 - the options of files
     where they need them. A file that is replaced is noticed by its version. A link that leads out
     of the folder is refused.
 
-    A file that is unreadable, too long or not text is a failed item, which the stream's
-    ``on_error`` can skip.
+    A file that is missing, unreadable, too long or not text, or a link that is refused, is a failed
+    item: it ends the stream, and the stream's ``on_error`` can skip it or write it to a file with
+    path and reason.
 
     Args:
         path: A folder, a list of files or a pattern, also as URLs; see `read_jsonl`.

@@ -1,9 +1,11 @@
 """Tests of `read_files` that names files instead of reading them."""
 
+import json
+
 import fsspec
 import pytest
 
-from dagster_dataops import readers
+from dagster_dataops import config, data, pipeline, readers
 from dagster_dataops.errors import StreamDefinitionError, StreamSourceError
 from dagster_dataops.files import FileChangedError, FileReference
 
@@ -82,3 +84,38 @@ def test_a_compressed_file_is_named_as_it_is(folder):
 def test_options_that_do_not_fit_are_refused(options):
     with pytest.raises(StreamDefinitionError):
         readers.read_files("in", **options)
+
+
+def passed(stream, root):
+    """Return the records that a pipeline passes on from a stream."""
+    with pipeline("named") as ppl:
+        ppl.kept = data.filters.Field("file", op="!=", value=None)
+    with config.temporary(data_process_path=root):
+        return ppl(stream)
+
+
+def test_a_file_that_cannot_be_named_is_written_beside_the_result_and_the_others_go_on(folder):
+    fsspec.filesystem("memory").pipe("/named/x.pdf", PDF)
+    (folder / "in" / "out.pdf").symlink_to(folder / "out.pdf")
+    (folder / "in" / "nowhere.pdf").symlink_to(folder / "in" / "none.pdf")
+    for number, (source, named, reasons) in enumerate(
+        (
+            ("in", 2, ["nowhere.pdf: cannot be read: No such", "out.pdf: is a link out of"]),
+            ("in/**/*.pdf", 2, ["nowhere.pdf: cannot be read", "out.pdf: is a link out of"]),
+            (["out.pdf", "none.pdf", "in/a.pdf"], 2, ["none.pdf: cannot be read: No such file"]),
+            (["memory://named/none.pdf", "memory://named/x.pdf"], 1, ["there is no such file"]),
+        )
+    ):
+        stream = readers.read_files(source, content="reference").and_return(on_error="quarantine")
+        root = folder / f"root{number}"
+        assert len(passed(stream, root)) == named
+        (failed,) = root.rglob("source/*/*_error.jsonl")
+        messages = [json.loads(line)["message"] for line in failed.read_text().splitlines()]
+        assert len(messages) == len(reasons)
+        assert all(map(str.__contains__, messages, reasons))
+
+
+def test_a_list_of_which_no_file_can_be_named_stops(folder):
+    stream = readers.read_files(["none.pdf", "gone.pdf"], content="reference")
+    with pytest.raises(StreamSourceError, match=r"gone\.pdf: cannot be read: No such file"):
+        passed(stream.and_return(on_error="skip"), folder / "root")

@@ -15,7 +15,12 @@ from dagster_dataops.errors import StreamArgumentError, StreamDefinitionError, S
 from dagster_dataops.foundation.hashing.values import digest
 from dagster_dataops.streams.files.decompression import KINDS
 from dagster_dataops.streams.files.hive_partitions import partitions
-from dagster_dataops.streams.files.listing import files_below, natural_key, relative_path
+from dagster_dataops.streams.files.listing import (
+    files_below,
+    is_listed,
+    natural_key,
+    relative_path,
+)
 from dagster_dataops.streams.files.locations import Location, compression_of
 from dagster_dataops.streams.files.remote import file_system, is_url, list_urls, source_error
 
@@ -129,7 +134,7 @@ class FileSet:
     def _matching(self, path: str) -> list[str]:
         if is_url(path):
             return list_urls(path, self.storage_options, wild=True)
-        return [path for path in glob.glob(path, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - any text
+        return [path for path in glob.glob(path, recursive=True) if is_listed(Path(path))]  # noqa: PTH207 - any text
 
     def _is_folder(self, text: str) -> bool:
         if not is_url(text):
@@ -148,37 +153,53 @@ class FileSet:
         else:
             yield from map(str, files_below(Path(path)))
 
-    def identity(self) -> object:
+    def identity(self, *, some: bool = False) -> object:
         """Return a value that identifies the content of the files.
+
+        Args:
+            some: Whether it is enough that one of them can be read.
 
         Raises:
             StreamSourceError: The files cannot be listed or read.
         """
-        return identity(self.locations())
+        return identity(self.locations(), some=some)
 
 
-def identity(locations: list[Location]) -> object:
+def identity(locations: list[Location], *, some: bool = False) -> object:
     """Return a value that identifies the content of some files.
+
+    Args:
+        locations: The files.
+        some: Whether it is enough that one of them can be read.
 
     Raises:
         StreamSourceError: They cannot be read.
     """
     columns = [dict(location.partition) for location in locations]
-    content = _identity_of_content(locations)
+    content = _identity_of_content(locations, some=some)
     return [content, digest(columns)] if any(columns) else content
 
 
-def _identity_of_content(locations: list[Location]) -> object:
+def _identity_of_content(locations: list[Location], *, some: bool) -> object:
     if len(locations) == 1:
         return locations[0].identity()
     step = -(-len(locations) // _MAX_DIGESTED_FILES)
-    seen = xxhash.xxh3_64()
+    seen, failures = xxhash.xxh3_64(), 0
     for number, location in enumerate(locations):
-        if number % step == 0:
-            seen.update(digest(location.identity()).encode())
-        elif not is_url(location.path):
-            seen.update(f"{location.size()},".encode())
+        try:
+            seen.update(_identity_of_one(location, by_content=number % step == 0))
+        except StreamSourceError:
+            failures += 1
+            if not some or failures == len(locations):
+                raise
+            seen.update(b"unreadable,")
     return [len(locations), seen.hexdigest()]
+
+
+def _identity_of_one(location: Location, *, by_content: bool) -> bytes:
+    if by_content:
+        return digest(location.identity()).encode()
+    return b"" if is_url(location.path) else f"{location.size()},".encode()
 
 
 def _is_wild(path: str) -> bool:

@@ -68,6 +68,8 @@ def relative_path(path: str, folder: str) -> str:
 def files_below(top: Path) -> Iterator[Path]:
     """Yield the files below a folder, following links, in no particular order.
 
+    Links to nothing are among them, so that whoever reads them gets an error, and none is lost.
+
     Raises:
         StreamSourceError: A folder cannot be listed.
     """
@@ -82,7 +84,12 @@ def files_below(top: Path) -> Iterator[Path]:
         folders[:] = [
             name for name in folders if (here / name).resolve() not in above
         ]  # skips links that form a cycle
-        yield from (path for name in names if (path := Path(folder, name)).is_file())
+        yield from (path for name in names if is_listed(path := Path(folder, name)))
+
+
+def is_listed(path: Path) -> bool:
+    """Return whether a path is a file, or a link to nothing, which reading then names."""
+    return path.is_file() or (path.is_symlink() and not path.exists())
 
 
 def natural_key(path: str) -> list[tuple[int, int, str]]:
