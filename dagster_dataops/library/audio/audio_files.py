@@ -171,6 +171,14 @@ class AudioFile(RecordFile):
         """The duration that the file tells."""
         return float(self.opened.frames / self.opened.samplerate)
 
+    def decoded_frames(self) -> int:
+        """Decode the sound to its end, and return the number of its frames.
+
+        Raises:
+            FileError: It is damaged, as in `blocks`.
+        """
+        return sum(map(len, self.blocks()))
+
     def blocks(self, kind: str = "float64", first: int = 0) -> Iterator[Any]:
         """Yield the frames from one on, as arrays of the shape (frames, channels).
 

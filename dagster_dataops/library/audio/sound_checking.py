@@ -74,7 +74,7 @@ class Check(FileCheck, audio):
 
     @override
     def measured(self, file: AudioFile) -> tuple[Any, ...]:
-        frames = sum(map(len, file.blocks()))
+        frames = file.decoded_frames()
         if not frames:
             raise FileError(file.name, "has no sound", LEAVE_OUT)
         return file.format, frames / file.rate, file.rate, file.channels

@@ -19,6 +19,7 @@ from dagster_dataops.library.field_keys import FieldKey
 from dagster_dataops.library.file_column import LEAVE_OUT, decoding
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.options.ranges import PositiveInt
+from dagster_dataops.operators.outcomes.record_context import Drop
 from dagster_dataops.records import Record
 
 Format: TypeAlias = Literal["flac", "wav"]
@@ -33,9 +34,9 @@ class Resample(audio):
     Reads the file in ``input_key="file"`` and writes the new file to ``output_key=None``, by
     default in its place. soxr resamples with its quality HQ. With ``mono``, the new file has the
     mean of all channels. It has 16 bits a sample, or 24 if the sound has more than 16, and no
-    metadata. A sound that has the rate, the channels and the format keeps its file. The bytes
-    depend on the versions of soxr and, for FLAC, libsndfile with libFLAC. Needs the extra
-    ``audio``.
+    metadata. A sound that has the rate, the channels and the format is decoded, and keeps its
+    file. The bytes depend on the versions of soxr and, for FLAC, libsndfile with libFLAC. Needs the
+    extra ``audio``.
 
     Source: soxr, the resampler of librosa. Data-Juicer calls FFmpeg for it.
 
@@ -73,6 +74,8 @@ class Resample(audio):
         channels = 1 if self._mono else sound.channels
         same = (sound.rate, sound.channels, sound.format.lower())
         if same == (self._rate, channels, self._format):
+            if not sound.decoded_frames():
+                raise _no_sound(sound)
             value: Any = self._sounds.column.value(record)
         else:
             blocks = self._resampled(sound, channels)
@@ -91,9 +94,13 @@ class Resample(audio):
             mixed = block.mean(axis=1, keepdims=True) if channels < sound.channels else block
             yield stream.resample_chunk(np.ascontiguousarray(mixed)).reshape(-1, channels)
         if not frames:  # FLAC would be a file without bytes
-            raise FileError(sound.name, "has no sound", LEAVE_OUT)
+            raise _no_sound(sound)
         rest = stream.resample_chunk(np.zeros((0, channels)), last=True)
         yield rest.reshape(-1, channels)
+
+
+def _no_sound(sound: AudioFile) -> FileError:
+    return FileError(sound.name, "has no sound", LEAVE_OUT)
 
 
 class Cut(audio):
@@ -107,9 +114,10 @@ class Cut(audio):
     With ``segments_key``, the pieces are those in that column: a list of ``[start, end]`` in
     seconds. Without, they have ``seconds`` each and the last one is shorter; ``by="silence"`` ends
     each piece in the middle of the quietest window of 20 ms in its second half, so that words stay
-    whole. Samples are not changed: 16 bits a sample, or 24 if the sound has more. Pieces have no
-    metadata. The bytes of FLAC depend on the versions of libsndfile and libFLAC. Needs the extra
-    ``audio``.
+    whole. A sound without samples, or with an empty list of pieces, is dropped for the reason
+    ``no_pieces``. Samples are not changed: 16 bits a sample, or 24 if the sound has more. Pieces
+    have no metadata. The bytes of FLAC depend on the versions of libsndfile and libFLAC. Needs the
+    extra ``audio``.
 
     Source: own. Data-Juicer cuts videos only.
 
@@ -149,7 +157,7 @@ class Cut(audio):
         self._seconds, self._silence, self._format = seconds, by == "silence", format
         self._written, self._keys = output_key, (index_key, start_key, end_key)
 
-    def forward(self, record: Record) -> list[Record]:
+    def forward(self, record: Record) -> list[Record] | Drop:
         sound = self._sounds.of(record)
         pieces = []
         for number, span in enumerate(self._spans(record, sound)):
@@ -163,7 +171,7 @@ class Cut(audio):
                 {key: value for key, value in zip(self._keys, values, strict=True) if key}
             )
             pieces.append(written)
-        return pieces
+        return pieces or Drop("no_pieces")
 
     def _spans(self, record: Record, sound: AudioFile) -> Iterable["_Span"]:
         if self._segments is not None:
@@ -184,7 +192,7 @@ class _Span(NamedTuple):
 
 
 def _even_spans(sound: AudioFile, size: int) -> list[_Span]:
-    frames = sum(map(len, sound.blocks()))
+    frames = sound.decoded_frames()
     return [_Span(first, min(first + size, frames)) for first in range(0, frames, size)]
 
 

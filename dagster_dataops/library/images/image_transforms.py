@@ -63,7 +63,7 @@ class ImageTransform(ImageOperator):
         image = self._images.of(record)
         pixels = self.changed(image, record)
         form = self._format or usual_format(image)
-        if pixels is None and form == image.format.lower() and image.is_upright:
+        if pixels is None and form == image.format.lower() and _is_plain(image):
             value: Any = self._images.column.value(record)
         else:
             pixels = plain_pixels(image) if pixels is None else pixels
@@ -80,10 +80,10 @@ class Resize(ImageTransform, images):
     the box and cuts off what is outside of it on both sides, ``stretch`` changes the shape. The
     pixels are those of Pillow's ``ImageOps.contain``, ``ImageOps.fit`` and ``Image.resize``.
 
-    An upright image that fits already keeps its file, bytes and metadata, unless it gets another
-    ``format``; smaller ones fit unless ``allow_upscaling``. New files are upright and have no
-    metadata but the colour profile. The bytes depend on the versions of Pillow and its libraries
-    (libjpeg-turbo, zlib-ng, libwebp). Needs the extra ``images``.
+    An upright image that fits already is decoded, and keeps its file, bytes and metadata, unless it
+    gets another ``format``; smaller ones fit unless ``allow_upscaling``. New files are upright and
+    have no metadata but the colour profile. The bytes depend on the versions of Pillow and its
+    libraries (libjpeg-turbo, zlib-ng, libwebp). Needs the extra ``images``.
 
     Source: ``ImageOps`` of Pillow; Data-Juicer resizes videos only.
 
@@ -144,9 +144,8 @@ class Convert(ImageTransform, images):
     Reads the file in ``input_key="file"`` and writes the new file to ``output_key=None``, by
     default in its place. ``channels`` are ``RGB``, ``L`` (grey) or ``RGBA``; transparent pixels
     become those of ``background`` without an alpha channel. New files are upright and have no
-    metadata but the colour profile. An upright image that has the format and the channels keeps its
-    file.
-    The bytes depend on the versions of Pillow and its libraries (libjpeg-turbo, zlib-ng, libwebp).
+    metadata but the colour profile. An upright image that has the format and the channels is
+    decoded, and keeps its file. The bytes depend on the versions of Pillow and its libraries (libjpeg-turbo, zlib-ng, libwebp).
     Needs the extra ``images``.
 
     Source: ``Image.convert`` of Pillow.
@@ -206,6 +205,11 @@ class Crop(ImageTransform, images):
         if fault:
             raise FileError(image.name, f"its box {box!r} {fault}", LEAVE_OUT)
         return plain_pixels(image).crop(tuple(box))
+
+
+def _is_plain(image: ImageFile) -> bool:
+    """Return whether an image is one picture, upright as it is stored; it is decoded whole."""
+    return image.still is not None and image.is_upright and image.frames == 1
 
 
 def _box_fault(box: object) -> str:

@@ -13,7 +13,7 @@ from dagster_dataops import data
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import File
 from tests.each import each
-from tests.library.media import sound, speech, stored, tone
+from tests.library.media import reason, sound, speech, stored, tone
 
 
 def read(made: File, kind: str = "float64") -> tuple[Any, int, str]:
@@ -143,8 +143,8 @@ def test_segments_outside_of_the_sound_are_an_error(told: Any, tmp_path: Path) -
 def test_an_empty_sound_has_no_pieces(tmp_path: Path) -> None:
     record = stored(tmp_path, "a.wav", sound(np.zeros(0)))
 
-    assert data.audio.Cut().forward(dict(record)) == []
-    assert data.audio.Cut(by="silence").forward(record) == []
+    for cut in (data.audio.Cut(), data.audio.Cut(by="silence"), data.audio.Cut(segments_key="at")):
+        assert reason(cut, {**record, "at": []}) == "no_pieces"
 
 
 @each("form", ["flac", "wav"])
@@ -152,4 +152,15 @@ def test_an_empty_sound_cannot_be_resampled(form: Any, tmp_path: Path) -> None:
     record = stored(tmp_path, "a.wav", sound(np.zeros(0)))
 
     with pytest.raises(FileError, match=r"a\.wav: has no sound"):
-        data.audio.Resample(8_000, format=form).forward(record)
+        data.audio.Resample(8_000, format=form).forward(dict(record))
+    with pytest.raises(FileError, match=r"a\.wav: has no sound"):
+        data.audio.Resample(16_000, format=form).forward(record)
+
+
+def test_a_damaged_sound_that_fits_is_an_error(tmp_path: Path) -> None:
+    whole = bytearray(sound(tone(3.0), form="FLAC"))
+    whole[len(whole) // 2] ^= 0xFF
+    record = stored(tmp_path, "a.flac", bytes(whole))
+
+    with pytest.raises(FileError, match=r"a\.flac: cannot be decoded"):
+        data.audio.Resample(16_000).forward(record)

@@ -65,6 +65,34 @@ def test_an_image_that_fits_keeps_its_file(options: Any, tmp_path: Path) -> None
     assert new(data.images.Resize(**options, format="png"), record).format == "PNG"
 
 
+FITTING = {
+    "Resize": lambda **options: data.images.Resize(width=300, **options),
+    "Convert": lambda **options: data.images.Convert(format="png", **options),
+}
+
+
+@each("name", FITTING)
+def test_a_damaged_image_that_fits_is_an_error(name: str, tmp_path: Path) -> None:
+    whole = saved(picture(), "PNG")
+    record = stored(tmp_path, "a.png", whole[: len(whole) // 2])
+
+    with pytest.raises(FileError, match=r"a\.png: cannot be decoded: image file is truncated"):
+        FITTING[name]().forward(record)
+
+
+@each("name", FITTING)
+def test_of_an_animation_that_fits_the_first_picture_is_taken_or_none(
+    name: str, tmp_path: Path
+) -> None:
+    record = stored(tmp_path, "a.png", animation("PNG"))
+
+    with pytest.raises(FileError, match=r"a\.png: has 3 pictures, where one is needed"):
+        FITTING[name]().forward(dict(record))
+    made = new(FITTING[name](animated="first"), record)
+    assert getattr(made, "n_frames", 1) == 1
+    assert same(made, picture(seed=0))
+
+
 def test_palettes_and_single_bits_are_resized_by_their_colours(tmp_path: Path) -> None:
     colours = picture(96, 64).quantize(16)
     bits = picture(96, 64, mode="L").convert("1")
