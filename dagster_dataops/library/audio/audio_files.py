@@ -97,7 +97,7 @@ class AudioSource:
                 sound = package.SoundFile(file)
             except package.LibsndfileError as error:
                 msg = f"it is no sound in {', '.join(FORMATS)}, or its head is damaged"
-                raise ValueError(f"{msg} ({error.error_string.rstrip('.')})") from None
+                raise ValueError(f"{msg} ({_told(error)})") from None
         if _NAMES.get(sound.format, sound.format) not in FORMATS:
             raise FileError(
                 name, f"has the format {sound.format}, not {', '.join(FORMATS)}", LEAVE_OUT
@@ -237,6 +237,12 @@ class AudioHead(HeadFile):
         """The duration that the file tells."""
         frames, rate = self._frames_and_rate
         return frames / rate
+
+
+def _told(error: Any) -> str:
+    """Return what libsndfile tells; of MP3 files without a frame it tells that there is no file."""
+    told = str(error.error_string).rstrip(".")
+    return "no frame was found" if told.startswith("File does not exist") else told
 
 
 def finite(samples: Any) -> Any:

@@ -5,11 +5,10 @@ from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DataOpsError, FileError, UnfitRecordError
-from dagster_dataops.files import FileReference
 from dagster_dataops.foundation.hashing.operational import Operational
 from dagster_dataops.library.documents.formats.document import Limits
 from dagster_dataops.library.documents.formats.document_opening import Documents, OpenDocument
-from dagster_dataops.library.field_keys import FieldKey
+from dagster_dataops.library.file_column import FileColumn
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.options.ranges import AtLeastZeroFloat, PositiveInt
@@ -50,7 +49,7 @@ class DocumentOperator(Operator):
         super().__init__(**{**settings, **kwargs})
         with needs_extra("The group documents", "documents"):
             import pypdfium2  # noqa: F401
-        self._column = FieldKey(input_key).checked_single("name one file")
+        self._column = FileColumn(input_key)
         self._password, self._unlock_key = password, unlock_key
         self._limits = Limits(max_bytes)
         self._documents: Documents | None = None
@@ -71,8 +70,7 @@ class DocumentOperator(Operator):
         Raises:
             FileError: The record names no document, or it cannot be used.
         """
-        key = self._column.name
-        reference = FileReference.of(self._column.value(record), f"the column {key!r}")
+        reference = self._column.reference(record)
         opening = self._documents = self._documents or Documents(self._limits)
         password = self._password_of(record)
         return readable(reference.file, "", opening.opened, reference, password)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dagster_dataops.errors import FileError
 from dagster_dataops.files import File
 from dagster_dataops.library.documents.document_operator import (
     DocumentOperator,
@@ -98,6 +99,9 @@ class ToImage(DocumentOperator, documents):
     def forward(self, record: Record) -> dict[str, Any]:
         opened = self.opened(record)
         page = page_of(record, self._page_key)
-        what = f"its page {page:,}"
+        what, form = f"its page {page:,}", opened.document.format
+        if form != "pdf":
+            problem = f"is {form}, whose pages have no fixed form to draw"
+            raise FileError(opened.name, problem, "convert the file to PDF before")
         picture = readable(opened.name, what, opened.document.picture, page, self._dpi)
         return record | {self._written: picture}

@@ -33,6 +33,7 @@ BAD: dict[str, tuple[str, bytes | None, str]] = {
     ),
     "truncated AIFF": ("a.aiff", AIFF[:-2], "it is truncated"),
     "truncated Ogg": ("a.ogg", OGG[:-2], "its last page is missing"),
+    "an MP3 of a head alone": ("a.mp3", MP3[:64] + bytes(range(256)) * 20, "no frame was found"),
     "half of an Ogg": ("a.ogg", OGG[: len(OGG) // 2], "cannot be read"),
 }
 WITHOUT_COUNT = MP3[MP3.index(MP3[:2], 2) :]

@@ -169,8 +169,22 @@ def test_paths_that_are_no_plain_files_are_named(tmp_path: Path) -> None:
 
 @each("value", [None, 5, "", ["a.pdf"], {"path": "a.pdf"}])
 def test_values_that_name_no_file_are_errors(value: object) -> None:
-    with pytest.raises(FileReferenceError, match="the column 'scan'"):
+    with pytest.raises(FileReferenceError, match="column 'scan'"):
         data.documents.Pages(input_key="scan").forward({"scan": value})
+
+
+def test_a_missing_column_of_documents_names_the_columns_that_are_there() -> None:
+    with pytest.raises(FileReferenceError, match="column 'file': is missing.*'scan'.*input_key"):
+        data.documents.Pages().forward({"scan": "a.pdf"})
+
+
+def test_a_page_without_a_fixed_form_is_not_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_text("<html><body>a page</body></html>")
+    with pytest.raises(FileError) as caught:
+        data.documents.ToImage().forward({"file": str(path), "page": 1})
+    reason = "is html, whose pages have no fixed form to draw; convert the file to PDF before"
+    assert str(caught.value) == f"{path}: {reason}"
 
 
 def test_a_page_that_a_document_lacks_is_an_error(folder: Path, good: bytes) -> None:

@@ -75,13 +75,8 @@ class Document(ABC):
         return bool(self.text(page).strip())
 
     def picture(self, page: int, dpi: int) -> File:  # noqa: ARG002 - of formats without pictures
-        """Return a picture of a page as PNG.
-
-        Raises:
-            ValueError: The format has no pages to draw.
-        """
-        msg = f"a page of {self.format} has no fixed form to draw; convert the file to PDF before"
-        raise ValueError(msg)
+        """Return a picture of a page of a PDF file as PNG; other formats have no fixed form."""
+        raise NotImplementedError
 
     def close(self) -> None:  # noqa: B027 - most have nothing to close
         """Close the document."""
