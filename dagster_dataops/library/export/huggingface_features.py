@@ -1,5 +1,6 @@
-"""Features of Hugging Face datasets without a type of Arrow: class labels and JSON."""
+"""Features of Hugging Face datasets without a type of Arrow: class labels, JSON and files."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,7 +13,8 @@ from dagster_dataops.errors import DefinitionError
 _JSON: Final = "json"
 FILE: Final = "file"
 _EXTENSION: Final = {"ARROW:extension:name": "arrow.json", "ARROW:extension:metadata": ""}
-_OF_FILES: Final = {"image": "Image", "audio": "Audio"}
+_OF_FILES: Final = {"image": "Image", "audio": "Audio", "video": "Video", "pdf": "Pdf"}
+_LISTED: Final = re.compile(r"\w+(?=>?$)")  # the type of a file, also in a list
 _UNKNOWN: Final = -1  # a class label that `datasets` takes for none
 
 
@@ -20,8 +22,9 @@ class Features:
     """The features of columns, given by name.
 
     Args:
-        given: An Arrow type such as ``list<int32>``, ``json``, ``image`` or ``audio`` for a column
-            that names files, or the names of classes, by column.
+        given: An Arrow type such as ``list<int32>``, ``json``, or the names of classes, by column;
+            for a column that names files ``image``, ``audio``, ``video`` or ``pdf``, also as a list
+            such as ``list<image>``.
 
     Attributes:
         schema: Arrow types by column, for `write_batches`.
@@ -36,10 +39,9 @@ class Features:
             msg = f"features is {features!r}; it must map columns to types or to names of classes"
             raise DefinitionError(msg)
         texts = {name: kind for name, kind in known.items() if isinstance(kind, str)}
-        self._of_files = {
-            name: _OF_FILES[kind] for name, kind in texts.items() if kind in _OF_FILES
-        }
-        self.schema = checked_schema(texts | dict.fromkeys(self._of_files, FILE))
+        self._of_files = {name: found for name, kind in texts.items() if (found := _of_files(kind))}
+        files = {name: _LISTED.sub(FILE, texts[name]) for name in self._of_files}
+        self.schema = checked_schema(texts | files)
         self._json = [name for name, kind in texts.items() if kind == _JSON]
         self._classes = {
             name: _checked_classes(name, kind)
@@ -62,7 +64,7 @@ class Features:
                 field = pa.field(field.name, pa.int64())  # noqa: PLW2901
             fields.append(field)
         features: dict[str, Any] = {name: {"_type": "Json"} for name in self._json}
-        features |= {name: {"_type": kind} for name, kind in self._of_files.items()}
+        features |= self._of_files
         features |= {
             name: {"names": names, "_type": "ClassLabel"} for name, names in self._classes.items()
         }
@@ -114,6 +116,15 @@ class Features:
             remedy = "Add the class to features, or drop such records before."
             raise UnfitValueError(start + at, name, problem, remedy)
         return numbers
+
+
+def _of_files(kind: str) -> dict[str, Any] | None:
+    """Return the feature of a column that names files; ``None`` for other types."""
+    name = kind.removeprefix("list<").removesuffix(">")
+    if name not in _OF_FILES:
+        return None
+    one = {"_type": _OF_FILES[name]}
+    return one if kind == name else {"_type": "List", "feature": one}
 
 
 def _checked_classes(name: str, names: object) -> list[str]:

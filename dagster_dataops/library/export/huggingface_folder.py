@@ -39,8 +39,9 @@ class HuggingFace(export):
     ``ClassLabel``: the column has these names, or their numbers. ``{"tools": "json"}`` is ``Json``:
     the values are read as they were, where types of Arrow would add keys. Older versions of the
     package lack it; for these ``schema={"tools": "json"}`` writes texts. Types are given as in
-    ``schema``, such as ``{"input_ids": "list<int32>"}``. ``image`` and ``audio`` are the features
-    ``Image`` and ``Audio`` of columns that name files: the export holds their bytes.
+    ``schema``, such as ``{"input_ids": "list<int32>"}``. ``image``, ``audio``, ``video`` and
+    ``pdf`` are the features ``Image``, ``Audio``, ``Video`` and ``Pdf`` of columns that name files,
+    ``list<image>`` that of a list of them: the export holds their bytes.
 
     The folder is replaced whole. A folder with files that no export wrote is refused. Needs the
     extra ``arrow``; the package ``datasets`` is only for reading.
@@ -49,8 +50,8 @@ class HuggingFace(export):
         folder: Folder that is written, relative to the root of the results unless absolute.
         split: Name of the split.
         schema: Arrow types by column; ``None`` infers all.
-        features: Features by column: names of classes, ``json``, ``image``, ``audio``, or Arrow
-            types.
+        features: Features by column: names of classes, ``json``, ``image``, ``audio``, ``video``,
+            ``pdf``, or Arrow types.
         shard_bytes: Bytes of Arrow memory after which a data file ends.
     """
 

@@ -49,8 +49,8 @@ class HuggingFaceHub(export):
         split: Name of the split.
         revision: Branch of the dataset.
         private: Whether a dataset that the export creates is private.
-        features: Features by column: names of classes, ``json``, ``image``, ``audio``, or Arrow
-            types.
+        features: Features by column: names of classes, ``json``, ``image``, ``audio``, ``video``,
+            ``pdf``, or Arrow types.
         shard_bytes: Bytes of Arrow memory after which a shard ends.
         license: Licence for the card, such as ``cc-by-4.0``; ``None`` leaves it as it is.
         languages: Codes of languages for the card; ``None`` leaves them as they are.

@@ -146,3 +146,28 @@ def test_a_column_of_another_form_is_read_by_its_type(tmp_path: Path) -> None:
     for damaged in ("{", "[]", '{"info": {"features": []}}'):
         assert media_columns(table.schema.with_metadata({"huggingface": damaged})) == {}
     assert media_columns(table.schema) == {}
+
+
+def test_documents_films_and_lists_of_files_are_written_as_their_features_and_read_back(
+    tmp_path: Path,
+) -> None:
+    contents = {"a.pdf": b"%PDF-1.7\n%%EOF", "b.mp4": b"\0\0\0\x14ftypisom\0\0\0\0isom"}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    for n in range(2):
+        (tmp_path / f"{n}.png").write_bytes(png(n))
+    pictures = [{"file": str(tmp_path / f"{n}.png")} for n in range(2)]
+    named = {"paper": str(tmp_path / "a.pdf"), "film": str(tmp_path / "b.mp4")}
+    kinds = {"paper": "pdf", "film": "video", "images": "list<image>"}
+    folder = data.export.HuggingFace(tmp_path / "written", features=kinds)(
+        [{**named, "images": pictures}, {"paper": None, "film": None, "images": []}]
+    )
+
+    written = datasets.load_from_disk(folder)["train"]
+    assert isinstance(written.features["paper"], datasets.Pdf)
+    assert isinstance(written.features["film"], datasets.Video)
+    assert written.features["images"] == datasets.List(datasets.Image())
+    first, second = readers.read_huggingface(written)
+    assert [first[name].data for name in ("paper", "film")] == list(contents.values())
+    assert first["images"] == [File(png(n), "image/png") for n in range(2)]
+    assert second == {"paper": None, "film": None, "images": []}
