@@ -145,8 +145,8 @@ class Convert(ImageTransform, images):
     default in its place. ``channels`` are ``RGB``, ``L`` (grey) or ``RGBA``; transparent pixels
     become those of ``background`` without an alpha channel. New files are upright and have no
     metadata but the colour profile. An upright image that has the format and the channels is
-    decoded, and keeps its file. The bytes depend on the versions of Pillow and its libraries (libjpeg-turbo, zlib-ng, libwebp).
-    Needs the extra ``images``.
+    decoded, and keeps its file. The bytes depend on the versions of Pillow and its libraries
+    (libjpeg-turbo, zlib-ng, libwebp). Needs the extra ``images``.
 
     Source: ``Image.convert`` of Pillow.
 

@@ -74,7 +74,7 @@ class Document(ABC):
         """Return whether a page has a character that is no white space."""
         return bool(self.text(page).strip())
 
-    def picture(self, page: int, dpi: int) -> File:  # noqa: ARG002 - of formats without pictures
+    def picture(self, page: int, dpi: int) -> File:
         """Return a picture of a page of a PDF file as PNG; other formats have no fixed form."""
         raise NotImplementedError
 
