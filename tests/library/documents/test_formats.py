@@ -110,6 +110,25 @@ def test_metadata_have_the_same_keys_in_every_format(tmp_path: Path) -> None:
     assert found[0]["created"] == "2000-01-01T00:00:00+00:00"
 
 
+def test_metadata_of_html_are_those_that_its_head_names(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        "<html><head><title>A  title\n of mine</title><meta name='Author' content='Ada Lovelace'>"
+        "<meta name='description' content='About it'><meta name='keywords' content='a, b'>"
+        "<meta name='generator' content='Hugo'></head>"
+        "<body><svg><title>A circle</title></svg><h1>A heading</h1><p>x</p></body></html>"
+    )
+    found = data.documents.Metadata().forward({"file": str(tmp_path / "a.html")})["metadata"]
+
+    told = {key: found[key] for key in ("title", "author", "subject", "keywords", "producer")}
+    assert told == {
+        "title": "A title of mine",
+        "author": "Ada Lovelace",
+        "subject": "About it",
+        "keywords": "a, b",
+        "producer": "Hugo",
+    }
+
+
 @pytest.mark.parametrize(
     ("body", "texts"),
     [
@@ -119,6 +138,9 @@ def test_metadata_have_the_same_keys_in_every_format(tmp_path: Path) -> None:
         pytest.param(paragraph("one|~two"), ["one", "two"], id="explicit and of Word"),
         pytest.param(
             paragraph("one|") + paragraph("~two"), ["one", "two"], id="of Word in the next one"
+        ),
+        pytest.param(
+            paragraph("one|two~three"), ["one", "two", "three"], id="explicit, then of Word"
         ),
         pytest.param(paragraph("one||three"), ["one", "", "three"], id="an empty page"),
         pytest.param(

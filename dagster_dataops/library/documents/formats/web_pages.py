@@ -80,15 +80,22 @@ class HtmlReader:
     @staticmethod
     def sources(page: str) -> list[str]:
         """Return the addresses of the images of a page."""
-        from lxml import etree
-
-        parser = etree.HTMLParser(encoding="utf-8", huge_tree=True)
-        root = etree.fromstring(page.encode(), parser) if page.strip() else None
-        images = () if root is None else root.iter("img", "image")
+        images = _elements(page, "img", "image")
         addresses = (
             next((image.get(key) for key in _SOURCES if image.get(key)), None) for image in images
         )
         return [address for address in addresses if address]
+
+    @staticmethod
+    def head(page: str) -> dict[str, str]:
+        """Return the ``title`` of a page, and its named ``meta`` elements, without those in SVG."""
+        found: dict[str, str] = {}
+        for element in _elements(page, "title", "meta"):
+            if element.tag == "meta":
+                found.setdefault(str(element.get("name")).lower(), element.get("content", ""))
+            elif element.getparent().tag != "svg":
+                found.setdefault("title", " ".join("".join(element.itertext()).split()))
+        return found
 
 
 class WebPage(Document):
@@ -133,16 +140,29 @@ class WebPage(Document):
     @override
     def metadata(self) -> Mapping[str, str | None]:
         values: Any = page_data.Metadata(input_key=_READ).forward({_READ: self._page})["metadata"]
+        head = self._reader.head(self._page)
         return described(
-            title=values["title"],
+            title=head.get("title") or values["title"],
             author=values["author"],
+            subject=head.get("description"),
+            keywords=head.get("keywords"),
             language=values["lang"],
             created=values["date"],
+            producer=head.get("generator"),
         )
 
     def _of(self, page: int) -> str:
         checked_page(self._name, page, 1)
         return self._page
+
+
+def _elements(page: str, *tags: str) -> Iterator[Any]:
+    """Yield the elements of a page with one of some names."""
+    from lxml import etree
+
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True)
+    root = etree.fromstring(page.encode(), parser) if page.strip() else None
+    return iter(()) if root is None else root.iter(*tags)
 
 
 def images_of(sources: list[str], stored: Callable[[str], bytes | None]) -> Iterator[File]:

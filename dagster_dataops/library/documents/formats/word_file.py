@@ -233,6 +233,7 @@ class _Reader:
             self._add_drawing(element)
 
     def _add_text(self, text: str) -> None:
+        self._broken = self._broken and not text.strip()
         self._text.append(text)
         self._marked.append(text)
 
