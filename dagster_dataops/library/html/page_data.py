@@ -213,9 +213,10 @@ class ToMarkdown(TextOperator, html):
 
     Headings, lists, tables, links, images, quotes and code. Reads ``input_key`` and writes
     ``output_key``; an empty page becomes an empty text. Of a cell that spans rows or columns, the
-    other places are empty cells. Pages nested more than some hundred levels
-    are errors. Needs the extra ``html``. The work is done by markdownify, with its defaults;
-    `html.Extract` with ``format="markdown"`` writes the main text alone.
+    other places are empty cells. XML declarations and other processing instructions are left out.
+    Pages nested more than some hundred levels are errors. Needs the extra ``html``. The work is
+    done by markdownify, with its defaults; `html.Extract` with ``format="markdown"`` writes the
+    main text alone.
 
     Args:
         input_key: The key of the page.
@@ -253,12 +254,23 @@ class ToMarkdown(TextOperator, html):
                 soup = self._soup(StringIO(page), parser)
                 for element in soup.select(unread) if unread else ():
                     element.decompose()
+                _leave_out_instructions(soup, page)
                 _fill_rows(soup)
                 converted: str = self._converter(**style).convert_soup(soup)
             except RecursionError:
                 continue
             return converted
         raise too_deep("html.ToMarkdown")
+
+
+def _leave_out_instructions(soup: Any, page: str) -> None:
+    """Remove processing instructions, such as the XML declaration of XHTML: no text of a page."""
+    from bs4 import ProcessingInstruction
+
+    texts = soup.find_all(string=True) if "<?" in page else ()
+    for text in texts:
+        if isinstance(text, ProcessingInstruction):
+            text.extract()
 
 
 def _fill_rows(soup: Any) -> None:

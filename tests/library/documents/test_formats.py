@@ -385,7 +385,9 @@ def test_markdown_of_a_web_page_has_the_style_of_other_documents(tmp_path: Path)
     expected = "# One\n\n- a\n\n## Two\n\n| x | y |\n| --- | --- |\n| 1 | 2 |"
 
     assert texts_of(tmp_path / "a.html", "ToMarkdown") == [expected]
-    assert texts_of(epub(tmp_path / "a.epub", [page]), "ToMarkdown") == [expected]
+    declared = f"<?xml version='1.0' encoding='utf-8'?>\n<!DOCTYPE html>\n\n{page}"
+    book = epub(tmp_path / "a.epub", [page, declared])
+    assert texts_of(book, "ToMarkdown") == [expected, expected]
 
 
 def test_a_web_page_is_one_page_in_its_encoding(tmp_path: Path) -> None:

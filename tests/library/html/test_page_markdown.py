@@ -44,3 +44,8 @@ def test_comments_without_an_end_take_linear_time():
     text = data.html.ToMarkdown().forward({"html": "<!-- a > " * 50_000})["text"]
 
     assert len(text) < 1_000_000
+
+
+def test_an_xml_declaration_and_other_instructions_are_no_text() -> None:
+    page = "<?xml version='1.0'?>\n<html><body><?php echo 1 ?><p>a < b ? c</p></body></html>"
+    assert data.html.ToMarkdown().forward({"html": page})["text"] == "a < b ? c"
