@@ -168,8 +168,13 @@ class AudioFile(RecordFile):
 
     @property
     def seconds(self) -> float:
-        """The duration that the file tells."""
-        return float(self.opened.frames / self.opened.samplerate)
+        """The duration that the file tells; of MP3 files the one that is counted."""
+        return float(self.frames / self.opened.samplerate)
+
+    @cached_property
+    def frames(self) -> int:
+        """The number of frames. Of MP3 files they are counted: libsndfile may only estimate it."""
+        return self.decoded_frames() if self.format == "MP3" else int(self.opened.frames)
 
     def decoded_frames(self) -> int:
         """Decode the sound to its end, and return the number of its frames.
@@ -207,7 +212,7 @@ class AudioFile(RecordFile):
             read += len(block)
             self._source.check_length(self.name, read, self.rate)
             yield block
-        if read < told:
+        if read < told and self.format != "MP3":  # there `check_whole` knows what is told
             problem = f"is truncated: it tells {told:,} frames, and has {read:,}"
             raise FileError(self.name, problem, LEAVE_OUT)
 

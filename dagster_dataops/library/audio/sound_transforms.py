@@ -217,7 +217,7 @@ def _told_span(sound: AudioFile, told: object) -> _Span:
     """
     if isinstance(told, Sequence) and len(told) == 2 and all(map(_is_number, told)):
         first, end = (round(seconds * sound.rate) for seconds in told)
-        if 0 <= first < end <= sound.opened.frames:
+        if 0 <= first < end <= sound.frames:
             return _Span(first, end)
     fault = f"its segment {told!r:.60} is no [start, end] inside of {sound.seconds:g} seconds"
     raise FileError(sound.name, fault, LEAVE_OUT)

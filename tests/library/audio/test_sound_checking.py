@@ -1,11 +1,14 @@
 """``audio.Check``, and files that no operator can use."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
+import soundfile
 
 from dagster_dataops import data
 from dagster_dataops.errors import DefinitionError, FileError
@@ -136,3 +139,33 @@ def test_what_cannot_be_decoded_is_dropped_on_demand(tmp_path: Path) -> None:
         operator.forward({"file": str(tmp_path / "none.wav")})
     with pytest.raises(DefinitionError, match="formats is 'wav'"):
         data.audio.Check(formats=["wav"])
+
+
+def estimated_mp3() -> bytes:
+    """Return an MP3 file that tells no number of frames, and begins with a short one."""
+    written = io.BytesIO()
+    with av.open(written, "w", format="mp3", options={"write_xing": "0"}) as container:
+        track = container.add_stream("libmp3lame", rate=22_050)
+        track.layout, track.bit_rate = "mono", 64_000
+        samples = speech(1.2, 22_050).astype(np.float32)[None]
+        frame = av.AudioFrame.from_ndarray(samples, format="fltp", layout="mono")
+        frame.sample_rate = 22_050
+        container.mux(track.encode(frame))
+        container.mux(track.encode())
+    return written.getvalue()
+
+
+def test_a_sound_whose_frames_are_only_estimated_is_whole(tmp_path: Path) -> None:
+    record = stored(tmp_path, "a.mp3", estimated_mp3())
+    frames = len(soundfile.read(record["file"])[0])
+    assert soundfile.info(record["file"]).frames > frames
+
+    assert signals(data.audio.Check(mode="tag"), record)["audio_seconds"] == frames / 22_050
+    pieces = data.audio.Cut(0.5).forward(dict(record))
+    assert pieces[-1]["end"] == frames / 22_050
+    cut = data.audio.Cut(segments_key="at")
+    (piece,) = cut.forward({**record, "at": [[1.0, frames / 22_050]]})
+    assert len(soundfile.read(io.BytesIO(piece["file"].data))[0]) == frames - 22_050
+    with pytest.raises(FileError, match=r"no \[start, end\] inside of"):
+        cut.forward({**record, "at": [[1.0, frames / 22_050 + 0.001]]})
+    assert data.audio.Resample(8_000).forward(dict(record))["file"].media_type == "audio/flac"
