@@ -28,8 +28,8 @@ class FileColumn:
 
     Args:
         key: The key.
-        kinds: Prefixes of the media types that are read, such as ``image/``. A file whose bytes do
-            not show its type is read, too.
+        kinds: Prefixes of the media types that are read, such as ``image/``, or whole types, which
+            errors leave out. A file whose bytes do not show its type is read, too.
 
     Raises:
         DefinitionError: The key may select several elements.
@@ -73,7 +73,7 @@ class FileColumn:
             raise FileError(reference.file, "is empty", LEAVE_OUT)
         media_type = reference.media_type_of(head)
         if media_type is not None and not media_type.startswith(self._kinds):
-            wanted = " or ".join(kind.rstrip("/") for kind in self._kinds)
+            wanted = " or ".join(kind[:-1] for kind in self._kinds if kind.endswith("/"))
             raise FileError(reference.file, f"is {media_type}, no {wanted} file", LEAVE_OUT)
 
     def written(self, record: Record, value: Any, output_key: str | None) -> Record:

@@ -163,6 +163,15 @@ def test_whole_sounds_are_taken(tmp_path: Path) -> None:
         assert len(made["audio"].data) > 1000
 
 
+@each("name", [name for name in OPERATORS if name != "Audio"])
+def test_a_sound_is_no_film(name: str, tmp_path: Path) -> None:
+    record = stored(tmp_path, "a.flac", FLAC)
+    with pytest.raises(FileError) as raised:
+        OPERATORS[name]().forward(record)
+    said = "is audio/flac, no video file; replace the file, or leave it out"
+    assert str(raised.value) == f"{record['file']}: {said}"
+
+
 @each("case", [(name, one) for name in OPERATORS for one in BAD.items()])
 def test_a_bad_file_is_an_error_with_path_and_reason(case: Any, tmp_path: Path) -> None:
     check(*case, tmp_path)
