@@ -18,6 +18,7 @@ from dagster_dataops.streams.files.file_sets import FileSet, GivenPaths
 from dagster_dataops.streams.files.remote import is_url
 from dagster_dataops.streams.operations import Operations
 from dagster_dataops.streams.stages.concatenating import ConcatStage
+from dagster_dataops.streams.stages.mapping import Map
 from dagster_dataops.streams.stages.prefetching import Prefetch
 from dagster_dataops.streams.stages.repeating import Repeat
 from dagster_dataops.streams.stages.round_robin import RoundRobinStage
@@ -38,6 +39,7 @@ from dagster_dataops.training.filestores.energon.energon_layout import (
     prepared_dataset,
     sharded_dataset,
 )
+from dagster_dataops.training.filestores.file_references import with_file_references
 from dagster_dataops.training.filestores.folder_store import FolderStore
 from dagster_dataops.training.filestores.store import FileStore
 from dagster_dataops.training.filestores.store_opening import absolute
@@ -64,8 +66,8 @@ class _OfCrudeSources:
 
     @property
     def sources(self) -> list[CrudeSource]:
-        """The sources whose samples are not cooked yet."""
-        return crude_sources(self.stage)
+        """The sources whose samples are not cooked yet, and have bytes."""
+        return _with_bytes(self.stage)
 
     @property
     def is_crude(self) -> bool:
@@ -81,6 +83,14 @@ class _OfCrudeSources:
         ]
         place = source[0].place.rstrip("/").rpartition("/")[2].partition(".")[0]
         return f"{place}_index" if crude_ones else place
+
+
+def _with_bytes(stage: Stage) -> list[CrudeSource]:
+    if isinstance(stage, Map) and with_file_references in stage.functions:
+        return []
+    if isinstance(stage, (Cook, CrudeSource)):
+        return crude_sources(stage)
+    return [source for given in stage.inputs for source in _with_bytes(given)]
 
 
 class CrudeStream(_OfCrudeSources, DataPipelineBuilder):

@@ -6,6 +6,7 @@ import tarfile
 
 import pytest
 
+from dagster_dataops import config, data, pipeline
 from dagster_dataops.crude import crude, with_file_contents, with_file_references
 from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.files import FileChangedError
@@ -71,3 +72,18 @@ def test_a_changed_shard_is_noticed(datasets, tmp_path):
     (tmp_path / "new.tar").replace(datasets[1])
     with pytest.raises(FileChangedError, match="has the digest"):
         with_file_contents(record, ["jpg"])
+
+
+def test_a_pipeline_takes_samples_that_name_files(datasets, tmp_path):
+    for number, path in enumerate(datasets[:2]):
+        samples = [one["jpg"] for one in crude(path)]
+        with pipeline("named") as ppl:
+            ppl.same = data.shape.Add(values={"k": 1})
+        root = tmp_path / f"root{number}"
+        for stream in (
+            crude(path).map(with_file_references),
+            crude(path).map(with_file_references).take(9).and_return(on_error="skip"),
+        ):
+            with config.temporary(data_process_path=root):
+                records = ppl(stream)
+            assert [with_file_contents(one, "jpg")["jpg"] for one in records] == samples
