@@ -10,12 +10,18 @@ from typing import Any, Final, NamedTuple
 
 from dagster_dataops.datasets.file_values.file_contents import is_reference
 from dagster_dataops.datasets.file_values.file_reads import READS
-from dagster_dataops.datasets.file_values.image_pixels import plain_pixels
+from dagster_dataops.datasets.file_values.image_pixels import (
+    DECODER_ERRORS,
+    plain_pixels,
+    readable,
+)
 from dagster_dataops.datasets.file_values.media_types import type_of_content, type_of_name
 from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.errors import FileError
 
 SHOWN: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"})
+_MADE: Final = frozenset({"image/tiff", "image/avif", "image/jp2", "image/x-icon"})
+"""Further types of which Pillow makes a picture, and browsers do not show all."""
 _PIXELS: Final = 96  # of the longer side
 _MOST_PIXELS: Final = 64_000_000  # of an image that is decoded
 _MOST_BYTES: Final = 32 << 20  # of a file that is read
@@ -63,7 +69,8 @@ def _images(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str, Fi
                     reference = FileReference.of(item)
                 except FileError:
                     continue
-                if (reference.media_type or type_of_name(reference.file)) in SHOWN:
+                kind = reference.media_type or type_of_name(reference.file)
+                if kind in SHOWN or kind in _MADE:
                     yield row, column, reference
 
 
@@ -75,12 +82,21 @@ def data_url(reference: FileReference) -> str:
     except FileError:
         return ""
     kind = type_of_content(data)
-    if kind not in SHOWN:
-        return ""
-    small = _shrunk(data)
+    small = _shrunk(data) if kind in SHOWN or kind in _MADE else b""
     if small:
         return f"data:image/png;base64,{b64encode(small).decode()}"
-    return f"data:{kind};base64,{b64encode(data).decode()}" if len(data) <= _SMALL_BYTES else ""
+    is_shown = kind in SHOWN and len(data) <= _SMALL_BYTES
+    return f"data:{kind};base64,{b64encode(data).decode()}" if is_shown else ""
+
+
+def _upright(image: Any) -> Any:
+    """Return an image as its metadata turns it; as it is stored if that is damaged."""
+    from PIL import ImageOps
+
+    try:
+        return ImageOps.exif_transpose(image)
+    except DECODER_ERRORS:
+        return image
 
 
 def _shrunk(data: bytes) -> bytes:
@@ -90,11 +106,11 @@ def _shrunk(data: bytes) -> bytes:
     except ImportError:
         return b""
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with Image.open(io.BytesIO(data), formats=readable()) as image:
             if image.width * image.height > _MOST_PIXELS:
                 return b""
             image.draft("RGB", (_PIXELS, _PIXELS))
-            pixels = plain_pixels("the image", image)
+            pixels = plain_pixels("the image", _upright(image))
             pixels.thumbnail((_PIXELS, _PIXELS))
             buffer = io.BytesIO()
             pixels.save(buffer, "PNG")

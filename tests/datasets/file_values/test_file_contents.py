@@ -1,6 +1,9 @@
 """Tests of files in exports: tar members, Parquet and Hugging Face columns, thumbnails."""
 
+import base64
 import io
+import json
+import re
 import tarfile
 
 import pytest
@@ -94,3 +97,36 @@ def test_the_report_shows_the_first_images(root):
     page = report(ppl).read_text()
     assert page.count("data:image/png;base64,") == 12
     assert "img-src data:" in page
+
+
+@pytest.mark.parametrize(
+    ("form", "mode"), [("TIFF", "RGB"), ("TIFF", "I;16"), ("ICO", "RGBA"), ("AVIF", "RGB")]
+)
+def test_the_report_shows_images_that_browsers_do_not(form, mode, tmp_path):
+    pillow.init()
+    if form not in pillow.SAVE:
+        pytest.skip(f"this Pillow writes no {form}")
+    pillow.new(mode, (200, 100)).save(tmp_path / f"a.{form.lower()}", form)
+    (shown,) = _shown(tmp_path, tmp_path / f"a.{form.lower()}")
+    assert max(shown.size) <= 96
+
+
+def test_thumbnails_are_upright(tmp_path):
+    turned = pillow.Exif()
+    turned[0x0112] = 6  # a quarter to the right
+    pillow.new("RGB", (200, 100)).save(tmp_path / "a.jpg", exif=turned)
+    (shown,) = _shown(tmp_path, tmp_path / "a.jpg")
+    assert shown.size == (48, 96)
+
+
+def _shown(folder, path):
+    """Return the thumbnails of the report of a pipeline with one image."""
+    with pipeline("pictures") as ppl:
+        ppl.same = data.shape.Add(values={"k": 1})
+    source = folder / "in.jsonl"
+    source.write_text(json.dumps({"image": {"file": str(path)}}) + "\n")
+    with config.temporary(data_process_path=folder / "root"):
+        ppl.materialize(source)
+        page = report(ppl).read_text()
+    found = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
+    return [pillow.open(io.BytesIO(base64.b64decode(one))) for one in dict.fromkeys(found)]
