@@ -30,6 +30,8 @@ _STORED: Final = re.compile(rf"{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{62}}")
 _BLOCK_BYTES: Final = 1 << 20
 _LEAST_BYTES: Final = 1 << 16  # of a part that is fetched
 _MOST_BYTES: Final = 1 << 22
+_LONGEST_PATH: Final = 4096  # characters
+_SHOWN: Final = 80  # characters of a longer one
 _FIND: Final = "check the path, and that this machine can read it"
 
 
@@ -124,6 +126,10 @@ class FileOfMachine(_ContentFile):
         try:
             status = os.stat(self.path or "")  # noqa: PTH116 - links are followed
         except OSError as error:
+            if len(self.name) > _LONGEST_PATH:  # such as a data URL
+                fault = f"has {len(self.name):,} characters, too many for a path"
+                remedy = "give a path or a URL; an operator can return bytes as a File"
+                raise FileError(f"{self.name[:_SHOWN]}...", fault, remedy) from error
             raise FileError(self.name, f"cannot be read: {error.strerror}", _FIND) from error
         if not stat.S_ISREG(status.st_mode):
             raise FileError(self.name, "is no file", "name a file, not a folder, pipe or device")

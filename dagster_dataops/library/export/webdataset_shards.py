@@ -218,9 +218,8 @@ def _file_of(value: object, index: int, column: str) -> dict[str, Any]:
         return bytes_and_path(value, f"column {column!r}")
     except FileError as error:
         problem = f"the file {error.where} {error.found}"
-        raise UnfitValueError(
-            index, column, problem, f"Or drop such records: {error.remedy}"
-        ) from error
+        remedy = f"{error.remedy[:1].upper()}{error.remedy[1:]}, or drop such records before."
+        raise UnfitValueError(index, column, problem, remedy) from error
 
 
 def _bytes_of(value: object, index: int, column: str) -> bytes:

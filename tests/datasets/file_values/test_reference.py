@@ -246,3 +246,9 @@ def test_a_file_of_another_type_than_its_name_is_refused():
         FileReference("a.jpg").media_type_of(PNG)
     with pytest.raises(FileError, match="application/pdf by the record"):
         FileReference("a", media_type="application/pdf").media_type_of(PNG)
+
+
+def test_a_text_that_is_too_long_for_a_path_is_not_repeated_in_the_error():
+    url = "data:image/png;base64," + "A" * 100_000
+    with pytest.raises(FileError, match=r"^data:image/png;base64,A{58}\.\.\.: has 100,022 char"):
+        FileReference.of(url).read()
