@@ -959,6 +959,7 @@ class AuxFileMissingError(DataOpsError, KeyError):
         name: The name.
         count: The number of files in the store.
         near: The most similar name; empty if there is none.
+        unread: The fault of a shard behind which nothing was read; empty if all were read whole.
     """
 
     sentence = "{store}: no file {name!r} among {count:,}"
@@ -966,11 +967,13 @@ class AuxFileMissingError(DataOpsError, KeyError):
     name: str
     count: int
     near: str
+    unread: str
 
     @override
     def __str__(self) -> str:
         hint = f"; nearest {self.near!r}" if self.near else ""
-        return f"{super().__str__()}{hint}"
+        rest = f", and not all were read: {self.unread}" if self.unread else ""
+        return f"{super().__str__()}{rest}{hint}"
 
 
 class PathEscapeError(DataOpsError, ValueError):

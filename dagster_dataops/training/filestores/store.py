@@ -184,7 +184,11 @@ class FileStore(ABC):
         """
         self.confined(name)
         near = difflib.get_close_matches(name, islice(self.names(), _MAX_COMPARED), 1, 0.5)
-        return AuxFileMissingError(self.shown, name, len(self), near[0] if near else "")
+        return AuxFileMissingError(self.shown, name, len(self), (near or [""])[0], self.unread())
+
+    def unread(self) -> str:
+        """Return the fault of a shard behind which nothing was read; empty if all were read whole."""
+        return ""
 
     def close(self) -> None:  # noqa: B027 - stores without open files need none
         """Close all files; the next read opens them again."""

@@ -90,6 +90,11 @@ class TarStore(FileStore):
         return content
 
     @override
+    def unread(self) -> str:
+        path, fault = next(iter(self.index.facts.errors.values()), ("", ""))
+        return f"{path}: {fault}" if path else ""
+
+    @override
     def names(self) -> Iterator[str]:
         return self.index.names()
 

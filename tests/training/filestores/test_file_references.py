@@ -3,13 +3,14 @@
 import io
 import json
 import tarfile
+from pathlib import Path
 
 import pytest
 
 from dagster_dataops import config, data, pipeline
 from dagster_dataops.crude import crude, with_file_contents, with_file_references
 from dagster_dataops.errors import UnfitRecordError
-from dagster_dataops.files import FileChangedError
+from dagster_dataops.files import FileChangedError, FileError, FileReference
 
 PARTS = {"jpg": b"\xff\xd8\xff\xe0", "txt": b"text"}
 
@@ -87,3 +88,11 @@ def test_a_pipeline_takes_samples_that_name_files(datasets, tmp_path):
             with config.temporary(data_process_path=root):
                 records = ppl(stream)
             assert [with_file_contents(one, "jpg")["jpg"] for one in records] == samples
+
+
+def test_a_file_behind_the_end_of_a_torn_shard_is_missing_with_the_reason(datasets):
+    shard = Path(datasets[1])
+    shard.write_bytes(shard.read_bytes()[:4_700])  # within the fifth of six files
+    assert FileReference(f"{shard}#11.jpg").read() == PARTS["jpg"] + b"\1"
+    with pytest.raises(FileError, match=r"no file '12\.txt' among 4, and not .*archive is torn"):
+        FileReference(f"{shard}#12.txt").read()
