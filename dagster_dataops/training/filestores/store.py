@@ -187,7 +187,7 @@ class FileStore(ABC):
         return AuxFileMissingError(self.shown, name, len(self), (near or [""])[0], self.unread())
 
     def unread(self) -> str:
-        """Return the fault of a shard behind which nothing was read; empty if all were read whole."""
+        """Return the fault of a shard of which not all was read; empty if there is none."""
         return ""
 
     def close(self) -> None:  # noqa: B027 - stores without open files need none
