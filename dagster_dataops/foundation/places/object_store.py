@@ -15,6 +15,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -69,6 +70,10 @@ _NEEDED: Final = (
     "deletes objects"
 )
 _CHECK: Final = ".dagster-dataops-check"  # a folder of keys
+_SINGLY: Final = "disable_bulk_delete"
+"""The option of S3 with which each key has a `DELETE`. A request that deletes several keys goes to the
+bucket instead, so a server that judges requests by their paths refuses it; others do not have it."""
+_DELETING: Final = 10  # keys at once
 _NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
 _FORBIDDEN: Final = (PermissionDeniedError, UnauthenticatedError)
@@ -97,10 +102,7 @@ def open_store(bucket: StoreBucket, *, written_below: str | None = None) -> "Obj
     Raises:
         StoreRefusedError: It cannot be reached, lacks conditional writes, or refuses a right.
     """
-    options: dict[str, Any] = dict(bucket.options)
-    endpoint = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
-    if endpoint.startswith("http://"):
-        options["client_options"] = {"allow_http": True}
+    options = _options(bucket)
     try:
         if bucket.url.startswith("memory:"):
             store = ObjectStore(bucket.url, from_url("memory:///", **options))
@@ -113,6 +115,17 @@ def open_store(bucket: StoreBucket, *, written_below: str | None = None) -> "Obj
     if written_below is not None:
         store.check(written_below)
     return store
+
+
+def _options(bucket: StoreBucket) -> dict[str, Any]:
+    """Return the options of obstore for a bucket."""
+    options: dict[str, Any] = dict(bucket.options)
+    endpoint = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
+    if endpoint.startswith("http://"):
+        options["client_options"] = {"allow_http": True}
+    if bucket.url.startswith("s3:") and f"aws_{_SINGLY}" not in options:
+        options.setdefault(_SINGLY, True)
+    return options
 
 
 class ObjectStore(ResultStore):
@@ -321,9 +334,20 @@ class ObjectStore(ResultStore):
     @override
     def remove(self, keys: Iterable[str]) -> None:
         listed = list(keys)
-        if listed:
-            with self.named(listed[0], "delete"), suppress(FileNotFoundError):
+        if not listed:
+            return
+        with self.named(listed[0], "delete"):
+            try:
                 _repeated(lambda: obstore.delete(self._client, listed))
+                return
+            except FileNotFoundError:  # GCS tells it, and the rest was not asked for
+                pass
+        with ThreadPoolExecutor(_DELETING) as pool:
+            list(pool.map(self._remove, listed))
+
+    def _remove(self, key: str) -> None:
+        with self.named(key, "delete"), suppress(FileNotFoundError):
+            _repeated(lambda: obstore.delete(self._client, key))
 
     @contextmanager
     def named(self, key: str, action: str) -> Iterator[None]:
