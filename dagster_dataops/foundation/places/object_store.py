@@ -174,9 +174,14 @@ class ObjectStore(ResultStore):
             first = self.create(key, b"1")
         except ConflictError:
             return "it refuses to create an object that does not exist (If-None-Match)"
-        lacks = self._check_create(key) or self._check_replace(key, first)
-        if key not in self.names(folder) and not lacks:
-            lacks = "its list lacks an object that was written just before"
+        try:
+            lacks = self._check_create(key) or self._check_replace(key, first)
+            if key not in self.names(folder) and not lacks:
+                lacks = "its list lacks an object that was written just before"
+        except StorageError:
+            with suppress(StorageError):
+                self.remove([key])
+            raise
         self.remove([key])
         if self.status(key) is not None and not lacks:
             lacks = f"it keeps an object that was deleted, {self.url}/{key}"

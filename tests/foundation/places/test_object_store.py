@@ -434,6 +434,16 @@ def test_a_store_that_refuses_a_right_is_refused_with_its_name(through, registry
         operator(RECORDS)
 
 
+@pytest.mark.parametrize("action", ["read", "list"])
+def test_a_store_that_refuses_a_right_keeps_nothing_of_the_check(through, on_s3, tmp_path, action):
+    with (
+        through(lambda method, path: "403" if REQUESTS[action](method, path) else ""),
+        pytest.raises(StoreRefusedError, match=f"cannot {action} objects below it"),
+    ):
+        open_store(config.results_root().bucket, written_below=f"{tmp_path.name}/root")
+    assert on_s3.names(tmp_path.name) == []
+
+
 DATE = "Fri, 01 Nov 2024 00:00:00 GMT"
 REQUESTS = {
     "write": lambda method, path: method == "PUT",
