@@ -71,8 +71,8 @@ _NEEDED: Final = (
 )
 _CHECK: Final = ".dagster-dataops-check"  # a folder of keys
 _SINGLY: Final = "disable_bulk_delete"
-"""The option of S3 with which each key has a `DELETE`. A request that deletes several keys goes to the
-bucket instead, so a server that judges requests by their paths refuses it; others do not have it."""
+"""The option of S3 to send a `DELETE` for each key. The request that deletes several keys goes to
+the bucket: a server that judges requests by their paths refuses it, and some lack it."""
 _DELETING: Final = 10  # keys at once
 _NO_RANGE: Final = "416"  # HTTP status: an empty object has no range of bytes
 _REFUSED: Final = (AlreadyExistsError, PreconditionError)
@@ -344,11 +344,9 @@ class ObjectStore(ResultStore):
         with self.named(listed[0], "delete"):
             try:
                 _repeated(lambda: obstore.delete(self._client, listed))
-                return
             except FileNotFoundError:  # GCS tells it, and the rest was not asked for
-                pass
-        with ThreadPoolExecutor(_DELETING) as pool:
-            list(pool.map(self._remove, listed))
+                with ThreadPoolExecutor(_DELETING) as pool:
+                    list(pool.map(self._remove, listed))
 
     def _remove(self, key: str) -> None:
         with self.named(key, "delete"), suppress(FileNotFoundError):
