@@ -30,8 +30,8 @@ _NOTE_MAGIC: Final = 0x184D2A5D
 _MARK: Final = b"DOframe1"
 _CHECKSUMS: Final = 0x80  # the feature that entries have checksums; no other is used
 _NO_TEXT: Final = xxhash.xxh64_intdigest(b"") & 0xFFFFFFFF  # the checksum of the note
-_NOTE_BYTES: Final = _SKIPPABLE.size + len(_MARK) + _FACTS.size + 8  # a checksum at its end
-_NOTE_ENTRY: Final = _ENTRY.pack(_NOTE_BYTES, 0, _NO_TEXT)
+NOTE_BYTES: Final = _SKIPPABLE.size + len(_MARK) + _FACTS.size + 8  # a checksum at its end
+_NOTE_ENTRY: Final = _ENTRY.pack(NOTE_BYTES, 0, _NO_TEXT)
 TAIL_BYTES: Final = 64 << 10  # holds the index of five gigabytes of text
 
 
@@ -82,7 +82,7 @@ def packed_index(entries: bytes, size: int, digest: bytes, *, lines: bool) -> by
         lines: Whether each frame begins with a line.
     """
     facts = _FACTS.pack(lines, size, digest)
-    head = _SKIPPABLE.pack(_NOTE_MAGIC, _NOTE_BYTES - _SKIPPABLE.size)
+    head = _SKIPPABLE.pack(_NOTE_MAGIC, NOTE_BYTES - _SKIPPABLE.size)
     note = head + _MARK + facts + _checksum(entries + facts)
     table = entries + _NOTE_ENTRY
     head = _SKIPPABLE.pack(_TABLE_MAGIC, len(table) + _FOOTER.size)
@@ -103,12 +103,21 @@ def index_bytes(tail: bytes) -> int:
     entries, features, _ = _FOOTER.unpack(tail[-_FOOTER.size :].rjust(_FOOTER.size, b"\0"))
     if features != _CHECKSUMS:  # of another program
         return 0
-    return int(_NOTE_BYTES + _SKIPPABLE.size + entries * _ENTRY.size + _FOOTER.size)
+    return int(NOTE_BYTES + _SKIPPABLE.size + entries * _ENTRY.size + _FOOTER.size)
 
 
 def is_ours(data: bytes) -> bool:
     """Return whether an index has our note; the arguments are those of `parsed_index`."""
     return data[_SKIPPABLE.size :].startswith(_MARK)
+
+
+def noted_text(part: bytes) -> tuple[int, bytes] | None:
+    """Return the size and the digest of the text of which a frame is our note, else ``None``."""
+    start = _SKIPPABLE.pack(_NOTE_MAGIC, NOTE_BYTES - _SKIPPABLE.size) + _MARK
+    if len(part) < NOTE_BYTES or not part.startswith(start):
+        return None
+    _, size, digest = _FACTS.unpack_from(part, len(start))
+    return size, digest
 
 
 def parsed_index(data: bytes, file_bytes: int) -> FrameIndex:
@@ -122,10 +131,10 @@ def parsed_index(data: bytes, file_bytes: int) -> FrameIndex:
         IndexDamage: It is damaged, or that of another file.
     """
     note, head, table = _divided(data)
-    start = _SKIPPABLE.pack(_NOTE_MAGIC, _NOTE_BYTES - _SKIPPABLE.size) + _MARK
+    start = _SKIPPABLE.pack(_NOTE_MAGIC, NOTE_BYTES - _SKIPPABLE.size) + _MARK
     facts = note[len(start) : -8]
     is_whole = note == start + facts + _checksum(table + facts)
-    if not is_whole or head != (_TABLE_MAGIC, len(data) - _NOTE_BYTES - _SKIPPABLE.size):
+    if not is_whole or head != (_TABLE_MAGIC, len(data) - NOTE_BYTES - _SKIPPABLE.size):
         raise IndexDamage("has a damaged index of frames: it does not match its checksum")
     lines, size, digest = _FACTS.unpack(facts)
     entries = list(_ENTRY.iter_unpack(table))
@@ -142,7 +151,7 @@ def parsed_index(data: bytes, file_bytes: int) -> FrameIndex:
 
 def _divided(data: bytes) -> tuple[bytes, tuple[int, int], bytes]:
     """Return the note, the head of the seek table, and its entries without that of the note."""
-    note, rest = data[:_NOTE_BYTES], data[_NOTE_BYTES:]
+    note, rest = data[:NOTE_BYTES], data[NOTE_BYTES:]
     entries = rest[_SKIPPABLE.size : -_FOOTER.size]
     if not entries.endswith(_NOTE_ENTRY):
         raise IndexDamage("has a damaged index of frames: its last entry is not that of its note")

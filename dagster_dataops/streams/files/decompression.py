@@ -1,7 +1,8 @@
 """Decompress files while reading: gzip, bzip2, xz and, with an extra, Zstandard.
 
 A truncated file yields all bytes that can be decompressed and then raises an error, so it is never
-taken for a shorter file. A damaged file yields the compressed blocks before the damage.
+taken for a shorter file. A damaged file yields the compressed blocks before the damage. The text
+of a compressed result is compared with its index, which tells frames that are missing or moved.
 """
 
 import bz2
@@ -10,7 +11,10 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
+import xxhash
+
 from dagster_dataops.errors import DamagedFileError, MissingExtraError, StreamSourceError
+from dagster_dataops.foundation.frames.frame_index import NOTE_BYTES, noted_text
 from dagster_dataops.streams.files.contents import ByteSource
 
 SUFFIXES: Final = {
@@ -31,6 +35,9 @@ _ZERO_PADDED: Final = {"gzip", "xz"}  # kinds with zero bytes between or after p
 _COMPRESSED_BYTES: Final = 64 << 10  # compressed bytes read at once
 # Compressed bytes passed on at once. With zstd, 4 bytes can hold 128 KiB: these, 128 MiB.
 _PIECE_BYTES: Final = 4 << 10
+_OTHER_TEXT: Final = (
+    "has an index of another text: frames are missing, moved, or those of another file"
+)
 
 
 def _zstd() -> Any:
@@ -73,6 +80,7 @@ class DecompressedSource:
         self._decompressor: Any = _DECOMPRESSORS[kind]()
         self._source = open_source()
         self._begun = False  # whether any byte of the current part was read
+        self._check = _TextCheck() if kind == "zstd" else None
         self._compressed = memoryview(b"")
         self._decompressed = b""
         self._at = 0  # the number of decompressed bytes already returned
@@ -110,10 +118,18 @@ class DecompressedSource:
         except Exception as error:
             self._failure = self._error(f"is not valid {self._kind} data: {error}")
             raise self._failure from error
+        if self._check is not None:
+            self._check.add(piece, self._decompressed)
         if self._decompressor.eof:
-            self._compressed = memoryview(self._decompressor.unused_data + self._compressed)
-            self._decompressor, self._begun = _DECOMPRESSORS[self._kind](), False
+            self._end_part()
         return True
+
+    def _end_part(self) -> None:
+        if self._check is not None and not self._check.end_part():
+            self._failure = self._error(_OTHER_TEXT)
+            raise self._failure
+        self._compressed = memoryview(self._decompressor.unused_data + self._compressed)
+        self._decompressor, self._begun = _DECOMPRESSORS[self._kind](), False
 
     def _read_compressed(self) -> bool:
         """Read the next compressed bytes; return whether there were any."""
@@ -130,6 +146,30 @@ class DecompressedSource:
     def close(self) -> None:
         """Close the compressed file."""
         self._source.close()
+
+
+class _TextCheck:
+    """Compares a text with the note that `FrameWriter` puts behind its frames."""
+
+    def __init__(self) -> None:
+        self._part = b""  # the first bytes of the current part
+        self._digest, self._size = xxhash.xxh3_128(), 0
+
+    def add(self, piece: memoryview, text: bytes) -> None:
+        """Take a piece of the current part, and its text."""
+        if len(self._part) < NOTE_BYTES:
+            self._part += piece[:NOTE_BYTES]
+        self._digest.update(text)
+        self._size += len(text)
+
+    def end_part(self) -> bool:
+        """End a part; return whether it is no note, or that of the text before it."""
+        noted, self._part = noted_text(self._part), b""
+        if noted is None:
+            return True
+        found = self._size, self._digest.digest()
+        self._digest, self._size = xxhash.xxh3_128(), 0
+        return noted == found
 
 
 class _Begun:

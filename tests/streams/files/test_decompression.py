@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from dagster_dataops import errors, read_jsonl
+from dagster_dataops import config, errors, load_result, read_jsonl
 from dagster_dataops.testing import assert_resumes_anywhere
 from dagster_dataops.text import read_text
 
@@ -186,3 +186,30 @@ def test_xz_streams_may_be_padded(tmp_path):
     part = lzma.compress(CONTENT)
     (tmp_path / "a.jsonl.xz").write_bytes(part + b"\0" * 8 + part + b"\0" * 4)
     assert list(read_jsonl(tmp_path / "a.jsonl.xz")) == ROWS * 2
+
+
+def frames_of(packed):
+    """Return the frames of a compressed result, and its index."""
+    starts = [at for at in range(len(packed)) if packed.startswith(b"\x28\xb5\x2f\xfd", at)]
+    end = packed.rindex(b"DOframe1") - 8
+    return [packed[a:b] for a, b in zip(starts, [*starts[1:], end], strict=True)], packed[end:]
+
+
+def test_a_compressed_result_without_some_of_its_frames_is_refused(tmp_path, registry):
+    operator = registry("data.packed", _concurrency_mode="single")(larger)()
+    with config.temporary(result_format="jsonl.zst", data_process_path=tmp_path):
+        rows = operator([{"n": n} for n in range(3000)])
+        packed = load_result(tmp_path / "larger").path.read_bytes()
+    frames, index = frames_of(packed)
+    assert len(frames) > 2
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(packed + packed)
+    assert list(read_jsonl(path)) == rows * 2
+    for changed in (frames[1:], frames[:-1], frames[::-1], [*frames, frames[0]]):
+        path.write_bytes(b"".join([*changed, index]))
+        with pytest.raises(errors.DamagedFileError, match="has an index of another"):
+            list(read_jsonl(path))
+
+
+def larger(record):
+    return {"n": record["n"], "text": "x" * 1000}
