@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import orjson
 from typing_extensions import override
@@ -54,7 +54,7 @@ RANGE_BYTES: Final = 16 << 20
 _WORKED: Final = "worked"  # the kind of the files of partitions
 _BLOCK_BYTES: Final = 64 << 10
 _IN_ORDER_BYTES: Final = 8 << 20  # of a partition, read from a bucket by one request
-_MERGED_BYTES: Final = 512 << 10  # of each of all partitions
+_MERGED_BYTES: Final = 512 << 10  # at most, of each of all partitions
 _SAMPLES: Final = 500
 _SAMPLE_BYTES: Final = 64 << 10
 _NUMBER_BITS: Final = 32  # of the number of a record in its range
@@ -122,22 +122,43 @@ class DatasetStages:
             DatasetOperatorError: The operator cannot process a record; it is the first such record.
         """
         parts = [self._entries(number) for number in range(self._count)]
-        merged: Iterable[tuple[bytes, bytes]] = (
+        merged: Iterable[tuple[bytes, bytes | _StoredText]] = (
             chain.from_iterable(parts)
             if self._regrouping.in_order
             else heapq.merge(*parts, key=itemgetter(0))
         )
-        for _, text in merged:
+        for _, entry in merged:
+            text = entry if isinstance(entry, bytes) else entry.read()
             rows = text.count(b"\n")
             if text and not rows:
                 reason = f"{ValueError.__name__}: {text.decode()}"
                 raise DatasetOperatorError(self._attempt.name, reason, "")
             yield text, rows
 
-    def _entries(self, number: int) -> Iterator[tuple[bytes, bytes]]:
-        at_once = _IN_ORDER_BYTES if self._regrouping.in_order else _MERGED_BYTES
-        for block in PartsFile(self._stages.folder.file(_WORKED, number), at_once):
-            yield from marshal.loads(block)  # noqa: S302 - our own file
+    def _entries(self, number: int) -> Iterator[tuple[bytes, "bytes | _StoredText"]]:
+        """Yield key and text of the entries of a partition.
+
+        All partitions are read at the same time if they are merged. So each has little in memory:
+        a text that is larger than its share stays in the file until its turn.
+        """
+        file = self._stages.folder.file(_WORKED, number)
+        if self._regrouping.in_order:
+            for block in PartsFile(file, _IN_ORDER_BYTES):
+                yield from marshal.loads(block)  # noqa: S302 - our own file
+            return
+        share = max(_BLOCK_BYTES, self._regrouping.max_bytes // (4 * self._count))
+        parts = PartsFile(file, min(_MERGED_BYTES, share))
+        at = -1
+        for block in parts:  # `enumerate` would keep each block
+            at += 1
+            entries = marshal.loads(block)  # noqa: S302
+            if len(block) > share:
+                entries = [
+                    (key, text if len(text) <= share else _StoredText(parts, at, index))
+                    for index, (key, text) in enumerate(entries)
+                ]
+            del block  # all entries are in memory beside it
+            yield from entries
 
     def forget(self) -> None:
         """Delete the files."""
@@ -164,6 +185,18 @@ class DatasetStages:
                 for line in block.split(b"\n", 2)[1:2]:  # whole, or no record
                     with suppress(ValueError):
                         yield decode(line)
+
+
+class _StoredText(NamedTuple):
+    """A text in a file of parts."""
+
+    parts: PartsFile
+    at: int  # the number of the block
+    index: int  # the number of the entry in it
+
+    def read(self) -> bytes:
+        text: bytes = marshal.loads(self.parts[self.at])[self.index][1]  # noqa: S302
+        return text
 
 
 def folder_of_stages(attempt: NodeAttempt) -> PartsFolder:

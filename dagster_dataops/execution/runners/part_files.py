@@ -303,11 +303,19 @@ class PartsFile(_LazyParts):
             while last < len(self._entries) and (last == first or size < self._at_once):
                 size += self._entries[last][1]
                 last += 1
-            start = self._entries[first][0]
-            block = _read(self._file, start, size)
-            for offset, length, check in self._entries[first:last]:
-                yield self._checked(block[offset - start : offset - start + length], check)
+            parts = self._together(first, last, size)
+            while parts:
+                yield parts.popleft()  # who has it may free it
             first = last
+
+    def _together(self, first: int, last: int, size: int) -> deque[bytes]:
+        """Return the parts [first, last), of ``size`` bytes, by one read."""
+        start = self._entries[first][0]
+        block = _read(self._file, start, size)
+        return deque(
+            self._checked(block[offset - start : offset - start + length], check)
+            for offset, length, check in self._entries[first:last]
+        )
 
     @override
     def _part(self, number: int) -> bytes:
