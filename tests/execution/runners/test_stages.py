@@ -136,6 +136,27 @@ def test_datasets_in_partitions_have_the_same_result(tmp_path: Path, name: str) 
     _check(tmp_path, _DATASETS[name], _concurrency_mode="single")
 
 
+@pytest.mark.usefixtures("root")
+def test_large_groups_stay_in_their_files_until_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    stored = dataset_stages._StoredText.read
+
+    def noted(self: Any) -> bytes:
+        text = stored(self)
+        read.append(len(text))
+        return text
+
+    monkeypatch.setattr(dataset_stages._StoredText, "read", noted)
+    monkeypatch.setattr(dataset_stages, "_BLOCK_BYTES", 1)
+    (tmp_path / "input.jsonl").write_bytes(_lines(3000, whole=True))
+    make: Any = lambda **how: data.sample.GroupBy("group", max_memory_mb=1, **how)  # noqa: E731
+    _check(tmp_path, make, _concurrency_mode="single")
+    assert len(read) == 9  # all groups, each once
+    assert min(read) > 16 << 10
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("root")
 @each("name", ["exact", "lines", "sort", "group"])
