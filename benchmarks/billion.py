@@ -24,6 +24,7 @@ from dagster_dataops import config, data, data_register, register_workplace
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.workplaces import Attempt, Sink, WorkList
 
+_LEAST_SPANS = 100  # that the run is stopped before its end
 _BATCH = 1000  # spans that a worker hands over at once, at most
 
 
@@ -157,6 +158,9 @@ def main() -> None:
     parser.add_argument("--in-span", type=int, nargs="+", default=[100_000, 1000, 100])
     parser.add_argument("--folder", type=Path, help="where the files are written")
     arguments = parser.parse_args()
+    least = _LEAST_SPANS * max(arguments.in_span)
+    if arguments.records < least:  # the stop after nine tenths would be behind the last span
+        parser.error(f"--records must be at least {least:,}, {_LEAST_SPANS} times --in-span")
     print("| records of a span | spans | journal MB | journal s | resume s | publish s | RSS MB |")
     print("|---|---|---|---|---|---|---|")
     for in_span in arguments.in_span:
