@@ -20,6 +20,7 @@ from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import WorkList
 from dagster_dataops.execution.workplaces.range_worker import range_worker
+from dagster_dataops.execution.workplaces.span_file import SpanFile, SpanReader
 from dagster_dataops.operators.options.concurrency_modes import Workplace, register_workplace
 from dagster_dataops.operators.pickling import receive, ship
 
@@ -27,6 +28,8 @@ __all__ = [
     "Attempt",
     "Interval",
     "Sink",
+    "SpanFile",
+    "SpanReader",
     "WorkList",
     "Workplace",
     "range_worker",

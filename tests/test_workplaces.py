@@ -8,6 +8,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,15 @@ from dagster_dataops.errors import (
     UnprocessedError,
 )
 from dagster_dataops.operators.options import concurrency_modes
-from dagster_dataops.workplaces import Attempt, Interval, Sink, WorkList, range_worker
+from dagster_dataops.workplaces import (
+    Attempt,
+    Interval,
+    Sink,
+    SpanFile,
+    SpanReader,
+    WorkList,
+    range_worker,
+)
 from tests.each import each
 from tests.execution.helpers import (
     KINDS,
@@ -72,12 +81,36 @@ class InThreads:
                 run_range(interval)
 
 
+class ByFiles:
+    """Runs each range as another machine would, and reads its file."""
+
+    def run(self, attempt: Attempt, work: WorkList, sink: Sink) -> None:
+        for interval in work.ranges(2000):
+            reader = SpanReader(sink.folder / "spans", interval)
+            reader.path.unlink(missing_ok=True)
+            reader.read(sink)  # there is no file yet
+            there = WorkList(attempt.operator, work.dataset)
+            there.open = [interval]
+            here = partial(self._look, reader, sink)
+            same = Attempt(operator=attempt.operator)
+            with SpanFile(reader.path, here) as away, range_worker(same, there, away) as run_range:
+                run_range(interval)
+            reader.read(sink)
+            assert reader.done
+            assert (reader.start, reader.end) == (interval.end, interval.end)
+
+    def _look(self, reader: SpanReader, sink: Sink) -> None:
+        reader.read(sink)
+        sink.tick()
+
+
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Register the workplaces for one test."""
     modes = dict(concurrency_modes._MODES)
     register_workplace("caller", InTheCaller(), default_workers=1)
     register_workplace("threads", InThreads(), default_workers=3)
+    register_workplace("files", ByFiles(), default_workers=1)
     yield
     concurrency_modes._MODES.clear()
     concurrency_modes._MODES.update(modes)
@@ -162,7 +195,7 @@ def _published(home: Path, operator: Any, mode: str, **settings: Any) -> tuple[A
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["caller", "threads"])
+@pytest.mark.parametrize("mode", ["caller", "threads", "files"])
 @each("kind", OPERATORS)
 def test_operators_of_all_kinds_publish_the_same_bytes_as_in_single_mode(
     tmp_path: Path, mode: str, kind: str
@@ -175,6 +208,39 @@ def test_operators_of_all_kinds_publish_the_same_bytes_as_in_single_mode(
     assert expected[0]
 
 
+class _LoginError(Exception):
+    """Does not survive pickling."""
+
+    def __init__(self, user: str, *, server: str) -> None:
+        super().__init__(f"{user} at {server}")
+
+
+def test_an_error_elsewhere_that_does_not_survive_pickling_is_raised_as_its_text(
+    tmp_path: Path,
+) -> None:
+    def refuse() -> None:
+        raise _LoginError("ann", server="node7")
+
+    with SpanFile(tmp_path / "spans", refuse) as away:
+        away.tick()
+    with pytest.raises(RuntimeError, match="_LoginError: ann at node7"):
+        SpanReader(tmp_path / "spans", Interval(0, 10)).read(away)
+
+
+def test_an_entry_that_is_not_yet_whole_is_read_later(tmp_path: Path) -> None:
+    with SpanFile(tmp_path / "spans", bool):
+        pass
+    whole = (tmp_path / "spans").read_bytes()
+    reader = SpanReader(tmp_path / "part", Interval(0, 10))
+    for size in range(len(whole)):
+        reader.path.write_bytes(whole[:size])
+        reader.read(SpanFile(tmp_path / "unused", bool))
+        assert not reader.done
+    reader.path.write_bytes(whole)
+    reader.read(SpanFile(tmp_path / "unused", bool))
+    assert reader.done
+
+
 def test_the_number_of_workers_is_that_of_the_workplace_or_of_the_settings() -> None:
     workers = [
         act(_concurrency_mode="threads", **given).__dataops__.resolved.max_workers
@@ -183,7 +249,7 @@ def test_the_number_of_workers_is_that_of_the_workplace_or_of_the_settings() -> 
     assert workers == [3, 7]
 
 
-@pytest.mark.parametrize("mode", ["caller", "threads"])
+@pytest.mark.parametrize("mode", ["caller", "threads", "files"])
 def test_failed_records_are_tried_again(tmp_path: Path, mode: str) -> None:
     tries: dict[int, int] = {}
 
@@ -213,18 +279,18 @@ def test_calls_over_their_time_limit_fail(tmp_path: Path, mode: str) -> None:
     assert [row["exception"] for row in error_rows(node(tmp_path))] == ["RecordTimeout"]
 
 
-@pytest.mark.parametrize("mode", ["caller", "threads"])
+@pytest.mark.parametrize("mode", ["caller", "threads", "files"])
 def test_the_first_failure_ends_the_run_if_failures_are_not_ignored(
     tmp_path: Path, mode: str
 ) -> None:
     dataset = write_input(tmp_path / "input.jsonl", plan([*["keep"] * 3, "fail", "keep"]))
     with pytest.raises(RecordError, match="on record 3 .*line 4.*ValueError") as caught:
         run(act(_concurrency_mode=mode, _ignore_errors=False), dataset, node(tmp_path))
-    assert isinstance(caught.value.__cause__, ValueError)
+    assert mode == "files" or isinstance(caught.value.__cause__, ValueError)
     assert not node(tmp_path).result.exists()
 
 
-@pytest.mark.parametrize("mode", ["caller", "threads"])
+@pytest.mark.parametrize("mode", ["caller", "threads", "files"])
 def test_a_stop_request_keeps_finished_records(tmp_path: Path, mode: str) -> None:
     calls: list[int] = []
 
@@ -240,7 +306,7 @@ def test_a_stop_request_keeps_finished_records(tmp_path: Path, mode: str) -> Non
     assert sorted(calls) == list(range(200))
 
 
-@pytest.mark.parametrize("mode", ["caller", "threads"])
+@pytest.mark.parametrize("mode", ["caller", "threads", "files"])
 def test_an_outage_stops_the_run(tmp_path: Path, mode: str) -> None:
     calls: list[int] = []
 
@@ -469,7 +535,7 @@ def test_a_workplace_that_cannot_be_registered_is_refused(case: str) -> None:
 
 
 def test_an_unknown_mode_is_refused_with_all_that_are_known() -> None:
-    known = "process, thread, async, single, caller, threads"
+    known = "process, thread, async, single, caller, threads, files"
     with pytest.raises(OperatorOptionError, match=f"must be one of {known}; got 'callers'"):
         act(_concurrency_mode="callers")
 

@@ -14,19 +14,11 @@ import shutil
 import subprocess
 import sys
 import time
-import zlib
+from functools import partial
 from pathlib import Path
 
-from dagster_dataops.workplaces import (
-    Attempt,
-    Interval,
-    Sink,
-    WorkList,
-    range_worker,
-    receive,
-    register_workplace,
-    ship,
-)
+from dagster_dataops import register_workplace, workplaces
+from dagster_dataops.workplaces import Attempt, Interval, Sink, SpanFile, SpanReader, WorkList
 
 # A task in any other state has ended.
 ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "STAGE_OUT", "SUSPENDED", "STOPPED"}
@@ -83,8 +75,8 @@ class _Head:
     def run(self):
         self.folder.mkdir(mode=0o700, parents=True)
         size = sum(end - start for start, end in self.work.open)
-        mode, operator = self.attempt.settings.concurrency_mode, ship(self.attempt.operator)
-        order = sys.path, mode, operator, self.work.dataset
+        mode, operator = self.attempt.settings.concurrency_mode, self.attempt.operator
+        order = sys.path, mode, workplaces.ship(operator), self.work.dataset
         (self.folder / "order").write_bytes(pickle.dumps(order))
         waiting = list(self.work.ranges(max(self.place.task_bytes, -(-size // MOST_TASKS))))
         poll_at = 0.0
@@ -107,17 +99,16 @@ class _Head:
         task = f"--wrap=exec {shlex.join([sys.executable, __file__, str(folder)])}"
         where = [f"--job-name={self.name}", f"--output={folder}/%a.log", *self.place.options]
         answer = _slurm("sbatch", "--parsable", "--no-requeue", array, *where, task)
+        job = answer.partition(";")[0].strip()
         for index, interval in enumerate(ranges):
-            key = answer.partition(";")[0].strip(), index
-            self.tasks[key] = _Task(folder / f"{index}.spans", interval)
+            self.tasks[job, index] = _Task(folder / f"{index}.spans", interval)
 
     def poll(self):
         """Write the finished spans of the tasks; return the ranges that have to be done again."""
         states, again = self.states(), []
         for key, task in list(self.tasks.items()):
             state, _ = (states or {}).get(key, ("GONE", ""))
-            for kind, value in task.news():
-                self.take(task, kind, value)
+            task.read(self.sink)
             ended = states is not None and state not in ALIVE
             if task.done:
                 del self.tasks[key]
@@ -132,24 +123,11 @@ class _Head:
         self.note(states)
         return again
 
-    def take(self, task, kind, value):
-        if kind == "span":
-            self.sink.write(value)
-            task.start = value.span.start + value.span.length
-        elif kind == "failure":
-            failure, last_failed = value
-            self.sink.add_last_failed(last_failed)
-            raise self.sink.error_of(failure)
-        elif kind == "error":
-            raise value
-        task.done = kind == "done" or task.start == task.end
-
     def rest(self, task, state):
         deaths = self.deaths[task.start] = self.deaths.get(task.start, 0) + 1
         text = f"a task ended ({state}) at byte {task.start} of {self.work.dataset.location}"
         if deaths == MOST_DEATHS:
-            why = f"the last of {deaths} there that finished no record. {task.log()}"
-            raise SlurmError(f"{text}, {why}")
+            raise SlurmError(f"{text}, the last of {deaths} there that did nothing. {task.log()}")
         self.attempt.log(f"{text}; the rest of its range is done again")
         return Interval(task.start, task.end)
 
@@ -168,37 +146,23 @@ class _Head:
         return states
 
     def note(self, states):
-        waits = states is None or all(state == "PENDING" for state, _ in states.values())
-        if self.tasks and waits and time.monotonic() < self.note_at:
-            return
-        self.note_at = time.monotonic() + self.place.note_seconds
-        if self.tasks and waits:
-            reasons = ", ".join(sorted({reason for _, reason in (states or {}).values()}))
-            why = "squeue does not answer" if states is None else f"Slurm says: {reasons}"
-            self.attempt.log(f"waiting for the first of {len(self.tasks)} array tasks; {why}")
+        waits = self.tasks and (states is None or all(s == "PENDING" for s, _ in states.values()))
+        if not waits or time.monotonic() >= self.note_at:
+            self.note_at = time.monotonic() + self.place.note_seconds
+            if waits:
+                reasons = ", ".join(sorted({reason for _, reason in (states or {}).values()}))
+                why = "squeue does not answer" if states is None else f"Slurm says: {reasons}"
+                self.attempt.log(f"waiting for the first of {len(self.tasks)} array tasks; {why}")
 
 
-class _Task:
-    def __init__(self, file, interval):
-        self.file, (self.start, self.end), self.read = file, interval, 0
-        self.done = self.ended = False
-
-    def news(self):
-        with contextlib.suppress(FileNotFoundError), self.file.open("rb") as file:
-            file.seek(self.read)
-            while len(head := file.read(12)) == 12:
-                data = file.read(int.from_bytes(head[:8], "little"))
-                if zlib.crc32(data) != int.from_bytes(head[8:], "little"):
-                    return  # only in part
-                self.read = file.tell()
-                yield pickle.loads(data)  # noqa: S301 - from a task of this user
+class _Task(SpanReader):
+    ended = False
 
     def log(self):
-        try:
-            text = self.file.with_suffix(".log").read_text(errors="replace")
-        except FileNotFoundError:
+        log = self.path.with_suffix(".log")
+        if not log.exists():
             return "It has no log: it was not started"
-        return f"Its log:\n{text[-1000:]}"
+        return f"Its log:\n{log.read_text(errors='replace')[-1000:]}"
 
 
 def _slurm(*command):
@@ -208,37 +172,11 @@ def _slurm(*command):
     return ended.stdout
 
 
-class _SpanFile(Sink):
-    def __init__(self, file):
-        super().__init__(file.parent)
-        self.out, self.alive = file.open("wb"), file.parent.parent / "alive"
-        self.seen, self.seen_at = "", time.monotonic()
-
-    def send(self, kind, value=None):
-        data = pickle.dumps((kind, value))
-        head = len(data).to_bytes(8, "little") + zlib.crc32(data).to_bytes(4, "little")
-        self.out.write(head + data)
-        self.out.flush()
-
-    def write(self, span):
-        self.send("span", span)
-
-    def tick(self):
-        seen = self.alive.read_text()
-        if seen != self.seen:
-            self.seen, self.seen_at = seen, time.monotonic()
-        if time.monotonic() > self.seen_at + HEAD_SECONDS:
-            sys.exit("the head has died")
-
-    def error_of(self, failure):
-        return _FailedError(failure, sorted(self.last_failed or ()))
-
-    def journal(self, *_): ...
-
-    check_input_unchanged = take_segment_number = journal  # the head does this
-
-
-class _FailedError(Exception): ...
+def look(alive, seen):
+    """End the task if its head has died."""
+    since = seen.setdefault(alive.read_text(), time.monotonic())
+    if time.monotonic() > since + HEAD_SECONDS:
+        sys.exit("the head has died")
 
 
 def main(folder):
@@ -247,18 +185,13 @@ def main(folder):
     order = pickle.loads((folder.parent / "order").read_bytes())  # noqa: S301 - from the head
     sys.path[:], mode, payload, dataset = order
     register_workplace(mode, SlurmArray(folder), default_workers=1)
-    sink = _SpanFile(folder / f"{index}.spans")
-    try:
-        operator = receive(payload)
+    watch = partial(look, folder.parent / "alive", {})
+    with SpanFile(folder / f"{index}.spans", watch) as sink:
+        operator = workplaces.receive(payload)
         work = WorkList(operator, dataset)
         work.open = [Interval(*json.loads((folder / "ranges").read_text())[index])]
-        with range_worker(Attempt(operator=operator), work, sink) as run_range:
+        with workplaces.range_worker(Attempt(operator=operator), work, sink) as run_range:
             run_range(work.open[0])
-        sink.send("done")
-    except _FailedError as failed:
-        sink.send("failure", failed.args)
-    except Exception as error:  # noqa: BLE001 - the head raises it
-        sink.send("error", error)
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ def test_a_cancelled_task_is_done_again_and_a_cancelled_array_ends_the_run(
             slurm.scancel(folder, [job])
 
     other = node(tmp_path / "other")
-    operator = works(_concurrency_mode="slurm", seconds=0.02)
+    operator = works(_concurrency_mode="slurm", seconds=0.05)
     with pytest.raises(place.SlurmError, match="the tasks were cancelled; run again to continue"):
         run(operator, dataset, other, progress=_When(20, cancel))
     again = Listener()
