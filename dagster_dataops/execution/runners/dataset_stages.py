@@ -192,10 +192,10 @@ class _StoredText(NamedTuple):
 
     parts: PartsFile
     at: int  # the number of the block
-    index: int  # the number of the entry in it
+    entry: int  # its number in the block
 
     def read(self) -> bytes:
-        text: bytes = marshal.loads(self.parts[self.at])[self.index][1]  # noqa: S302
+        text: bytes = marshal.loads(self.parts[self.at])[self.entry][1]  # noqa: S302
         return text
 
 

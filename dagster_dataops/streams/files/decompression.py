@@ -14,7 +14,6 @@ from typing import Any, Final
 import xxhash
 
 from dagster_dataops.errors import DamagedFileError, MissingExtraError, StreamSourceError
-from dagster_dataops.foundation.frames.frame_index import NOTE_BYTES, noted_text
 from dagster_dataops.streams.files.contents import ByteSource
 
 SUFFIXES: Final = {
@@ -152,19 +151,22 @@ class _TextCheck:
     """Compares a text with the note that `FrameWriter` puts behind its frames."""
 
     def __init__(self) -> None:
+        from dagster_dataops.foundation.frames import frame_index  # only for Zstandard
+
+        self._frames = frame_index
         self._part = b""  # the first bytes of the current part
         self._digest, self._size = xxhash.xxh3_128(), 0
 
     def add(self, piece: memoryview, text: bytes) -> None:
         """Take a piece of the current part, and its text."""
-        if len(self._part) < NOTE_BYTES:
-            self._part += piece[:NOTE_BYTES]
+        if len(self._part) < self._frames.NOTE_BYTES:
+            self._part += piece[: self._frames.NOTE_BYTES]
         self._digest.update(text)
         self._size += len(text)
 
     def end_part(self) -> bool:
         """End a part; return whether it is no note, or that of the text before it."""
-        noted, self._part = noted_text(self._part), b""
+        noted, self._part = self._frames.noted_text(self._part), b""
         if noted is None:
             return True
         found = self._size, self._digest.digest()
