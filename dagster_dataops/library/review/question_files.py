@@ -70,14 +70,14 @@ def cell_of(value: Any) -> str:
 
 
 def _jsonl(form: Form, questions: Iterable[Question]) -> bytes:
-    lines = []
+    lines = bytearray()
     for question in questions:
         line: dict[str, Any] = {ID: question.id, INSTRUCTIONS: form.instructions}
         line |= {"fields": question.shown}
         line |= {CHOICES: form.choices, DECISION: None}
         line |= {"edited": {}} if form.edit else {}
-        lines.append(encode({**line, REVIEWER: None, COMMENT: None}))
-    return b"".join(lines)
+        lines += encode({**line, REVIEWER: None, COMMENT: None})
+    return bytes(lines)
 
 
 def _csv(form: Form, questions: Iterable[Question]) -> bytes:
