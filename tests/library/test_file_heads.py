@@ -116,7 +116,7 @@ def test_the_size_of_a_large_avif_image_is_that_of_pillow(folder: Path, number: 
 def test_a_large_avif_image_that_is_cut_off_is_an_error(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.avif"
     path.write_bytes((folder / "turned1.avif").read_bytes()[:-1])
-    with pytest.raises(FileError, match=r"cannot be read: it is truncated: it tells"):
+    with pytest.raises(FileError, match=r"cannot be read: it is truncated: it declares"):
         data.images.Size(min_width=1).forward({"file": str(path)})
 
 

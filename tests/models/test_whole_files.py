@@ -149,7 +149,7 @@ def test_a_missing_page_or_frame_is_found(tmp_path: Path, root: Path) -> None:
     files = {"Ogg": ogg[: starts[3]] + ogg[starts[4] :], "FLAC": bytes(flac)}
     found = refused("audio", files, tmp_path, root)
     assert "pages are missing" in found["Ogg"]
-    assert "16,000 samples are told" in found["FLAC"]
+    assert "16,000 samples are declared" in found["FLAC"]
 
 
 def test_transcribe_sends_no_sound_that_is_cut_off(

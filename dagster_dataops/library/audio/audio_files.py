@@ -168,7 +168,7 @@ class AudioFile(RecordFile):
 
     @property
     def seconds(self) -> float:
-        """The duration that the file tells; of MP3 files the one that is counted."""
+        """The duration that the file declares; of MP3 files the one that is counted."""
         return float(self.frames / self.opened.samplerate)
 
     @cached_property
@@ -213,7 +213,7 @@ class AudioFile(RecordFile):
             self._source.check_length(self.name, read, self.rate)
             yield block
         if read < told and self.format != "MP3":  # there `check_whole` knows what is told
-            problem = f"is truncated: it tells {told:,} frames, and has {read:,}"
+            problem = f"is truncated: it declares {told:,} frames, and has {read:,}"
             raise FileError(self.name, problem, LEAVE_OUT)
 
 
@@ -239,7 +239,7 @@ class AudioHead(HeadFile):
 
     @property
     def seconds(self) -> float:
-        """The duration that the file tells."""
+        """The duration that the file declares."""
         frames, rate = self._frames_and_rate
         return frames / rate
 

@@ -73,11 +73,11 @@ class HeadFilter(AudioFilter):
 class Duration(HeadFilter, audio):
     """Keep sounds of ``min_seconds`` to ``max_seconds`` seconds.
 
-    Reads the head of the file in ``input_key="file"``: the duration is the one that the file tells,
-    as ``soundfile.info`` does. Of files above 1 MiB, size and version are checked, not the digest.
-    MP3 files without a head that tells it are read whole, and libsndfile estimates it. ``None`` is
-    no limit. Signal ``audio_seconds``; reasons ``low_audio_seconds``, ``high_audio_seconds``. Needs
-    the extra ``audio``.
+    Reads the head of the file in ``input_key="file"``: the duration is the one that the file
+    declares, as in ``soundfile.info``. Of files above 1 MiB, size and version are checked, not the
+    digest. MP3 files without a head that declares it are read whole, and libsndfile estimates it.
+    ``None`` is no limit. Signal ``audio_seconds``; reasons ``low_audio_seconds``,
+    ``high_audio_seconds``. Needs the extra ``audio``.
 
     Source: ``audio_duration_filter`` of Data-Juicer, which decodes the sound and counts samples.
 

@@ -42,7 +42,7 @@ def avif_size(file: BinaryIO) -> tuple[int, int] | None:
         return None
     end = end_of_boxes(file, size)
     if end > size:
-        msg = f"it is truncated: it tells {end:,} bytes, and has {size:,}"
+        msg = f"it is truncated: it declares {end:,} bytes, and has {size:,}"
         raise ValueError(msg)
     facts = _facts(file, size)
     file.seek(0)

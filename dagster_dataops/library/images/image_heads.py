@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 
 _PNG_END: Final = 1 << 17  # bytes
 _LENGTH: Final = 4  # bytes of the length of a chunk, and of its name
-_OTHERS: Final = 12  # bytes of a chunk without those that its length tells
+_OTHERS: Final = 12  # bytes of a chunk without those that its length declares
 _PIXELS: Final = b"IDAT"
 _LAST: Final = b"IEND"
 _EXIF_CHUNK: Final = b"eXIf"
@@ -113,7 +113,7 @@ def webp_size(file: BinaryIO) -> tuple[int, int] | None:
         return None
     told = int.from_bytes(head[4:8], "little") + 8
     if told > size:
-        msg = f"it is truncated: it tells {told:,} bytes, and has {size:,}"
+        msg = f"it is truncated: it declares {told:,} bytes, and has {size:,}"
         raise ValueError(msg)
     sides = _webp_sides(head)
     if sides is None or head[12:16] != b"VP8X" or not head[20] & _HAS_METADATA:

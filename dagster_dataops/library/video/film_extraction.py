@@ -241,7 +241,7 @@ class Audio(video):
 
 
 def _check_count(name: str, track: Any, frames: int) -> None:
-    """Check that a FLAC file has all samples that it tells.
+    """Check that a FLAC file has all samples that it declares.
 
     Raises:
         FileError: It has fewer.
@@ -249,5 +249,5 @@ def _check_count(name: str, track: Any, frames: int) -> None:
     seconds = 0 if track.duration is None else track.duration * track.time_base
     told = round(seconds * track.codec_context.rate)
     if frames < told:
-        problem = f"is damaged: it tells {told:,} samples, and {frames:,} can be decoded"
+        problem = f"is damaged: it declares {told:,} samples, and {frames:,} can be decoded"
         raise FileError(name, problem, LEAVE_OUT)

@@ -1,4 +1,4 @@
-"""Whether a film or sound is complete by what it tells: FFmpeg takes a part of one for a whole."""
+"""Whether a film or sound is as long as it declares: FFmpeg takes a part of one for a whole."""
 
 import io
 import mmap
@@ -34,7 +34,9 @@ def check_complete(name: str, form: str, file: BinaryIO) -> None:
     end = _ENDS.get(form, _open_end)
     told = end(file, size)
     if told > size:
-        raise FileError(name, f"is truncated: it tells {told:,} bytes, and has {size:,}", LEAVE_OUT)
+        raise FileError(
+            name, f"is truncated: it declares {told:,} bytes, and has {size:,}", LEAVE_OUT
+        )
     chunks = _CHUNKS.get(form)
     if chunks is not None:
         with decoding(name, "read"):

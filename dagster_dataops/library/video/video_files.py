@@ -24,7 +24,7 @@ _LENIENT: Final = 19  # the version of PyAV that reads metadata in any encoding
 _HEAD: Final = 1 << 16
 _MICROSECONDS: Final = 1_000_000
 _MOST_RATE: Final = 10_000  # pictures a second
-_SLACK: Final = 0.5  # seconds by which the end of a film may miss the duration that it tells
+_SLACK: Final = 0.5  # seconds by which the end of a film may miss the duration that it declares
 
 _FORMATS: Final = {
     "video/mp4": "mov", "video/quicktime": "mov", "video/3gpp": "mov", "audio/mp4": "mov",
@@ -244,7 +244,7 @@ class OpenFilm:
             raise FileError(self.name, "has pictures of an unknown codec or size", LEAVE_OUT)
         seconds = self._seconds_of_packets() if told is None else told
         if stream.frames > max(1, _MOST_RATE * seconds):
-            problem = f"is damaged: it tells {stream.frames:,} pictures in {seconds:g} seconds"
+            problem = f"is damaged: it declares {stream.frames:,} pictures in {seconds:g} seconds"
             raise FileError(self.name, problem, LEAVE_OUT)
         return VideoFacts(
             seconds,
@@ -273,7 +273,7 @@ class OpenFilm:
                     yield from packet.decode()
         told = None if self._guessed else self.container.duration
         if told is not None and end < told / _MICROSECONDS - _SLACK:
-            problem = f"is truncated: it tells {told / _MICROSECONDS:g} seconds, and has {end:g}"
+            problem = f"is truncated: it declares {told / _MICROSECONDS:g} seconds, and has {end:g}"
             raise FileError(self.name, problem, LEAVE_OUT)
 
     def decoded_pictures(self) -> Iterator[Any]:

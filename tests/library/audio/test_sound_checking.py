@@ -28,7 +28,7 @@ BAD: dict[str, tuple[str, bytes | None, str]] = {
     "an image": ("a", saved(picture(), "PNG"), "is image/png, no audio file"),
     "text": ("a", b"no sound at all", "it is no sound in WAV, FLAC"),
     "another format": ("a", sound(speech(1), form="AU"), "has the format AU, not WAV"),
-    "truncated WAV": ("a.wav", WAV[:-2], "it is truncated: 32,000 bytes of sound are told"),
+    "truncated WAV": ("a.wav", WAV[:-2], "it is truncated: 32,000 bytes of sound are declared"),
     "a rate that is none": (
         "a.wav",
         WAV[:24] + b"\xff\xff\xff\x7f" + WAV[28:],

@@ -106,14 +106,14 @@ def live(content: bytes) -> bytes:
 BAD: dict[str, tuple[str, bytes | None, str]] = {
     "missing": ("a.mp4", None, "No such file"),
     "empty": ("a.mp4", b"", "is empty"),
-    "the head alone": ("a.mp4", MP4[:60], "is truncated: it tells"),
+    "the head alone": ("a.mp4", MP4[:60], "is truncated: it declares"),
     "no more than a type": ("a.mp4", MP4[:30], "cannot be read"),
-    "half of an MP4": ("a.mp4", MP4[: len(MP4) // 2], "is truncated: it tells"),
-    "an MP4 cut off in its index": ("a.mp4", MP4[:-400], "is truncated: it tells"),
-    "an MP4 without its last byte": ("a.mp4", MP4[:-1], "is truncated: it tells"),
-    "half of a Matroska": ("a.mkv", MKV[: len(MKV) // 2], "is truncated: it tells"),
-    "a Matroska without its last byte": ("a.mkv", MKV[:-1], "is truncated: it tells"),
-    "half of an AVI": ("a.avi", AVI[: len(AVI) // 2], "is truncated: it tells"),
+    "half of an MP4": ("a.mp4", MP4[: len(MP4) // 2], "is truncated: it declares"),
+    "an MP4 cut off in its index": ("a.mp4", MP4[:-400], "is truncated: it declares"),
+    "an MP4 without its last byte": ("a.mp4", MP4[:-1], "is truncated: it declares"),
+    "half of a Matroska": ("a.mkv", MKV[: len(MKV) // 2], "is truncated: it declares"),
+    "a Matroska without its last byte": ("a.mkv", MKV[:-1], "is truncated: it declares"),
+    "half of an AVI": ("a.avi", AVI[: len(AVI) // 2], "is truncated: it declares"),
     "MP4 named AVI": ("a.avi", MP4, "is video/mp4 by its content, video/x-msvideo by its name"),
     "an image": ("a", saved(picture(), "PNG"), "is image/png, no video"),
     "a playlist": ("a", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", "is no film or sound by"),
@@ -123,7 +123,7 @@ DECODED: dict[str, tuple[str, bytes | None, str]] = {
     "half of a live Matroska": (
         "a.mkv",
         live(MKV)[: len(MKV) // 2],
-        "is truncated: it tells 4.*and has 2",
+        "is truncated: it declares 4.*and has 2",
     ),
     "too long": ("a.mp4", film(seconds=6), "more than max_seconds=5 seconds"),
 }
@@ -138,12 +138,12 @@ OPERATORS: dict[str, Callable[[], Any]] = {
 FLAC, MP3 = sound(speech(3), form="FLAC"), sound(speech(3), form="MP3")
 OGG, WITHOUT_COUNT = sound(speech(3), form="OGG"), MP3[MP3.index(MP3[:2], 2) :]
 SOUNDS: dict[str, tuple[str, bytes | None, str]] = {
-    "half of a FLAC": ("a.flac", FLAC[: len(FLAC) // 2], "48,000 samples are told"),
+    "half of a FLAC": ("a.flac", FLAC[: len(FLAC) // 2], "48,000 samples are declared"),
     "a FLAC without its last byte": ("a.flac", FLAC[:-1], "its last frame has another checksum"),
     "a FLAC damaged in the middle": (
         "a.flac",
         FLAC[: len(FLAC) // 2] + bytes(200) + FLAC[len(FLAC) // 2 + 200 :],
-        r"it tells 48,000 samples, and .* can be decoded|48,000 samples are told",
+        r"it declares 48,000 samples, and .* can be decoded|48,000 samples are declared",
     ),
     "half of an MP3": ("a.mp3", MP3[: len(MP3) // 2], "it is truncated: .* bytes of sound"),
     "the last frame of an MP3 cut": ("a.mp3", WITHOUT_COUNT[:-9], "its last frame has"),
@@ -343,7 +343,7 @@ def test_a_damaged_clock_is_an_error(tmp_path: Path) -> None:
     damaged = MP4[:at] + b"\xff" * 8 + MP4[at + 8 :]
 
     for operator in (data.video.Duration(min_seconds=0), data.video.Check()):
-        with pytest.raises(FileError, match=r"tells 40 pictures in .* seconds"):
+        with pytest.raises(FileError, match=r"declares 40 pictures in .* seconds"):
             operator.forward(stored(tmp_path, "a.mp4", damaged))
 
 

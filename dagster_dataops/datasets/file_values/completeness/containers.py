@@ -46,7 +46,7 @@ def check_segment(data: bytes) -> None:
 
 def _check_end(declared: int, size: int) -> None:
     if declared > size:
-        msg = f"it is truncated: it tells {declared:,} bytes, and has {size:,}"
+        msg = f"it is truncated: it declares {declared:,} bytes, and has {size:,}"
         raise ValueError(msg)
 
 
@@ -128,7 +128,7 @@ def _check_chunks(file: BinaryIO, order: str, sound: bytes) -> None:
         if head[:4] == sound:
             if at + 8 + size > end and size not in _OPEN_SIZES:
                 problem = f"{end - at - 8:,} are there"
-                msg = f"it is truncated: {size:,} bytes of sound are told, {problem}"
+                msg = f"it is truncated: {size:,} bytes of sound are declared, {problem}"
                 raise ValueError(msg)
             return
         at += 8 + size + size % 2

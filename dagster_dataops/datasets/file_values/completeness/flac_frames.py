@@ -55,9 +55,7 @@ def check_flac(data: bytes) -> None:
     end = len(data) - (_TAG_BYTES if data[-_TAG_BYTES:].startswith(b"TAG") else 0)
     count, last = _followed(data, at)
     if total and count < total:
-        msg = (
-            f"it is truncated or damaged: {total:,} samples are told, {count:,} are there in order"
-        )
+        msg = f"it is truncated or damaged: {total:,} samples are declared, {count:,} are there"
         raise ValueError(msg)
     if last is not None and not _has_its_sum(data[last:end]):
         msg = "it is truncated or damaged: its last frame has another checksum"

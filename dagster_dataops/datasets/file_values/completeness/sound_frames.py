@@ -45,11 +45,12 @@ def check_mp3(data: bytes) -> None:
         return  # a decoder says that it is no sound
     frames, size = declared_by(data, first)
     if size is not None and first + size > len(data):
-        msg = f"it is truncated: {size:,} bytes of sound are told, {len(data) - first:,} are there"
+        there = len(data) - first
+        msg = f"it is truncated: {size:,} bytes of sound are declared, {there:,} are there"
         raise ValueError(msg)
     count = _checked_frames(data, first, _mp3_length)
     if frames is not None and count < frames + 1:  # the first declares the count
-        msg = f"it is truncated or damaged: {frames:,} frames are told, {count - 1:,} are there"
+        msg = f"it is truncated or damaged: {frames:,} frames are declared, {count - 1:,} are there"
         raise ValueError(msg)
 
 

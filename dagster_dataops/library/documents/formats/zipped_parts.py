@@ -73,7 +73,7 @@ class ZippedParts:
         self._check_size(part, info.file_size)
         try:
             with self._zip.open(info) as file:
-                content = file.read(self._limit + 1)  # it may be larger than it tells
+                content = file.read(self._limit + 1)  # it may be larger than it declares
         except (BadZipFile, EOFError, NotImplementedError, OSError, zlib.error) as error:
             raise damaged(self._name, f"its part {part!r} cannot be unpacked ({error})") from None
         self._check_size(part, len(content))
