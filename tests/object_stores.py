@@ -20,6 +20,8 @@ from urllib.parse import urlsplit
 import pytest
 from typing_extensions import override
 
+from dagster_dataops.checkpoints import checkpoint
+from dagster_dataops.checkpoints.journal import sent_pieces
 from dagster_dataops.checkpoints.places import sent_segments, uploaded_draft
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import StorageError
@@ -319,6 +321,14 @@ def machine(scratch: Path, store: ResultStore, prefix: str = "root") -> Root:
     assert root.bucket is not None
     use(root.bucket, store)
     return root
+
+
+def leave_unsent_at_most(patch: pytest.MonkeyPatch, size: int) -> None:
+    """Set how many bytes of outputs a machine has that are not sent; the workers then wait."""
+    for module in (sent_pieces, checkpoint):
+        patch.setattr(module, "MOST_UNSENT_BYTES", size)
+    patch.setattr(sent_pieces, "_LEAST_ROOM_BYTES", size // 4)
+    patch.setattr(checkpoint, "SEND_BYTES", size // 4)
 
 
 def keep_at_most(patch: pytest.MonkeyPatch, *, outputs: int, result: int) -> None:

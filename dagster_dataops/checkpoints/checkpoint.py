@@ -27,6 +27,7 @@ from dagster_dataops.checkpoints.journal.journal_reader import (
 )
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.segments import Segments, SegmentWriter, segment_path
+from dagster_dataops.checkpoints.journal.sent_pieces import MOST_UNSENT_BYTES, SEND_BYTES
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import add_counts
 from dagster_dataops.checkpoints.journal.span_table import SpanTable
@@ -267,18 +268,31 @@ class Checkpoint:
     def sync_if_due(self, now: float) -> None:
         """Make settled spans survive a power loss, every ``flush_seconds`` or less often.
 
+        Outputs that a store is to get are sent earlier once they are many.
+
         Args:
             now: A monotonic time in seconds.
         """
         if self._next_sync is None:  # a short run ends before a sync is due
             self._next_sync = now + self._flush_seconds
-        if not self._dirty or now < self._next_sync:
-            return
         if self._sync_fault is not None:
             self.check_synced()
+        many = self._journal.unsent_bytes >= SEND_BYTES
+        if not self._dirty or (now < self._next_sync and not many):
+            return
         if not self._syncing.locked():
             self._next_sync = now + self._flush_seconds
             background.run(partial(self._sync_beside, now))
+
+    @property
+    def sends(self) -> bool:
+        """Whether a sync sends outputs to a store; see `JournalWriter.sends`."""
+        return self._journal.sends
+
+    @property
+    def full(self) -> bool:
+        """Whether so many outputs wait to be sent that no more should be made."""
+        return self._journal.unsent_bytes > MOST_UNSENT_BYTES
 
     def check_synced(self) -> None:
         """Wait for background syncs, and check that none has failed.

@@ -1,11 +1,14 @@
 """CheckpointSink: writes the outcomes of an attempt on this machine to its checkpoint."""
 
+import threading
+import time
 from collections.abc import Sequence
+from typing import Final
 
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint
-from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace
+from dagster_dataops.checkpoints.journal.sent_pieces import SentPlace, room_of_worker
 from dagster_dataops.checkpoints.journal.span import Span, SpansEntry
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.checkpoints.journal.stored_outcomes import digests_in
@@ -33,6 +36,8 @@ from dagster_dataops.operators.options.concurrency_modes import mode_named
 from dagster_dataops.operators.options.signature import nearest
 from dagster_dataops.operators.outcomes.record_context import shown_counts
 
+_LOOK_SECONDS: Final = 0.02
+
 
 class CheckpointSink(Sink):
     """Writes the outcomes of an attempt on this machine to the checkpoint of its node.
@@ -54,6 +59,8 @@ class CheckpointSink(Sink):
         self.work = work
         self.checkpoint = attempt.open_checkpoint(checkpoint)
         self._ticker = attempt.ticker(self.state)
+        if self.checkpoint.sends:
+            self.room = room_of_worker(attempt.settings.max_workers)
         self._keeps_outcomes = attempt.settings.reuse_outcomes
         self._keeper = attempt.operator.__dataops__.keeper
         self._reads = FileReadLog(checkpoint.folder)
@@ -65,7 +72,20 @@ class CheckpointSink(Sink):
 
     @override
     def tick(self) -> None:
+        if self.full:
+            self.checkpoint.sync_if_due(time.monotonic())
         self._ticker.tick()
+        self.full = self.checkpoint.full
+
+    @override
+    def await_room(self) -> None:
+        while self.full:
+            if threading.current_thread() is self.thread:  # an interrupt ends the wait
+                time.sleep(_LOOK_SECONDS)
+                self.tick()
+            else:  # the thread of the workplace may have ended
+                self.checkpoint.sync()
+                self.full = self.checkpoint.full
 
     @override
     def journal(
@@ -80,6 +100,7 @@ class CheckpointSink(Sink):
         if self._keeps_outcomes:
             digests = digests_in(location, spans, notes)
         self.checkpoint.journal(SpansEntry.of(segment, offset, spans, digests, notes))
+        self.full = self.checkpoint.full
 
     def sent_place(self) -> SentPlace | None:
         """Return where agents put outputs; ``None`` if they write to the folder."""

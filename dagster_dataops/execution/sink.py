@@ -30,9 +30,11 @@ class Sink(ABC):
         thread: The thread that runs the workplace.
         room: The most bytes of outputs of a worker process that wait to be sent; 0 for any number.
             See `await_room`.
+        full: Whether so many outputs wait to be sent that no further call should begin.
     """
 
     room: int = 0
+    full: bool = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -89,6 +91,14 @@ class Sink(ABC):
     def new_segment(self) -> SegmentWriter:
         """Return the writer of a new segment."""
         return SegmentWriter(self.folder, self.take_segment_number())
+
+    def await_room(self) -> None:  # noqa: B027 - most have room for any number
+        """Wait until `full` is false, in the thread that has written a span.
+
+        Raises:
+            RunStoppedError: A stop was requested.
+            StorageError: Outputs cannot be sent.
+        """
 
     def add_last_failed(self, starts: Iterable[int]) -> None:
         """Add to `last_failed`, from any thread."""

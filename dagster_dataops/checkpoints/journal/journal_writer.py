@@ -31,11 +31,16 @@ class JournalWriter:
         on_disk: Whether the entries are kept where ``path`` is.
         sync_share: `sync` takes at most one part in ``sync_share`` of the time of a run.
         least_seconds: The least time between two calls of `sync` during a run.
+        sends: Whether `sync` sends outputs to a store, and notes in files up to where; see
+            `await_room`.
+        unsent_bytes: Of outputs that `sync` has not sent yet.
     """
 
     on_disk: ClassVar[bool] = True
     sync_share: ClassVar[int] = 50
     least_seconds: ClassVar[float] = 0.0
+    sends: ClassVar[bool] = False
+    unsent_bytes: int = 0
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -69,7 +69,7 @@ class Segments:
 
     def names(self) -> set[str]:
         """Return the names of the files of segments."""
-        return {path.name for path in self.folder.glob("segment-*")}
+        return {path.name for path in self.folder.glob("segment-*.jsonl")}
 
     def latest(self) -> int:
         """Return the highest number of a segment; 0 if there is none."""

@@ -16,6 +16,9 @@ from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket, fa
 from dagster_dataops.foundation.places.range_source import read_range
 
 STEP_BYTES: Final = 32 << 20  # outputs in one object
+SEND_BYTES: Final = 4 << 20  # are sent at once, so that a machine holds few that are unsent
+MOST_UNSENT_BYTES: Final = 16 << 20  # of a machine; then its workers wait for the store
+_LEAST_ROOM_BYTES: Final = 4 << 20  # of a worker: spans are written at this size
 _LOOK_SECONDS: Final = 0.02
 _KEEP_SIZE_AND_FREE: Final = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 
@@ -104,6 +107,11 @@ def read_back(folder: Path, pieces: Iterable[Piece]) -> Iterator[bytes]:
         if len(data) < end - start:
             raise StorageError(str(path), "read back", "it is shorter than what was written to it")
         yield data
+
+
+def room_of_worker(workers: int) -> int:
+    """Return how many bytes of each of the worker processes of a machine may be unsent."""
+    return max(MOST_UNSENT_BYTES // workers, _LEAST_ROOM_BYTES)
 
 
 def note_sent(path: Path, end: int) -> None:

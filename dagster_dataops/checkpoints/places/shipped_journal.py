@@ -18,7 +18,13 @@ from typing_extensions import override
 from dagster_dataops.checkpoints.journal.journal_writer import JournalWriter
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts
 from dagster_dataops.checkpoints.journal.segments import segment_path
-from dagster_dataops.checkpoints.journal.sent_pieces import Piece, SentObject, in_steps, read_back
+from dagster_dataops.checkpoints.journal.sent_pieces import (
+    Piece,
+    SentObject,
+    in_steps,
+    note_sent,
+    read_back,
+)
 from dagster_dataops.checkpoints.journal.span import ReopenedEntry, SpansEntry
 from dagster_dataops.checkpoints.places.object_journal import ObjectJournal
 from dagster_dataops.checkpoints.places.sent_segments import FILE, SentSegments
@@ -77,6 +83,7 @@ class ShippedJournal(StageJournal):
 
     sync_share = 1
     least_seconds = 0.5  # two requests each
+    sends = True
 
     def __init__(
         self,
@@ -97,8 +104,9 @@ class ShippedJournal(StageJournal):
         self._sent = {segment_path(path.parent, _STREAM_SEGMENT).name: 0, _QUARANTINE: 0}
         if not known and path.exists():
             self._frames += path.read_bytes()
-            files = sorted(path.parent.glob("segment-*"))
+            files = sorted(path.parent.glob("segment-*.jsonl"))
             self._pieces = [Piece(file.name, 0, file.stat().st_size) for file in files]
+            self.unsent_bytes = _size(self._pieces)
         super().__init__(path, objects, segments)
 
     @override
@@ -152,6 +160,7 @@ class ShippedJournal(StageJournal):
         if piece.end <= piece.start or piece.name in self._elsewhere:
             return
         with self._pending:
+            self.unsent_bytes += _size([piece])
             if self._pieces and self._pieces[-1][::2] == (piece.name, piece.start):
                 piece = self._pieces.pop()._replace(end=piece.end)
             self._pieces.append(piece)
@@ -188,6 +197,8 @@ class ShippedJournal(StageJournal):
         name = key.rpartition("/")[2]
         if pieces:
             self._store.put(key, b"".join(read_back(self.path.parent, pieces)))
+            for file, end in {piece.name: piece.end for piece in pieces}.items():
+                note_sent(self.path.parent / file, end)
             head |= {"data": name, "pieces": [list(piece) for piece in pieces]}
         if others:  # versions that do not know the last value of a piece refuse the entry
             objects = [*([SentObject(name, pieces)] if pieces else ()), *others]
@@ -195,6 +206,8 @@ class ShippedJournal(StageJournal):
             head |= {"data": objects[0].name, "pieces": named}
         self._objects.append(head, frames)
         self._segments.add(pieces, key, here=True)
+        with self._pending:
+            self.unsent_bytes -= _size(pieces)
 
 
 def restore(
@@ -236,6 +249,10 @@ def restore(
         with storage(place, "write the journal"), (place / "journal").open("ab") as file:
             file.write(entry.frames)
     return whole
+
+
+def _size(pieces: Iterable[Piece]) -> int:
+    return sum(end - start for _, start, end in pieces)
 
 
 def _objects_in(head: Mapping[str, Any], url: str) -> list[SentObject]:

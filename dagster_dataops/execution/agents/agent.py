@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from dagster_dataops.checkpoints.journal.sent_pieces import place_of_facts
+from dagster_dataops.checkpoints.journal.sent_pieces import SEND_BYTES, place_of_facts
 from dagster_dataops.datasets.file_values.result_roots import keeper_in_run
 from dagster_dataops.errors import WorkerError
 from dagster_dataops.execution.agent_pool import (
@@ -38,7 +38,6 @@ from dagster_dataops.operators.pickling import receive
 
 _REPORT_SECONDS: Final = 0.5
 _SEND_SECONDS: Final = 1.0  # to a bucket, where each report with outputs takes a request
-_SEND_BYTES: Final = 4 << 20  # at once, so that an agent holds few outputs on its disk
 _ALIVE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.1
 
@@ -139,7 +138,7 @@ class Agent:
         seconds = _SEND_SECONDS if sends else _REPORT_SECONDS
         while not self._ended.wait(_LOOK_SECONDS):
             since = time.monotonic() - reported_at
-            many = sends and sink.unsent_bytes >= _SEND_BYTES
+            many = sends and sink.unsent_bytes >= SEND_BYTES
             due = since >= seconds or sink.work.idle or many
             if since >= _ALIVE_SECONDS or (due and sink.has_news()):
                 try:

@@ -4,12 +4,11 @@ import socket
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.segments import segment_path
-from dagster_dataops.checkpoints.journal.sent_pieces import place_of_facts
+from dagster_dataops.checkpoints.journal.sent_pieces import place_of_facts, room_of_worker
 from dagster_dataops.checkpoints.journal.span import Span
 from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.batches import BatchStarts
@@ -30,9 +29,6 @@ from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
 from dagster_dataops.execution.work_list import Orders, WorkList
 from dagster_dataops.operators.definition.operator import Operator
-
-_MOST_UNSENT_BYTES: Final = 16 << 20  # then the workers wait for the store
-_LEAST_ROOM_BYTES: Final = 4 << 20  # of a worker: spans are written at this size
 
 
 class StopAgentError(DataOpsError):
@@ -149,7 +145,7 @@ class LeaseSink(Sink):
         place = place_of_facts(order.outputs)
         self._outbox = place and Outbox(place, self.folder, order.segments.start)
         if self._outbox is not None:
-            self.room = max(_MOST_UNSENT_BYTES // work.workers, _LEAST_ROOM_BYTES)
+            self.room = room_of_worker(work.workers)
         self._numbers = iter(order.segments)
         self._lock = threading.Lock()
         self._batches: dict[int, SpanBatch] = {}

@@ -6,7 +6,7 @@ interrupts reach the main thread at once.
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from dagster_dataops.execution.attempt import Attempt
 from dagster_dataops.execution.records.async_calling import async_callers
@@ -25,6 +25,8 @@ from dagster_dataops.operators.outcomes.record_context import StopRun
 
 if TYPE_CHECKING:
     from dagster_dataops.datasets.lines import Line
+
+_LOOK_SECONDS: Final = 0.02
 
 
 def run(attempt: Attempt, work: WorkList, sink: Sink) -> None:
@@ -134,6 +136,8 @@ class _Calls:
                 del self._in_flight[number]
                 if alone:
                     return
+                while self._collector.full:
+                    await asyncio.sleep(_LOOK_SECONDS)
         except (PauseEnded, StopRun) as error:  # the other calls go on
             self._collector.end(error)
 

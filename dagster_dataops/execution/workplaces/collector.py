@@ -92,6 +92,16 @@ class Collector:
         """Whether no further line is handed out."""
         return self._stop.is_set()
 
+    @property
+    def full(self) -> bool:
+        """Whether to begin no call now, because many outputs wait to be sent."""
+        return self._sink.full and not self._stop.is_set()
+
+    def await_room(self) -> None:
+        """Wait until `full` is false; in a thread that may wait."""
+        while self.full:
+            self._stop.wait(_LOOK_SECONDS)
+
     def pause(self, seconds: float) -> None:
         """Wait before another attempt, in the thread of the record.
 

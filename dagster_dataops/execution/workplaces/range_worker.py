@@ -132,6 +132,7 @@ def _loop(calls: Calls, source: Readable, work: WorkList, sink: Sink) -> RangeLo
         sink.write(span)
         if ticks:
             sink.tick()
+        sink.await_room()
 
     options: dict[str, Any] = {"checks_input": work.checks_input}
     if work.batch_size:

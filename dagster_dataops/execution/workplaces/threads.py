@@ -46,6 +46,7 @@ def run(attempt: Attempt, work: WorkList, sink: Sink) -> None:
             with _calling(attempt, retries, stuck) as call_once:
                 while lines := collector.take():
                     collector.put(call_once(lines))
+                    collector.await_room()
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             collector.end(error)
 
