@@ -97,6 +97,15 @@ def column_watch(operator: Operator, patience: Patience | None = None) -> Column
     return ColumnWatch(parts, chained=chained, strict=rule == FAILING, patience=patience)
 
 
+def sketched_column(operator: Operator) -> str | None:
+    """Return the column whose values are the sketches, where they are texts or finite numbers.
+
+    It is ``None`` if ``sketch`` must be called for each record.
+    """
+    column = getattr(operator, "__dataops_sketched_column__", None)
+    return None if column is None or operator.__dataops__.resolved.reuse_outcomes else column()
+
+
 def change_watch(operator: Operator) -> "ChangeWatch | None":
     """Return what notes the columns that count for outcomes, for the calls of one thread or task.
 

@@ -8,9 +8,10 @@ tries of the loop take as well.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
@@ -36,7 +37,12 @@ from dagster_dataops.execution.records.retries import Retries
 from dagster_dataops.execution.records.span_draft import Finished
 from dagster_dataops.execution.timeouts.record_timeout import Forward
 from dagster_dataops.foundation.concurrency.stepping import Steps, run_steps
-from dagster_dataops.operators.bound_methods import change_watch, column_watch, record_function
+from dagster_dataops.operators.bound_methods import (
+    change_watch,
+    column_watch,
+    record_function,
+    sketched_column,
+)
 from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.outcomes.dispositions import USUAL
 from dagster_dataops.operators.outcomes.record_context import Tally
@@ -50,6 +56,9 @@ from dagster_dataops.records import (
     check_integers,
     encode,
 )
+
+_DECODED_LINES: Final = 64  # that are decoded at once; they fit into the processor's cache
+_NUMBERS: Final = frozenset({int, float})
 
 T = TypeVar("T")
 Interrupts: TypeAlias = tuple[type[BaseException], ...]
@@ -115,6 +124,9 @@ def calling_each(
         if key:
             each = _each_value(call, key, interrupts, tally, keeper)
             recorded = lambda record: {key: call(record)}  # noqa: E731
+            column = sketched_column(operator)
+            if column is not None and around is None:
+                each = _each_of_column(each, key, column, tally)
         run = _runner(recorded, retries, interrupts)
 
         def try_again(line: bytes, failure: Failure) -> Finished:
@@ -334,6 +346,57 @@ def _each_value(  # noqa: C901, PLR0915 - see call_each()
             output += value_lines(key, waiting)
 
     return call_each
+
+
+def _each_of_column(each: CallEach, key: str, column: str, tally: Tally) -> CallEach:
+    """Return the loop for an operator whose values are those of a column; see `sketched_column`.
+
+    The lines are decoded some at a time, and no code of the operator is called. If one of them
+    differs from the usual ones, ``each`` does the rest.
+    """
+
+    def call_each(lines: Iterator[bytes], output: bytearray, until: float) -> Stretch:
+        finished = 0
+        while some := list(islice(lines, _DECODED_LINES)):
+            values = _column_values(some, column, exact=tally.exact)
+            if not values:
+                stretch = each(chain(some, lines), output, until)
+                return stretch._replace(finished=finished + stretch.finished)
+            output += value_lines(key, values)
+            finished += len(some)
+            if time.monotonic() >= until:
+                break
+        return Stretch(finished, 0, 0)
+
+    return call_each
+
+
+def _column_values(lines: list[bytes], column: str, *, exact: bool) -> list[Any]:
+    """Return the values of a column: all numbers, or all texts; none if a line is unusual."""
+    try:
+        records = list(map(orjson.loads, lines))
+        values = [record[column] for record in records]
+    except (ValueError, TypeError, LookupError):
+        return []
+    if exact and not _all_exact(chain.from_iterable(map(dict.values, records))):
+        return []
+    if _NUMBERS.issuperset(map(type, values)):
+        usual = min(values) > -INTEGER_LIMIT and max(values) < INTEGER_LIMIT
+    else:
+        usual = all(type(value) is str and value.isascii() for value in values)
+    return values if usual else []
+
+
+def _all_exact(values: Iterable[Any]) -> bool:
+    """Return whether no value is, or may hold, an integer beyond 64 bits."""
+    limit, least = INTEGER_LIMIT, -INTEGER_LIMIT
+    for value in values:
+        kind = type(value)
+        if kind is str or kind is int:
+            continue
+        if not (least < value < limit if kind is float else kind in NEVER_NAN):
+            return False
+    return True
 
 
 def value_lines(key: str, values: Sequence[Any]) -> bytes:

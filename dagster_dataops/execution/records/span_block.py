@@ -84,9 +84,8 @@ class SpanBlock:
             A failure that is not ignored, or the failure that opened the breaker.
         """
         mark, place, anchor = self._draft.mark(), self._next, self._anchor
-        lines = self._lines[self._next : self._begun]
         try:
-            refused, interrupt = self._advance(call, lines, until)
+            refused, interrupt = self._advance(call, until)
         except BaseException:  # an interrupt between two records
             self._draft.undo(mark)
             self._next, self._anchor = place, anchor
@@ -97,13 +96,12 @@ class SpanBlock:
             raise interrupt
         return refused
 
-    def _advance(
-        self, call: CallEach, lines: list[bytes], until: float
-    ) -> tuple[Failure | None, BaseException | None]:
+    def _advance(self, call: CallEach, until: float) -> tuple[Failure | None, BaseException | None]:
         """Return the failure that ends the range, and the exception that interrupted it."""
         draft, tally = self._draft, self._calls.tally
-        iterator = self._located(lines) if tally.used else iter(lines)
         while True:
+            lines = self._lines[self._next : self._begun]  # a call may take more than it finishes
+            iterator = self._located(lines) if tally.used else iter(lines)
             stretch = call(iterator, draft.output, until)
             unusual = tally.take_unusual()
             draft.unusual += [

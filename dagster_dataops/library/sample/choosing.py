@@ -112,6 +112,11 @@ class TopK(sample):
             raise not_sorted(self._column, value)
         return [value, self._groups.of(record)] if self._groups.several else value
 
+    def __dataops_sketched_column__(self) -> str | None:
+        """Return the column whose values are the sketches."""
+        called = self._groups.several or type(self).sketch is not TopK.sketch
+        return None if called else self._plain_key
+
     def keep(self, sketches: Iterator[Any], scratch: Path) -> Iterator[bool]:
         reverse, count, limit = self._reverse, self._number.count, self._max_bytes
         if count is not None and not self._groups.several:

@@ -1,15 +1,16 @@
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops import data
+from dagster_dataops import JsonlDataset, data
 from dagster_dataops.errors import DatasetOperatorError, DefinitionError
 from tests.examples import at_most
-from tests.execution.helpers import MODES, node, run, write_input
+from tests.execution.helpers import MODES, error_rows, node, run, write_input
 
 VALUES = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([1.5, "a", "b", ""]))
 
@@ -124,3 +125,52 @@ def test_wrong_options_are_refused(make: Any) -> None:
 def test_a_value_without_an_order_fails_its_record(root: Path) -> None:
     rows = [{"v": 1}, {"v": [1]}, {"v": {"a": 1}}]
     assert data.sample.TopK("v", 3)(rows) == rows[:1]
+
+
+class CalledTopK(type(data.sample.TopK("v", 1))):  # type: ignore[misc]
+    """`sample.TopK` whose ``sketch`` is called for each record."""
+
+    def sketch(self, record: Any) -> Any:
+        """Return what `sample.TopK` returns."""
+        return super().sketch(record)
+
+
+USUAL = [
+    *[b'{"v":%d,"x":0.25}' % number for number in range(8)],
+    *[b'{"x":"a","v":0.5}', b'{"v":-1e300}', b'{"v":"text"}', b'{ "v" : "\\n", "x": null }'],
+]
+ODD = [
+    *[b"", b"   ", b"{", b"[]", b"[1]", b'"v"', b"7", b"{}", b'{"v":1}{"v":2}', b'{"v":1},{"v":2}'],
+    *[b'{"v":null}', b'{"v":true}', b'{"v":[1]}', b'{"v":{}}', b'{"v":1,"v":9}', b'{"\\u0076":5}'],
+    *[b'{"v":1,"x":[36893488147419103232]}', b'{"v":36893488147419103232}', b'{"v":1e19}'],
+    *[b'{"v":1,"x":-36893488147419103232}', b'{"v":9223372036854775808}', b'{"v":-0.0}'],
+    *[b'{"v":"\xc3\xa9"}', b'{"v":"\\ud800"}', b'{"v":"\\u00e9,"}', b'{"v":"\xff"}', b'{"v":NaN}'],
+]
+
+
+@pytest.mark.parametrize(
+    ("seed", "missing"), [(0, "count"), (1, "allow"), (2, "error"), (3, "count")]
+)
+def test_values_that_are_read_some_at_a_time_give_the_same_result(
+    tmp_path: Path, seed: int, missing: str
+) -> None:
+    chosen = Random(seed)
+    lines = [line for _ in range(40) for line in [*chosen.choices(USUAL[:10], k=40), ODD[0]]]
+    lines = [chosen.choice(ODD) if chosen.random() < seed / 100 else line for line in lines]
+    lines += chosen.choices([*USUAL, *ODD], k=100)
+    path = tmp_path / "input.jsonl"
+    path.write_bytes(b"\n".join(lines))
+
+    def ran(kind: Any, mode: str) -> tuple[bytes, list[Any], Any]:
+        folder = node(tmp_path / kind.__name__ / mode)
+        operator = kind("v", 500, _concurrency_mode=mode, _missing=missing)
+        report = run(operator, JsonlDataset.of_file(path), folder)
+        told = ("index", "exception", "message", "attempts", "input")
+        rows = [{name: row[name] for name in told} for row in error_rows(folder)]
+        return folder.result.read_bytes(), rows, report.manifest.counts
+
+    expected = ran(CalledTopK, "single")
+    assert expected[0]
+    assert seed == 0 or expected[1]
+    assert ran(type(data.sample.TopK("v", 1)), "single") == expected
+    assert ran(type(data.sample.TopK("v", 1)), "process") == expected
