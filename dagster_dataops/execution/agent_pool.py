@@ -102,11 +102,13 @@ class Command(Enum):
     Attributes:
         RECALL: Return the stretches that no worker was given.
         FINISH: End after the work: no lease follows.
+        REST: End the run after the work, and wait for the order of another run.
         STOP: Write the finished records and end.
     """
 
     RECALL = "recall"
     FINISH = "finish"
+    REST = "rest"
     STOP = "stop"
 
 
@@ -225,6 +227,17 @@ class AgentPool(Protocol):
     def receive(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
         """Wait up to ``seconds`` for messages, and return them; `Lost` comes last of an agent."""
         ...
+
+    def again(self, agent: AgentHandle, order: AgentOrder) -> bool:  # noqa: ARG002 - by default none
+        """Give the order of another run to an agent that rests; return whether that is possible.
+
+        If the agent has died, `Lost` follows.
+        """
+        return False
+
+    def finish(self, agent: AgentHandle) -> None:
+        """Tell an agent that no lease of the run follows."""
+        agent.send(Command.FINISH)
 
     def has_left(self, node: str) -> bool:
         """Return whether a node has left the cluster, so that it took its agents with it."""

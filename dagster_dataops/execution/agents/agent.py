@@ -50,19 +50,21 @@ class Agent:
 
     Attributes:
         messages: Its messages to the head. `Ended` is the last message.
+        rests: Whether its process is to wait for the order of another run then.
     """
 
     def __init__(self, order: AgentOrder) -> None:
         self._order = order
         self._work: LeasedWork | None = None
         self._sink: LeaseSink
-        self._stopped = False
+        self._stopped = self.rests = False
         self._ended = threading.Event()
         self.messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
 
     def follow(self, instruction: Instruction) -> None:
         """Follow an instruction of the head; a lease only comes after `Ready`."""
         self._stopped = self._stopped or instruction is Command.STOP
+        self.rests = self.rests or instruction is Command.REST
         if self._work is not None:
             self._work.follow(instruction)
 

@@ -85,7 +85,7 @@ class LeasedWork(WorkList):
                     self._left += _size(stretches)
                 case Command.RECALL:
                     self._recalled = True
-                case Command.FINISH:
+                case Command.FINISH | Command.REST:
                     self._closed = True
                 case Command.STOP:
                     self.stopped = True

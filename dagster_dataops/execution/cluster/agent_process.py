@@ -6,9 +6,9 @@ import select
 import signal
 import socket
 import threading
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
-from dagster_dataops.execution.agent_pool import PLACED, Ended
+from dagster_dataops.execution.agent_pool import PLACED, AgentOrder, Ended
 from dagster_dataops.execution.agents.agent import Agent
 from dagster_dataops.execution.cluster.channel import Channel
 
@@ -16,29 +16,32 @@ _WAIT_MS: Final = 50
 
 
 def main(descriptor: int) -> NoReturn:
-    """Work until the end of the run, or of the head.
+    """Work until the end of the run, or of the head; then for other runs if it is to rest.
 
     Args:
         descriptor: Of the socket to the head.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the head handles Ctrl-C
     channel = Channel(socket.socket(fileno=descriptor))
-    order = _next_of(channel)
-    agent = Agent(order)
-    agent.messages.put(PLACED)
-    threading.Thread(target=agent.run, daemon=True).start()
-    while not _sent_last(channel, agent):
-        _follow_orders(channel, agent, _WAIT_MS)
+    rests = True
+    while rests:
+        agent = Agent(_next_order(channel))
+        agent.messages.put(PLACED)
+        threading.Thread(target=agent.run, daemon=True).start()
+        while not _sent_last(channel, agent):
+            _follow_orders(channel, agent, _WAIT_MS)
+        rests = agent.rests
     os._exit(0)
 
 
-def _next_of(channel: Channel) -> Any:
+def _next_order(channel: Channel) -> AgentOrder:
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     while not channel.ended:
         poll.poll()
         for message in channel.receive():
-            return message
+            if isinstance(message, AgentOrder):  # else a command that came after the end of a run
+                return message
     os._exit(1)
 
 

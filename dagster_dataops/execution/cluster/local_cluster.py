@@ -101,6 +101,13 @@ class SubprocessAgents(AgentPool):
         return agent
 
     @override
+    def again(self, agent: AgentHandle, order: AgentOrder) -> bool:
+        if not isinstance(agent, SubprocessAgent) or agent not in self._agents.values():
+            return False
+        agent.channel.send(order)
+        return True
+
+    @override
     def receive(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
         poll = select.poll()
         for number, agent in self._agents.items():

@@ -18,6 +18,7 @@ from dagster_dataops.execution.agent_pool import (
     AgentOrder,
     AgentPool,
     Cluster,
+    Command,
     Ended,
     Instruction,
     Lost,
@@ -157,6 +158,7 @@ class RayAgents(AgentPool):
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._receiving: dict[Any, RayAgent] = {}
+        self._ended: set[RayAgent] = set()
         self._requests: _Requests | None = None
 
     @override
@@ -171,6 +173,15 @@ class RayAgents(AgentPool):
             raise ClusterError(self._cluster, reason) from error
         self._receiving[agent.receive()] = agent
         return agent
+
+    @override
+    def again(self, agent: AgentHandle, order: AgentOrder) -> bool:
+        if not isinstance(agent, RayAgent) or agent not in self._ended:
+            return False
+        self._ended.remove(agent)
+        agent.begin(order)
+        self._receiving[agent.receive()] = agent
+        return True
 
     @override
     def receive(self, seconds: float) -> list[tuple[AgentHandle, Message]]:
@@ -191,6 +202,8 @@ class RayAgents(AgentPool):
             received += [(agent, message) for message in messages]
             if not any(isinstance(message, Ended) for message in messages):
                 self._receiving[agent.receive()] = agent
+            elif agent.rests:
+                self._ended.add(agent)
         return received
 
     @override
@@ -211,9 +224,10 @@ class RayAgents(AgentPool):
 
     @override
     def close(self) -> None:
-        for agent in self._receiving.values():
+        for agent in [*self._receiving.values(), *self._ended]:
             agent.kill()
         self._receiving.clear()
+        self._ended.clear()
         if self._requests is not None:
             self._requests.close()
         with _connection.lock:
@@ -231,18 +245,26 @@ class RayAgent(AgentHandle):
 
     Attributes:
         node: The id of its node; empty until it has sent a message.
+        rests: Whether it is to rest after its run. The actors of others end then.
     """
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
         self.node = ""
+        self.rests = False
 
     def receive(self) -> Any:
         """Return a reference to the id of its node and its next messages."""
         return self._actor.receive.remote(_RECEIVE_SECONDS)
 
+    def begin(self, order: AgentOrder) -> None:
+        """Give it the order of another run."""
+        self.rests = False
+        self._actor.begin.remote(order)
+
     @override
     def send(self, instruction: Instruction) -> None:
+        self.rests = self.rests or instruction is Command.REST
         self._actor.follow.remote(instruction)
 
     def kill(self) -> None:
@@ -254,10 +276,13 @@ class _Actor:
     """The actor of an agent."""
 
     def __init__(self, order: AgentOrder) -> None:
+        self._node: str = _ray().get_runtime_context().get_node_id()
+        self.begin(order)
+
+    def begin(self, order: AgentOrder) -> None:
         from dagster_dataops.execution.agents.agent import Agent  # only on nodes
 
         self._agent = Agent(order)
-        self._node: str = _ray().get_runtime_context().get_node_id()
         self._agent.messages.put(PLACED)
         threading.Thread(target=self._agent.run, daemon=True).start()
 

@@ -274,7 +274,7 @@ class Head:
         """
         if not self._schedule and self._failure is None:
             for handle in self._agents:
-                handle.send(Command.FINISH)
+                self._pool.finish(handle)
             self._sink.attempt.resources.callback(self._close)
             return
         try:

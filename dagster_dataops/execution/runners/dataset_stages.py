@@ -82,6 +82,10 @@ class DatasetStages:
         state: Callable[[], ProgressState],
     ) -> None:
         self._attempt, self._regrouping = attempt, regrouping
+        if attempt.context.cluster is not None:
+            from dagster_dataops.execution.leases.staying_agents import keep_agents
+
+            keep_agents(attempt)
         self._stages = Stages(attempt, folder_of_stages(attempt), fingerprint, state)
         self._sent = SentOperator(attempt.operator)
         self._inputs = list(attempt.inputs)
@@ -107,6 +111,7 @@ class DatasetStages:
         work = _Work(self._sent, self._stages.folder, sizes, inputs, memory)
         numbers: list[Record] = [{"number": number} for number in range(self._count)]
         self._stages.run("work", work, numbers, [plan, ranges])
+        self._stages.end()
         return True
 
     def _sum(self, counts: Sequence[Any]) -> None:

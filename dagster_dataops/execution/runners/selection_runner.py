@@ -35,7 +35,11 @@ from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.records.record_failures import text_and_traceback
 from dagster_dataops.execution.runners.kept_lines import KeptLines, ResultBlock, placed_lines
 from dagster_dataops.execution.runners.record_runner import RecordRunner
-from dagster_dataops.execution.runners.selection_stages import decoded_sketches, selection_stages
+from dagster_dataops.execution.runners.selection_stages import (
+    decoded_sketches,
+    partitioning_of,
+    selection_stages,
+)
 from dagster_dataops.execution.runners.stages import Stages, repaired
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import Readable
@@ -53,6 +57,14 @@ _BLOCK_BYTES: Final = 256 << 10  # bytes; small enough for the processor's cache
 
 class SelectionRunner(RecordRunner):
     """Runs selection operators."""
+
+    @override
+    def run(self, attempt: NodeAttempt) -> Drafts:
+        if attempt.context.cluster is not None and partitioning_of(attempt.operator) is not None:
+            from dagster_dataops.execution.leases.staying_agents import keep_agents
+
+            keep_agents(attempt)
+        return super().run(attempt)
 
     @override
     def compose(self, attempt: NodeAttempt, sink: CheckpointSink) -> Drafts | list[int]:
@@ -123,6 +135,7 @@ class _Selection:
         """Yield the blocks of the input with their results."""
         stages = selection_stages(self._sink, failed)
         if stages is None:
+            Stages.of(self._sink).end()
             yield from self._by_keep(source, failed)
             return
         stages.decide()

@@ -40,6 +40,7 @@ from dagster_dataops.execution.runners.stages import (
 from dagster_dataops.foundation.places.bucket import BucketFile, Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.operators.bound_methods import SKETCH, change_function
+from dagster_dataops.operators.definition.operator import Operator
 from dagster_dataops.operators.partitioning import JoinedPartitioning, Partitioned, Partitioning
 from dagster_dataops.records import Record
 
@@ -64,11 +65,15 @@ def selection_stages(sink: CheckpointSink, failed: "array[int]") -> "SelectionSt
         sink: Of the selection; all sketches are settled.
         failed: The byte positions of the failed records, in rising order.
     """
-    operator = sink.attempt.operator
-    if not isinstance(operator, Partitioned) or sink.checkpoint.table.records < LEAST_RECORDS:
+    partitioning = partitioning_of(sink.attempt.operator)
+    if partitioning is None or sink.checkpoint.table.records < LEAST_RECORDS:
         return None
-    partitioning = operator.__dataops_partitioning__()
-    return None if partitioning is None else SelectionStages(sink, partitioning, failed)
+    return SelectionStages(sink, partitioning, failed)
+
+
+def partitioning_of(operator: Operator) -> Partitioning | None:
+    """Return how an operator decides in partitions; ``None`` if it does not."""
+    return operator.__dataops_partitioning__() if isinstance(operator, Partitioned) else None
 
 
 class SelectionStages:
@@ -102,6 +107,8 @@ class SelectionStages:
         if isinstance(self._partitioning, JoinedPartitioning):
             join = _Join(self._sent, stages.folder, len(self._ranges), self._count, self._memory)
             stages.run("join", join, [{"number": 0}], (_PARTS_FORM, len(self._ranges), self._count))
+        if not self.makes_lines:
+            stages.end()
 
     def _sketches(self) -> "_Sketches":
         """Return where workers read the sketches: in the folder, or in the bucket."""
@@ -138,6 +145,7 @@ class SelectionStages:
         source = SentLocation(stages.shared(dataset.location))
         lines = _MakeLines(self._sent, stages.folder, source, dataset.canonical, self._count)
         stages.run("lines", lines, self._ranges, self._count)
+        stages.end()
         for number in range(len(self._ranges)):
             parts = iter(PartsFile(stages.folder.file(_LINES, number)))
             for facts, output in zip(parts, parts, strict=True):

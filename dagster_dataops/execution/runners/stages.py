@@ -269,6 +269,13 @@ class Stages:
                 self._run(sink)
             return _results(sink.checkpoint)
 
+    def end(self) -> None:
+        """End the agents, which stay between stages; call it after the last one."""
+        if self._attempt.context.cluster is not None:
+            from dagster_dataops.execution.leases.staying_agents import release_agents
+
+            release_agents(self._attempt)
+
     def _remove_unfinished(self) -> None:
         """Delete what killed tasks have left."""
         for pattern in (".*", "scratch-*"):
@@ -314,6 +321,8 @@ class Stages:
     ) -> CheckpointSink:
         outer = self._attempt
         shared = is_shared(outer) or self.folder.objects is not None
+        if not shared:  # no agent has work
+            self.end()
         attempt = replace(
             outer,
             operator=_stage_operator(outer.operator, task, shared=shared),

@@ -3,7 +3,9 @@
 import os
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -16,6 +18,7 @@ from dagster_dataops.errors import (
     OperatorOptionError,
 )
 from dagster_dataops.execution.leases.head import Head
+from dagster_dataops.execution.runners.stages import Stages
 from tests.execution.cluster.fixtures import (
     Beside,
     Counting,
@@ -26,6 +29,7 @@ from tests.execution.cluster.fixtures import (
     works,
 )
 from tests.execution.helpers import act_async, node, plan, run, turn_around, write_input
+from tests.faults.partitioned import in_partitions, stages_begun
 from tests.nodes import ResumePolicy, count_tables
 from tests.object_stores import FakeStore, machine
 
@@ -180,3 +184,55 @@ def test_records_that_lack_a_column_are_counted_over_all_agents(tmp_path: Path) 
     with pytest.raises(AbsentColumnError, match="'txet'"):
         wrong = data.text.Normalize(input_key="txet")
         run(wrong, dataset, node(tmp_path, "wrong"), cluster=LocalCluster(agents=2))
+
+
+class _Killed(Watched):
+    """A cluster whose agents rest between stages, and are killed there."""
+
+    def kill(self, number: int) -> None:
+        """Kill some of the running agents."""
+        for agent in self.alive()[:number]:
+            agent.kill()
+            agent.wait()
+
+    def started(self) -> int:
+        """Return how many agents were started."""
+        return sum(len(pool.processes) for pool in self.pools)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kills"), [("exact", 0), ("exact", 2), ("sort", 1)])
+def test_agents_stay_between_the_stages_of_a_step(tmp_path: Path, name: str, kills: int) -> None:
+    """Those that are killed while they rest are replaced."""
+    make = {"exact": lambda: data.dedup.Exact("part"), "sort": lambda: data.sample.Sort("part")}
+    rows = [{"part": f"{n * 37 % 500:03}", "n": n} for n in range(2000)]
+    dataset = write_input(tmp_path / "input.jsonl", rows)
+    run(make[name](), dataset, node(tmp_path / "home"))
+    cluster = _Killed(agents=2, cpus_per_agent=1)
+
+    with in_partitions() as patch:
+        stages = before_each_stage(patch, lambda: cluster.kill(kills))
+        run(make[name](), dataset, node(tmp_path / "away"), cluster=cluster)
+
+    home, away = node(tmp_path / "home"), node(tmp_path / "away")
+    assert away.result.read_bytes() == home.result.read_bytes()
+    assert len(stages) >= 2
+    runs = len(stages) + (name == "exact")  # the sketches are one more
+    assert cluster.started() == 2 + kills * (runs - 1)
+    assert not cluster.alive()
+
+
+def before_each_stage(patch: pytest.MonkeyPatch, act: Callable[[], None]) -> list[str]:
+    """Act before each stage that follows a run over agents; return the list of the stages."""
+    names = stages_begun(patch)
+    run_stage = Stages.run
+
+    def act_and_run(self: Any, name: str, *arguments: Any) -> Any:
+        agents = self._attempt.context.cluster
+        agents.open()  # waits until they rest
+        if names or agents._resting:
+            act()
+        return run_stage(self, name, *arguments)
+
+    patch.setattr(Stages, "run", act_and_run)
+    return names

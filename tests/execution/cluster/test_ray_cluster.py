@@ -25,8 +25,9 @@ from tests.execution.cluster.fixtures import (
     works,
 )
 from tests.execution.cluster.ray_nodes import RayNodes, ray_cluster
-from tests.execution.helpers import Listener, error_rows, node, run
+from tests.execution.helpers import Listener, error_rows, node, run, write_input
 from tests.faults.crashing import wait_until
+from tests.faults.partitioned import in_partitions, stages_begun
 
 _MIXED = ["keep", "fail", "twice", "drop", "keep", "keep"]
 
@@ -160,6 +161,29 @@ class TestOnRay:
         both(tmp_path, dataset, works(_max_workers=7), cluster, progress=listener)
         text = "_max_workers=7 is more than a node holds: each agent has 2 worker processes"
         assert any(text in note for note in listener.notes)
+
+    def test_agents_stay_between_the_stages_of_a_step(
+        self, tmp_path: Path, ray_nodes: RayNodes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        started: list[Any] = []
+        start = on_ray.RayAgents.start
+        monkeypatch.setattr(
+            on_ray.RayAgents, "start", lambda *given: started.append(given) or start(*given)
+        )
+        rows = [{"part": f"{n * 37 % 500:03}"} for n in range(2000)]
+        dataset = write_input(tmp_path / "input.jsonl", rows)
+        run(data.dedup.Exact("part"), dataset, node(tmp_path / "home"))
+
+        with in_partitions() as patch:
+            stages = stages_begun(patch)
+            cluster = RayCluster(ray_nodes.address, agents=2, start_seconds=60)
+            run(data.dedup.Exact("part"), dataset, node(tmp_path / "away"), cluster=cluster)
+
+        home, away = node(tmp_path / "home"), node(tmp_path / "away")
+        assert away.result.read_bytes() == home.result.read_bytes()
+        assert len(stages) >= 2
+        assert len(started) == 2
+        wait_until(lambda: not ray_nodes.agents(), 20, "the agents have ended")
 
     def test_no_agent_remains_after_a_run(self, tmp_path: Path, ray_nodes: RayNodes) -> None:
         dataset = input_of(tmp_path, ["keep"] * 10)

@@ -74,6 +74,9 @@ class _Cluster(LocalCluster):
             agent.messages.clear()
         return found
 
+    def finish(self, agent: _Fake) -> None:
+        agent.send(Command.FINISH)
+
     def close(self) -> None: ...
 
     def has_left(self, node: str) -> bool:
