@@ -56,7 +56,7 @@ class StayingAgents(Cluster):
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._pool: AgentPool | None = None
-        self._runs: dict[AgentHandle, _Run] = {}  # of each agent that has not ended its run
+        self._runs: dict[AgentHandle, _AgentsOfRun] = {}  # of each agent that has not ended its run
         self._resources: dict[AgentHandle, Mapping[str, Any]] = {}
         self._ready: set[AgentHandle] = set()  # of these, the ones that have begun it
         self._finishing: set[AgentHandle] = set()  # agents that are to rest
@@ -80,7 +80,7 @@ class StayingAgents(Cluster):
     def open(self) -> AgentPool:
         self._pool = self._pool or self._cluster.open()
         self.await_rest()
-        return _Run(self, self._pool)
+        return _AgentsOfRun(self, self._pool)
 
     def await_rest(self) -> None:
         """Wait a little for agents that end a run: their operators may have a ``close``."""
@@ -104,7 +104,7 @@ class StayingAgents(Cluster):
     def workers(self, most: int | None) -> int:
         return self._cluster.workers(most)
 
-    def start(self, order: AgentOrder, run: "_Run", pool: AgentPool) -> AgentHandle:
+    def start(self, order: AgentOrder, run: "_AgentsOfRun", pool: AgentPool) -> AgentHandle:
         """Give the order to an agent that rests, or start one."""
         for agent in self._resting:
             if self._resources[agent] == order.resources and pool.again(agent, order):
@@ -145,7 +145,7 @@ class StayingAgents(Cluster):
         elif agent in self._resting:  # it died
             self._resting.remove(agent)
 
-    def works_for(self, run: "_Run") -> bool:
+    def works_for(self, run: "_AgentsOfRun") -> bool:
         """Return whether an agent works for a run; one that is not ready may rest later."""
         late = self._finishing - self._ready
         return any(run is other for agent, other in self._runs.items() if agent not in late)
@@ -162,7 +162,7 @@ class StayingAgents(Cluster):
             pool.close()
 
 
-class _Run(AgentPool):
+class _AgentsOfRun(AgentPool):
     """The agents of one run.
 
     Attributes:
