@@ -29,8 +29,9 @@ os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 # the tests, and most of their waits, are those of a disk. Give --basetemp to have them on a disk.
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - pytest makes a private folder in it
 _ROOM: Final = 6 << 30  # bytes
-if _IN_MEMORY.is_dir() and _ROOM < min(
-    shutil.disk_usage(_IN_MEMORY).free, psutil.virtual_memory().available // 2
+if (
+    _IN_MEMORY.is_dir()
+    and min(shutil.disk_usage(_IN_MEMORY).free, psutil.virtual_memory().available // 2) > _ROOM
 ):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
 
