@@ -21,8 +21,9 @@ _WITHOUT_THE_SHARED_SERVER: Final = (
 )
 _TOGETHER: Final = (
     *_WITHOUT_THE_SHARED_SERVER,
-    "tests/assets/test_executors.py",
+    "tests/assets/test_snapshot_size.py",
     "tests/foundation/places/test_object_store.py",
+    "tests/library/test_file_heads.py",
     "tests/test_definitions.py",
     "tests/test_distributions.py",
     "tests/test_documents.py",

@@ -13,6 +13,7 @@ from dagster.components.testing.utils import create_defs_folder_sandbox
 
 from tests.assets.component_project import Project
 from tests.assets.helpers import numbered, write_jsonl
+from tests.assets.memory_databases import prepared_databases
 from tests.registries import OperatorRegistry
 
 
@@ -30,6 +31,13 @@ def _migrations_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ScriptDirectory, "from_config", from_config)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _databases_prepared_once() -> Iterator[None]:
+    """Let the instances in memory share tables and statements."""
+    with prepared_databases():
         yield
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from benchmarks.defining import CONTENDERS, MOST, of_process
 
+pytestmark = pytest.mark.slow
+
 PIPELINES, NODES = 15, 20
 
 

@@ -12,13 +12,13 @@ from dagster_dataops import config, report
 from tests.end_to_end.browser import ARTIFACTS, CHROMIUM, OPTIONS
 from tests.pipelines.reporting.conftest import HOSTILE, reported, write_source
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no Chromium at {CHROMIUM}")
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A page that shows the report; requests and errors are in its lists."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     folder = tmp_path_factory.mktemp("reported")
     ppl = reported()
     with config.temporary(data_process_path=folder / "root", data_process_resume=True):

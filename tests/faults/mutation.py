@@ -40,7 +40,7 @@ class Mutation:
         file: Path below the package's folder.
         old: The text to replace; it occurs in the file exactly once.
         new: The replacement.
-        tests: Paths of test modules or folders that must detect it.
+        tests: Paths of test modules or folders, or names of tests, that must detect it.
     """
 
     file: str

@@ -32,13 +32,13 @@ def test_the_command_distinguishes_killed_mutations_from_survivors(tmp_path: Pat
 file = "foundation/quantities.py"
 old = "if number == 1 else"
 new = "if number == 2 else"
-tests = ["tests/foundation/test_parts.py"]
+tests = ["tests/foundation/test_parts.py::test_the_unit_agrees_with_the_number"]
 
 [[mutation]]
 file = "foundation/quantities.py"
 old = "def counted("
 new = "def  counted("
-tests = ["tests/foundation/test_parts.py"]
+tests = ["tests/foundation/test_parts.py::test_the_unit_agrees_with_the_number"]
 """
     )
     command = [sys.executable, "tests/faults/mutation.py", "--list", str(listed)]

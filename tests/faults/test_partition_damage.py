@@ -1,5 +1,6 @@
 """Files of partitions that are damaged between a kill and the next run are made again."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,26 +67,45 @@ _DAMAGE: dict[str, Callable[[Path], object]] = {
 }
 
 
+class _KilledRun:
+    """A run that was killed after the stage whose files are damaged, to be damaged in many ways."""
+
+    def __init__(self, folder: Path, name: str, files: str) -> None:
+        self.case = PartitionedCase(folder, name)
+        self.expected = self.case.result("alone")
+        with in_partitions():
+            self.paths = self.case.kill_after(_FILES[files][name])
+        self._run, self._copy = folder / "killed", folder / "copy"
+        shutil.copytree(self._run, self._copy)
+
+    def restore(self) -> None:
+        """Let everything be as the kill left it."""
+        shutil.rmtree(self._run)
+        shutil.copytree(self._copy, self._run)
+
+
+@pytest.fixture
+def killed(tmp_path: Path, name: str, files: str) -> _KilledRun:
+    return _KilledRun(tmp_path, name, files)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "files"), [(name, files) for files in _FILES for name in _FILES[files]]
 )
 @each("how", _DAMAGE)
 def test_damaged_files_of_partitions_are_made_again(
-    tmp_path: Path, name: str, files: str, how: str
+    killed: _KilledRun, name: str, files: str, how: str
 ) -> None:
-    folder = tmp_path / how
-    folder.mkdir()
-    case = PartitionedCase(folder, name)
-    expected = case.result("alone")
+    killed.restore()
+    paths = killed.paths
+    assert paths
+    for path in {paths[0], paths[len(paths) // 2], paths[-1]}:
+        _DAMAGE[how](path)
     with in_partitions():
-        paths = case.kill_after(_FILES[files][name])
-        assert paths
-        for path in {paths[0], paths[len(paths) // 2], paths[-1]}:
-            _DAMAGE[how](path)
-        assert case.result("killed") == expected
-    assert any("damaged on disk" in note for note in case.report.notes)
-    assert not node(folder / "killed").checkpoints.exists()
+        assert killed.case.result("killed") == killed.expected
+    assert any("damaged on disk" in note for note in killed.case.report.notes)
+    assert not node(killed.case.folder / "killed").checkpoints.exists()
 
 
 @pytest.mark.slow

@@ -272,7 +272,7 @@ def inputs(where: str, path: Path, records: list[dict[str, Any]]) -> list[JsonlD
 
 def settings_of(where: str) -> dict[str, Any]:
     kind = data_register.operator(*where.split(".")).__dataops_spec__
-    plain = kind.kind in {"record", "selection"} and not kind.asynchronous
+    plain = kind.kind.name in {"record", "selection"} and not kind.asynchronous
     return {"_concurrency_mode": "single"} if plain else {}
 
 

@@ -6,6 +6,8 @@ import pytest
 from dagster_dataops.errors import DefinitionError
 from dagster_dataops.library.pretraining_pipeline import pretraining_pipeline
 
+pytestmark = pytest.mark.usefixtures("one_core")
+
 PROSE = (
     "The river rises early in spring. People walk along its banks, and children look for stones. "
     "In the evening, lamps are lit in all the houses; nobody hurries. The ferry comes at seven. "

@@ -417,15 +417,16 @@ def killing(
     return fault
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "number", "done"),
     [
         ("/commit/", 1, True),
-        pytest.param("/repos/create", 1, True, marks=pytest.mark.slow),
-        pytest.param("/preupload/", 2, True, marks=pytest.mark.slow),
-        pytest.param("/lfs/", 1, False, marks=pytest.mark.slow),
-        pytest.param("/lfs/", 3, True, marks=pytest.mark.slow),
-        pytest.param("/commit/", 1, False, marks=pytest.mark.slow),
+        ("/repos/create", 1, True),
+        ("/preupload/", 2, True),
+        ("/lfs/", 1, False),
+        ("/lfs/", 3, True),
+        ("/commit/", 1, False),
     ],
 )
 def test_a_push_that_is_killed_is_finished_by_the_next(hub, tmp_path, call, number, done):

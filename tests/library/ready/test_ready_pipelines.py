@@ -18,6 +18,8 @@ from tests.models.running_server import running_server
 for package, extra in (("rensa", "dedup"), ("bm25s", "retrieval"), ("aiohttp", "llm")):
     pytest.importorskip(package, reason=f"the extra {extra} is not installed")
 
+pytestmark = pytest.mark.usefixtures("one_core")
+
 Row = dict[str, Any]
 
 

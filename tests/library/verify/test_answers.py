@@ -155,8 +155,19 @@ def test_equal_expressions_are_equal(symbolic, pair):
     )
 
 
-@each("pair", DIFFERENT)
+TO_300_DIGITS = [pair for pair in DIFFERENT if "10^{-300}" in pair[0]]  # these take seconds
+
+
+@each("pair", [pair for pair in DIFFERENT if pair not in TO_300_DIGITS])
 def test_different_answers_are_never_equal_as_expressions(symbolic, pair):
+    assert (
+        symbolic.forward(dict(zip(("answer", "reference"), pair, strict=True)))["correct"] is False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", TO_300_DIGITS)
+def test_answers_that_differ_in_the_last_of_300_digits_are_not_equal(symbolic, pair):
     assert (
         symbolic.forward(dict(zip(("answer", "reference"), pair, strict=True)))["correct"] is False
     )

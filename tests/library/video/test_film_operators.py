@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +29,16 @@ from tests.library.media import (
 )
 
 MP4, MKV, AVI = film(), film("matroska"), film("avi", sound_codec="mp3")
-FORMS = {
-    "a.mp4": MP4,
-    "b.mkv": MKV,
-    "c.avi": AVI,
-    "d.mov": film("mov"),
-    "e.webm": film("webm", codec="libvpx", sound_codec="libopus", sound_rate=48_000),
-    "f.mp4": film(codec="libx264"),
-    "g.mpg": film("mpeg", codec="mpeg1video", sound_codec="mp2", rate=25),
-    "h.flv": film("flv", codec="flv", sound_codec=None),
-    "i.mpg": film("mpeg1video", codec="mpeg1video", sound_codec=None, rate=25),
+FORMS: dict[str, Callable[[], bytes]] = {
+    "a.mp4": lambda: MP4,
+    "b.mkv": lambda: MKV,
+    "c.avi": lambda: AVI,
+    "d.mov": partial(film, "mov"),
+    "e.webm": partial(film, "webm", codec="libvpx", sound_codec="libopus", sound_rate=48_000),
+    "f.mp4": partial(film, codec="libx264"),
+    "g.mpg": partial(film, "mpeg", codec="mpeg1video", sound_codec="mp2", rate=25),
+    "h.flv": partial(film, "flv", codec="flv", sound_codec=None),
+    "i.mpg": partial(film, "mpeg1video", codec="mpeg1video", sound_codec=None, rate=25),
 }
 GUESSED = {"g.mpg", "i.mpg"}  # FFmpeg guesses their duration by the bit rate: 2.1 s, 0.0003 s
 SILENT = film(sound_codec=None)
@@ -52,10 +53,11 @@ def frames(content: bytes) -> list[Any]:
 def test_facts_are_those_of_pyav_or_of_the_packets_where_it_guesses(
     name: str, tmp_path: Path
 ) -> None:
-    record = stored(tmp_path, name, FORMS[name])
+    content = FORMS[name]()
+    record = stored(tmp_path, name, content)
     found = signals(data.video.Check(mode="tag"), record)
 
-    with av.open(io.BytesIO(FORMS[name])) as container:
+    with av.open(io.BytesIO(content)) as container:
         (stream,) = container.streams.video
         told = stream.duration
         seconds = container.duration / 1e6 if told is None else float(told * stream.time_base)
@@ -232,10 +234,10 @@ def pixels(made: File) -> Any:
 @each("case", [("a.mp4", 1.0, [0, 10, 20, 30]), ("b.mkv", 1.5, [0, 15, 30]), ("f.mp4", 9.0, [0])])
 def test_pictures_are_those_of_pyav_at_the_times(case: Any, tmp_path: Path) -> None:
     name, seconds, numbers = case
-    record = {**stored(tmp_path, name, FORMS[name]), "id": 5}
+    record = {**stored(tmp_path, name, FORMS[name]()), "id": 5}
     found = data.video.Frames(seconds=seconds, format="png").forward(record)
 
-    all_frames = frames(FORMS[name])
+    all_frames = frames(FORMS[name]())
     assert [one["frame_time"] for one in found] == pytest.approx([n / 10 for n in numbers])
     assert [one["frame_number"] for one in found] == list(range(len(numbers)))
     for one, number in zip(found, numbers, strict=True):
@@ -253,7 +255,7 @@ def test_every_picture_can_be_taken(tmp_path: Path) -> None:
 
 @each("name", ["a.mp4", "b.mkv", "f.mp4"])
 def test_scenes_begin_where_pictures_change(name: str, tmp_path: Path) -> None:
-    record = stored(tmp_path, name, FORMS[name])
+    record = stored(tmp_path, name, FORMS[name]())
     found = data.video.Frames(by="scene", threshold=0.1, index_key=None).forward(record)
 
     assert [one["frame_time"] for one in found] == pytest.approx([0, 1, 2, 3])
@@ -274,11 +276,11 @@ def test_the_same_film_has_the_same_bytes(tmp_path: Path) -> None:
 
 @each("name", ["a.mp4", "b.mkv", "c.avi", "d.mov", "e.webm", "g.mpg"])
 def test_sound_is_that_of_pyav(name: str, tmp_path: Path) -> None:
-    record = stored(tmp_path, name, FORMS[name])
+    record = stored(tmp_path, name, FORMS[name]())
     made = data.video.Audio(format="wav").forward(record)["audio"]
     samples, rate = soundfile.read(io.BytesIO(made.data))
 
-    with av.open(io.BytesIO(FORMS[name])) as container:
+    with av.open(io.BytesIO(FORMS[name]())) as container:
         parts = [frame.to_ndarray() for frame in container.decode(audio=0)]
     expected = np.concatenate([part.reshape(-1) for part in parts])
     scale = 32768 if expected.dtype == np.int16 else 1
@@ -305,7 +307,7 @@ def test_a_film_without_sound_is_an_error_or_dropped(tmp_path: Path) -> None:
 
 @each("mode", ["single", "process"])
 def test_every_mode_stores_the_same_files(mode: str, tmp_path: Path) -> None:
-    names = [stored(tmp_path, name, FORMS[name]) for name in ("a.mp4", "b.mkv", "c.avi")]
+    names = [stored(tmp_path, name, FORMS[name]()) for name in ("a.mp4", "b.mkv", "c.avi")]
     for operator in (data.video.Frames, data.video.Audio):
         folder = tmp_path / mode / operator.__name__
         made = operator(_concurrency_mode=mode, _max_workers=2).set_output(str(folder))(names)
