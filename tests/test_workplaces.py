@@ -1,6 +1,7 @@
 """Workplaces that another package registers: the bytes of single mode, the errors of all modes."""
 
 import asyncio
+import os
 import pickle
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from dagster_dataops.errors import (
     OutageError,
     RecordError,
     RunStoppedError,
+    StorageError,
     UnprocessedError,
 )
 from dagster_dataops.operators.options import concurrency_modes
@@ -225,6 +227,17 @@ def test_an_error_elsewhere_that_does_not_survive_pickling_is_raised_as_its_text
         away.tick()
     with pytest.raises(RuntimeError, match="_LoginError: ann at node7"):
         SpanReader(tmp_path / "spans", Interval(0, 10)).read(away)
+
+
+def test_a_file_of_spans_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "spans"
+    path.touch()
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    with pytest.raises(StorageError, match=f"spans: .*it belongs to user {user}"):
+        SpanReader(path, Interval(0, 10)).read(None)
 
 
 def test_an_entry_that_is_not_yet_whole_is_read_later(tmp_path: Path) -> None:

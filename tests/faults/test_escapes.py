@@ -264,9 +264,10 @@ def test_only_messages_from_the_parent_are_unpickled() -> None:
     own_processes = {"shard_process.py", "tasks.py", "channel.py"}
     own_copy = "service_copies.py"  # of an object of this process
     kept = "kept_values.py"  # its own temporary files, of which it holds the digests
+    spans = "span_file.py"  # files of this user, written by processes of the run elsewhere
     assert pickling - _USING_YAML - own_processes == {
         *("pickling.py", "sent_code.py", "callers.py", "factories.py", "torch_dataset.py"),
-        *(*sorting, own_copy, kept),
+        *(*sorting, own_copy, kept, spans),
     }
     for name in _USING_YAML:  # neither runs code
         assert not called[name] & {".load", ".load_all", ".unsafe_load", ".full_load"}, name

@@ -24,13 +24,8 @@ def remove_checkpoints(folder: NodeFolder) -> None:
     checkpoints, removed = folder.checkpoints, _removed(folder)
     with storage(checkpoints, "remove the checkpoints of the published run"):
         _unlink_shared(checkpoints)
-        try:
-            checkpoints.rename(removed)  # also over an empty folder
-        except FileNotFoundError:
+        if not checkpoints.is_symlink() and _renamed(checkpoints, removed):
             return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
         while checkpoints.exists():
             make_folder(removed)
             # The background deletion of an earlier run may delete the folder at this moment.
@@ -43,6 +38,19 @@ def delete_removed(folder: NodeFolder) -> None:
     removed = _removed(folder)
     if removed.exists():
         deleting.run(partial(shutil.rmtree, removed, ignore_errors=True))
+
+
+def _renamed(checkpoints: Path, removed: Path) -> bool:
+    """Rename a folder unless a folder with files has the new name; return whether it is gone."""
+    try:
+        checkpoints.rename(removed)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
 
 
 def _removed(folder: NodeFolder) -> Path:

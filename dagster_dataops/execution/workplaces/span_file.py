@@ -1,5 +1,6 @@
 """`SpanFile` and `SpanReader`: hand over finished spans from one process to another by a file."""
 
+import os
 import pickle
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,7 @@ from typing_extensions import override
 
 from dagster_dataops.checkpoints.journal.finished_span import FinishedSpan
 from dagster_dataops.datasets.lines import Interval
-from dagster_dataops.errors import DataOpsError
+from dagster_dataops.errors import DataOpsError, StorageError
 from dagster_dataops.execution.records.record_failures import Failure
 from dagster_dataops.execution.sink import Sink
 
@@ -109,7 +110,7 @@ class _FailedError(DataOpsError):
 class SpanReader:
     """Reads a `SpanFile` in the process of the run, also while it is written.
 
-    Only files of the same user may be read: they are pickles.
+    Files of other users are refused: they are pickles, which run code.
 
     Args:
         path: The file, which may not exist yet.
@@ -133,6 +134,7 @@ class SpanReader:
 
         Raises:
             DataOpsError: The error of a record that ends the run.
+            StorageError: The file belongs to another user.
             Exception: Another error that ended the range.
         """
         for kind, value in self._entries():
@@ -149,6 +151,10 @@ class SpanReader:
 
     def _entries(self) -> Iterator[tuple[str, Any]]:
         with suppress(FileNotFoundError), self.path.open("rb") as file:
+            owner = os.fstat(file.fileno()).st_uid
+            if owner != os.geteuid():
+                reason = f"it belongs to user {owner}; run all processes as one user"
+                raise StorageError(str(self.path), "read the finished spans", reason)
             file.seek(self._position)
             while len(head := file.read(_HEAD_BYTES)) == _HEAD_BYTES:
                 data = file.read(int.from_bytes(head[:_LENGTH_BYTES], "little"))

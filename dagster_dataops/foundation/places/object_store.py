@@ -251,19 +251,25 @@ class ObjectStore(ResultStore):
 
     @override
     def read(self, key: str) -> tuple[bytes, Version] | None:
+        def read() -> tuple[bytes, Version]:
+            answer = obstore.get(self._client, key)
+            return bytes(answer.bytes()), _version(answer.meta)
+
         with self.named(key, "read"):
             try:
-                answer = obstore.get(self._client, key)
-                return bytes(answer.bytes()), _version(answer.meta)
+                return _repeated(read)
             except FileNotFoundError:
                 return None
 
     @override
     def read_start(self, key: str, length: int) -> tuple[Status, bytes] | None:
+        def read() -> tuple[Status, bytes]:
+            answer = obstore.get(self._client, key, options={"range": (0, length)})
+            return Status(answer.meta["size"], _version(answer.meta)), bytes(answer.bytes())
+
         with self.named(key, "read"):
             try:
-                answer = obstore.get(self._client, key, options={"range": (0, length)})
-                return Status(answer.meta["size"], _version(answer.meta)), bytes(answer.bytes())
+                return _repeated(read)
             except FileNotFoundError:
                 return None
             except BaseError as error:

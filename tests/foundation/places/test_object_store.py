@@ -660,6 +660,38 @@ def test_objects_are_deleted_though_the_store_says_of_some_that_they_are_missing
         assert store.names("told") == []
 
 
+@pytest.mark.parametrize(("length", "times"), [(3, 1), (3, 15), (5 << 20, 1)])
+def test_reads_whose_answer_breaks_off_are_repeated(through, length, times):
+    cut = []
+
+    def fails(method: str, path: str) -> str:
+        asked = method == "GET" and "whole" in path
+        cut.extend([path] * asked)
+        return "cut" if asked and len(cut) <= times else ""
+
+    content = os.urandom(length)
+    with through(fails), patch.object(object_store, "_PAUSE_SECONDS", 0):
+        bucket = config.results_root().bucket
+        open_store(bucket).put("cut/whole", content)
+        first = {
+            "read": lambda store: store.read("cut/whole")[0],
+            "read_start": lambda store: store.read_start("cut/whole", length)[1],
+            "beyond its end": lambda store: store.read_start("cut/whole", length + 100)[1],
+        }
+        for name, read in first.items():  # a new client waits for less
+            cut.clear()
+            assert read(open_store(bucket)) == content, name
+        store = open_store(bucket)
+        version = store.status("cut/whole").version
+        later = {
+            "read_range": lambda: store.read_range("cut/whole", 0, length, version),
+            "read_on": lambda: b"".join(store.read_on("cut/whole", 0, length, version)),
+        }
+        for name, read in later.items():
+            cut.clear()
+            assert read() == content, name
+
+
 @pytest.mark.parametrize("fault", ["cut", "drop"])
 def test_writes_whose_answer_breaks_off_are_repeated(through, tmp_path, fault):
     puts = []
