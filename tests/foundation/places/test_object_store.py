@@ -661,7 +661,9 @@ def test_objects_are_deleted_though_the_store_says_of_some_that_they_are_missing
         assert store.names("told") == []
 
 
-@pytest.mark.parametrize(("length", "times"), [(3, 1), pytest.param(3, 12, marks=pytest.mark.slow), (5 << 20, 1)])
+@pytest.mark.parametrize(
+    ("length", "times"), [(3, 1), pytest.param(3, 12, marks=pytest.mark.slow), (5 << 20, 1)]
+)
 def test_reads_whose_answer_breaks_off_are_repeated(through, length, times):
     cut = []
 
