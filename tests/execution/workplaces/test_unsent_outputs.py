@@ -17,7 +17,7 @@ from tests.object_stores import FakeStore, leave_unsent_at_most, machine
 _RECORDS = 200
 _TEXT_BYTES = 100_000
 _MOST_BYTES = 8_000_000
-_SPAN_BYTES = 4 << 20  # are written at once
+_SPAN_BYTES = 6 << 20  # are written at once: 4 MiB, and a slice of records that exceeds them
 _QUIET_SECONDS = 0.15
 
 
