@@ -217,6 +217,7 @@ def versions_of(result: dg.ExecuteInProcessResult) -> list[list[str | None]]:
 
 
 @pytest.mark.parametrize("partitioned", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_an_asset_made_outside_has_the_bytes_and_events_of_one_made_here(
     location: Location, partitioned: bool
 ) -> None:

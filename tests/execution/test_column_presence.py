@@ -402,6 +402,7 @@ def test_counts_are_those_of_a_brute_force(records, reads, mode) -> None:
 
 
 @pytest.mark.parametrize("spawned", [False, True], ids=["forked", "spawned"])
+@pytest.mark.slow
 def test_worker_processes_of_every_kind_count(tmp_path: Path, spawned: bool) -> None:
     dataset = write_input(tmp_path / "input.jsonl", half())
     settings: dict[str, Any] = {"_concurrency_mode": "process", "_fresh_workers": True}

@@ -105,6 +105,7 @@ def test_the_head_of_a_large_file_is_read_without_the_rest(folder: Path, case) -
 
 
 @each("number", range(1, 9))
+@pytest.mark.slow
 def test_the_size_of_a_large_avif_image_is_that_of_pillow(folder: Path, number: int) -> None:
     path = folder / f"turned{number}.avif"
     found = signals(data.images.Size(mode="tag"), {"file": str(path)})

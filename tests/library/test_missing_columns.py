@@ -277,6 +277,7 @@ def settings_of(where: str) -> dict[str, Any]:
 
 
 @each("case", CASES)
+@pytest.mark.slow
 def test_a_column_that_no_record_has_stops_every_operator(case, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     operator = made(*case, MISSPELT, **settings_of(case[0]))

@@ -52,6 +52,7 @@ def records() -> list[dict[str, Any]]:
     return [{"id": number, "text": text} for number, text in enumerate(texts)]
 
 
+@pytest.mark.slow
 def test_with_a_language_a_long_text_may_name_its_owner() -> None:
     for language, kept in (("de", True), ("zh", True), ("en", False)):
         step = pretraining_pipeline(language=language, blocked_words=["x"]).graph.nodes["watermark"]
@@ -63,6 +64,7 @@ def test_with_a_language_a_long_text_may_name_its_owner() -> None:
         assert not operator([{"id": 1, "text": PROSE * 4 + "confidential"}])
 
 
+@pytest.mark.slow
 def test_each_step_drops_its_text() -> None:
     ppl = pretraining_pipeline(blocked_words=["forbidden"])
     assert len(ppl.graph.nodes) == 24

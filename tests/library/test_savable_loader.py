@@ -106,6 +106,7 @@ def global_batches(folder, world_size, batch_size, num_workers=0, **options):
 
 
 @each("options", ORDERS)
+@pytest.mark.slow
 def test_the_samples_of_a_step_depend_neither_on_ranks_nor_on_workers(folder, options):
     expected = global_batches(folder, 1, 8, **options)
 
@@ -122,6 +123,7 @@ class Listing(Texts):
 
 @each("task_encoder", [Texts(raw_batch_type=TextBatch), Listing()])
 @each("options", ORDERS)
+@pytest.mark.slow
 def test_a_state_can_be_loaded_by_another_number_of_ranks(folder, options, task_encoder):
     options = {**options, "task_encoder": task_encoder, "batch_size": 2}
 
@@ -621,6 +623,7 @@ EARLY = [
 
 @each("case", EARLY)
 @each("world_size", [1, 2])
+@pytest.mark.slow
 def test_steps_before_the_batch_know_its_number(folder, case, world_size):
     kind, options = case
     options = {"task_encoder": kind(), "batch_size": 4, **options}

@@ -43,6 +43,7 @@ def test_operators_are_sent_by_name_although_dagster_is_in_use() -> None:
     assert type(receive(payload)) is type(made("verify.Python"))
 
 
+@pytest.mark.slow
 def test_another_process_can_receive_them() -> None:
     import pickle
 

@@ -128,6 +128,7 @@ def test_operators_of_a_script_reach_a_fresh_interpreter(received):
     assert received(OPERATORS_OF_A_SCRIPT) == "a! a?? ac a~ a! a!! []"
 
 
+@pytest.mark.slow
 def test_options_passed_to_the_base_class_reach_a_new_interpreter(received):
     assert received(PASSING_UP) == "a??hot []"
 
@@ -146,6 +147,7 @@ from dagster import AssetKey
 
 
 @pytest.mark.parametrize("package", ["", "package."])
+@pytest.mark.slow
 def test_a_module_that_imports_dagster_is_sent_by_value(tmp_path, received, package):
     (tmp_path / "dagster.py").write_text(STUB)
     (tmp_path / "package").mkdir()

@@ -183,6 +183,7 @@ def test_an_unpartitioned_node_takes_all_partitions_in_their_order(
     assert specs["placed"].partitions_def == LETTERS
 
 
+@pytest.mark.slow
 def test_a_partitioned_node_is_given_the_whole_of_an_unpartitioned_one(
     whole: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:

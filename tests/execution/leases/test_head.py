@@ -223,6 +223,7 @@ def _lines_of(path: Path) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_agents_of_a_complete_run_finish_and_are_closed_after_the_publication(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

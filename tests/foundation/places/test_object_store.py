@@ -88,6 +88,7 @@ def test_names_and_missing_objects(on_s3, tmp_path):
     assert on_s3.status("d/none") is None
 
 
+@pytest.mark.slow
 def test_a_large_file_has_parts_and_is_read_by_ranges(on_s3, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(os.urandom(1 << 20) * 33)

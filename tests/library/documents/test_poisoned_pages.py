@@ -112,6 +112,7 @@ def test_one_page_fails_with_its_reason(
     assert BACKENDS[backend] in failed["message"]
 
 
+@pytest.mark.slow
 def test_a_retry_of_failed_pages_uses_other_backends(tmp_path: Path, pages: Any) -> None:
     run(read([kills]), pages, node(tmp_path), run="first")
     again = read([kills], retry_backends=["pypdfium2"])
@@ -172,6 +173,7 @@ CONTENTS: Final[dict[str, tuple[bytes | int, str]]] = {
 
 
 @pytest.mark.parametrize("name", CONTENTS)
+@pytest.mark.slow
 def test_malformed_pages_cost_at_most_themselves(tmp_path: Path, name: str) -> None:
     content, stream = CONTENTS[name]
     if isinstance(content, int):
@@ -203,6 +205,7 @@ def test_a_form_that_shows_itself_is_read(tmp_path: Path) -> None:
     assert data.documents.ToText().forward({"file": str(path), "page": 1})["text"] == "one"
 
 
+@pytest.mark.slow
 def test_pages_are_counted_without_reading_the_poisoned_one(tmp_path: Path) -> None:
     bomb = deflated_bomb(200)
     path = raw_pdf(tmp_path / "a.pdf", [bomb], stream="/Filter/FlateDecode")

@@ -64,6 +64,7 @@ def test_a_text_without_headings_is_one_section():
 
 
 @pytest.mark.cpu_timeout(120)
+@pytest.mark.slow
 def test_hostile_texts_take_linear_time():
     operator = data.markdown.Sections()
     for text in (

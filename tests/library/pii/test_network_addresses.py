@@ -112,6 +112,7 @@ def test_private_addresses_and_those_outside_of_the_assigned_part_are_not_public
 
 
 @pytest.mark.cpu_timeout(20)
+@pytest.mark.slow
 def test_long_texts_take_linear_time():
     chance = random.Random(0)
     for part in ("a", "a.", "@", "a@", "@a.", "1.2.3.4 ", ":", "1:", "::1 ", "é@ü.", "用", "-@-"):

@@ -84,6 +84,7 @@ def about_rivers(prompt: str, request: Row) -> Any:
 
 
 @pytest.mark.parametrize("embedding_model", [None, "vectors"])
+@pytest.mark.slow
 def test_documents_become_conversations_with_grounded_answers(monkeypatch, embedding_model) -> None:
     model = Vectors(about_rivers)
     monkeypatch.setitem(config.clients, "default", ModelClient(complete=model))
@@ -103,6 +104,7 @@ def test_documents_become_conversations_with_grounded_answers(monkeypatch, embed
 
 
 @pytest.mark.parametrize("search", ["words", "vectors", "both"])
+@pytest.mark.slow
 def test_questions_get_negatives_that_lack_the_answer(monkeypatch, search) -> None:
     model = Vectors(about_rivers)
     monkeypatch.setitem(config.clients, "default", ModelClient(complete=model))
@@ -166,6 +168,7 @@ def solved(prompt: str, request: Row) -> str:
     return "48/2=24\n24" if "48" in prompt else "5+5=<<5+5=10>>10\n10"
 
 
+@pytest.mark.slow
 def test_solutions_are_kept_whose_answers_and_sums_are_right(answering) -> None:
     answering(solved)
     results = results_of(ready.verified_mathematics(samples=2), SUMS)
@@ -203,6 +206,7 @@ CHATS: list[Row] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_chats_of_all_formats_are_cleaned() -> None:
     rows = results_of(ready.clean_chats(), CHATS)["training"]
 
@@ -255,6 +259,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 def test_code_is_kept_by_language_licence_and_form() -> None:
     pytest.importorskip("pygments")
     records = [{"path": f"src/{name}", "text": text} for name, text in FILES.items()]
@@ -309,6 +314,7 @@ def photographs(folder: Path) -> list[Row]:
 
 
 @pytest.mark.parametrize("text_key", [None, "alt"])
+@pytest.mark.slow
 def test_images_are_kept_with_texts_that_fit(answering, tmp_path, text_key) -> None:
     def answer(prompt: str, request: Row) -> Any:
         parts = request["messages"][-1]["content"]
@@ -333,6 +339,7 @@ def server():
         yield running
 
 
+@pytest.mark.slow
 def test_every_pipeline_runs_with_a_server_and_asks_nothing_twice(server, tmp_path, monkeypatch):
     monkeypatch.setenv("DATAOPS_LLM_BASE_URL", server.address)
     monkeypatch.setenv("OPENAI_API_KEY", "none")

@@ -375,6 +375,7 @@ WRONG: list[tuple[str, Callable[[str], str | bytes], str]] = [
 
 
 @each("case", WRONG)
+@pytest.mark.slow
 def test_a_wrong_file_is_refused_with_its_line_and_nothing_is_taken(case, tmp_path: Path) -> None:
     name, content, expected = case
     with config.temporary(data_process_path=tmp_path / str(abs(hash(expected)))):

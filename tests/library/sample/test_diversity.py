@@ -44,6 +44,7 @@ def test_of_similar_texts_one_is_kept(root: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_core")
+@pytest.mark.slow
 def test_a_larger_number_keeps_the_same_and_more(root: Path) -> None:
     records = [{"text": f"{n} {n % 3} {n % 5} words of a text"} for n in range(20)]
     kept = [data.sample.Diversity(k)(records) for k in range(1, 22)]

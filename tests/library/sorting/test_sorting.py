@@ -41,6 +41,7 @@ def test_entries_are_sorted_and_equal_keys_stay_in_order(
     assert list(sorted_entries.data()) == [entry.data for entry in expected]
 
 
+@pytest.mark.slow
 def test_many_files_are_merged_in_several_steps(tmp_path: Path) -> None:
     entries = ExternalSort(tmp_path, 1)
     numbers = [number * 7919 % 5000 for number in range(5000)]

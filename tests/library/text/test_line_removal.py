@@ -129,6 +129,7 @@ def test_what_is_no_notice_stays(code):
     assert change(data.text.RemoveCopyrightHeader(), code) == code
 
 
+@pytest.mark.slow
 def test_python_is_the_same_without_its_notices():
     operator = data.text.RemoveCopyrightHeader()
     paths = sorted(Path(ast.__file__).parent.glob("*.py"))[:150]

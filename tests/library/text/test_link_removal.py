@@ -49,6 +49,7 @@ PUBLISHED = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_the_same_links_are_found_as_by_the_published_pattern():
     parts = ["a", "ab", ":", "/", ".", "com", "www", "1", "(", ")", "-", " ", ",", "é", "_", "%"]
     state = 1

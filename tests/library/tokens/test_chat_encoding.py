@@ -526,6 +526,7 @@ def test_rules_of_chat_records_hold() -> None:
             encoded([USER, turn, AGAIN, LAST], PLAIN)
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_encoded() -> None:
     for text in (*HOSTILE.values(), *SCRIPTS):
         operator = data.tokens.EncodeChat("bytes", "chatml", special_ids=SPECIAL)

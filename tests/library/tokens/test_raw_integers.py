@@ -59,6 +59,7 @@ def outcome(read: Any, line: bytes) -> Any:
 
 @settings(max_examples=300, deadline=None)
 @given(ids=INTEGERS, labels=INTEGERS, compact=st.booleans(), text=st.text(max_size=5))
+@pytest.mark.slow
 def test_a_line_says_what_its_parsed_record_says(ids, labels, compact, text) -> None:
     record = {"text": text, "input_ids": ids, "labels": labels, "n": 1}
     line = json.dumps(record, separators=(",", ":") if compact else None).encode()

@@ -149,6 +149,7 @@ def symbolic():
 
 
 @each("pair", [*EQUAL, *EQUAL_EXPRESSIONS])
+@pytest.mark.slow
 def test_equal_expressions_are_equal(symbolic, pair):
     assert (
         symbolic.forward(dict(zip(("answer", "reference"), pair, strict=True)))["correct"] is True
@@ -173,6 +174,7 @@ def test_answers_that_differ_in_the_last_of_300_digits_are_not_equal(symbolic, p
     )
 
 
+@pytest.mark.slow
 def test_expressions_may_differ_by_the_tolerance():
     pytest.importorskip("math_verify")
     near = data.verify.MathEqual(symbolic=True, tolerance=1e-6)

@@ -206,6 +206,7 @@ def test_what_cannot_be_decoded_is_dropped_on_demand(tmp_path: Path) -> None:
 
 
 @each("operator", ["Check", "Frames", "Audio"])
+@pytest.mark.slow
 def test_damaged_bytes_are_errors_of_their_records(operator: str, tmp_path: Path) -> None:
     random = np.random.default_rng(len(operator))
     records = [{**stored(tmp_path, "good", MP4), "id": -1}]
@@ -275,6 +276,7 @@ def test_the_same_film_has_the_same_bytes(tmp_path: Path) -> None:
 
 
 @each("name", ["a.mp4", "b.mkv", "c.avi", "d.mov", "e.webm", "g.mpg"])
+@pytest.mark.slow
 def test_sound_is_that_of_pyav(name: str, tmp_path: Path) -> None:
     record = stored(tmp_path, name, FORMS[name]())
     made = data.video.Audio(format="wav").forward(record)["audio"]

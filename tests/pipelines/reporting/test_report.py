@@ -93,6 +93,7 @@ def test_numbers_before_and_after_are_of_the_same_records(made, read):
     assert before.count == changes["looked"]
 
 
+@pytest.mark.slow
 def test_columns_that_a_node_left_as_they_were_are_only_named(source, root, tmp_path, read):
     with pipeline("apart") as ppl:
         ppl.shorter = shorter()
@@ -106,6 +107,7 @@ def test_columns_that_a_node_left_as_they_were_are_only_named(source, root, tmp_
     assert "Equal in all of them: answer." in found["page"].text
 
 
+@pytest.mark.slow
 def test_a_sample_meets_records_of_every_kind(source, read):
     with pipeline("periods") as ppl:
         ppl.judged = judge()

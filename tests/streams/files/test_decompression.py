@@ -43,6 +43,7 @@ def test_parts_that_were_packed_one_by_one_are_one_file(tmp_path, suffix):
     assert list(read_jsonl(path)) == ROWS
 
 
+@pytest.mark.slow
 def test_compressed_files_resume_at_any_position(tmp_path, suffix):
     path = tmp_path / f"a.jsonl.{suffix}"
     path.write_bytes(PACKERS[suffix](CONTENT))
