@@ -25,21 +25,25 @@ from tests.warm_python import DAGSTER, WarmPython
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
-# The folders of tests are in memory where there is enough of it: an eighth of the processor time of
-# the tests, and most of their waits, are those of a disk. Give --basetemp to have them on a disk.
-_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - pytest makes a private folder in it
-_ROOM: Final = 6 << 30  # bytes
-if (
-    _IN_MEMORY.is_dir()
-    and min(shutil.disk_usage(_IN_MEMORY).free, psutil.virtual_memory().available // 2) > _ROOM
-):
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
-
 # A background process of a script ignores Ctrl-C, and so would every process of a test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 register_profiles()
+
+# The folders of quick tests are in memory where there is enough of it: an eighth of the processor
+# time of the tests, and most of their waits, are those of a disk. Give --basetemp for a disk.
+_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - pytest makes a private folder in it
+_ROOM: Final = 6 << 30  # bytes
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the folders of tests in memory if no slow ones are run: servers and kills have a disk."""
+    if config.option.markexpr != "not slow" or not _IN_MEMORY.is_dir():
+        return
+    free = shutil.disk_usage(_IN_MEMORY).free, psutil.virtual_memory().available // 2
+    if min(free) > _ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
 
 
 @pytest.hookimpl(optionalhook=True)
