@@ -125,6 +125,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
         for name in [name for name in os.environ if name.startswith("DATAOPS_")]:
             patch.delenv(name)
         patch.setattr(result_roots, "_USED", {})
+        patch.setattr(config, "_of_runs", [])  # an agent in this process leaves those of its run
         yield path
 
 
