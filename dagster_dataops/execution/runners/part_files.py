@@ -305,7 +305,7 @@ class PartsFile(_LazyParts):
                 last += 1
             parts = self._together(first, last, size)
             while parts:
-                yield parts.popleft()  # who has it may free it
+                yield parts.popleft()  # not held here, so that the caller can free it
             first = last
 
     def _together(self, first: int, last: int, size: int) -> deque[bytes]:

@@ -23,7 +23,7 @@ _SPAN, _FAILURE, _ERROR, _DONE = "span", "failure", "error", "done"  # kinds of 
 
 
 class SpanFile(Sink):
-    """A sink of a process elsewhere: writes what it finishes to a file, for a `SpanReader`.
+    """Writes the finished spans of a process elsewhere to a file, for a `SpanReader`.
 
     It is a context manager around a `range_worker`. An exception in the block is written to the
     file and not raised again: the reader raises it.

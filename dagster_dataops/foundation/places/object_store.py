@@ -281,7 +281,7 @@ class ObjectStore(ResultStore):
     @override
     def read_range(self, key: str, start: int, length: int, version: Version | None) -> bytes:
         with self._unchanged(key):
-            return bytes(self._get(key, start, start + length, version).bytes())
+            return _repeated(lambda: bytes(self._get(key, start, start + length, version).bytes()))
 
     @override
     def read_on(self, key: str, start: int, end: int, version: Version) -> Iterator[bytes]:
@@ -350,7 +350,7 @@ class ObjectStore(ResultStore):
         with self.named(listed[0], "delete"):
             try:
                 _repeated(lambda: obstore.delete(self._client, listed))
-            except FileNotFoundError:  # GCS tells it, and the rest was not asked for
+            except FileNotFoundError:  # GCS refuses a missing key, and the rest was not deleted
                 with ThreadPoolExecutor(_DELETING) as pool:
                     list(pool.map(self._remove, listed))
 

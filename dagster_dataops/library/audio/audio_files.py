@@ -97,7 +97,7 @@ class AudioSource:
                 sound = package.SoundFile(file)
             except package.LibsndfileError as error:
                 msg = f"it is no sound in {', '.join(FORMATS)}, or its head is damaged"
-                raise ValueError(f"{msg} ({_told(error)})") from None
+                raise ValueError(f"{msg} ({_reason(error)})") from None
         if _NAMES.get(sound.format, sound.format) not in FORMATS:
             raise FileError(
                 name, f"has the format {sound.format}, not {', '.join(FORMATS)}", LEAVE_OUT
@@ -212,7 +212,7 @@ class AudioFile(RecordFile):
             read += len(block)
             self._source.check_length(self.name, read, self.rate)
             yield block
-        if read < told and self.format != "MP3":  # there `check_whole` knows what is told
+        if read < told and self.format != "MP3":  # `check_whole` checks what MP3 files declare
             problem = f"is truncated: it declares {told:,} frames, and has {read:,}"
             raise FileError(self.name, problem, LEAVE_OUT)
 
@@ -244,10 +244,10 @@ class AudioHead(HeadFile):
         return frames / rate
 
 
-def _told(error: Any) -> str:
-    """Return what libsndfile tells; of MP3 files without a frame it tells that there is no file."""
-    told = str(error.error_string).rstrip(".")
-    return "no frame was found" if told.startswith("File does not exist") else told
+def _reason(error: Any) -> str:
+    """Return the reason of libsndfile; its reason for an MP3 file without a frame is wrong."""
+    reason = str(error.error_string).rstrip(".")
+    return "no frame was found" if reason.startswith("File does not exist") else reason
 
 
 def finite(samples: Any) -> Any:

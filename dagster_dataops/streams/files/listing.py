@@ -68,7 +68,7 @@ def relative_path(path: str, folder: str) -> str:
 def files_below(top: Path) -> Iterator[Path]:
     """Yield the files below a folder, following links, in no particular order.
 
-    Links to nothing are among them, so that whoever reads them gets an error, and none is lost.
+    Links to missing files are among them: reading one is an error that names it.
 
     Raises:
         StreamSourceError: A folder cannot be listed.
@@ -88,7 +88,7 @@ def files_below(top: Path) -> Iterator[Path]:
 
 
 def is_listed(path: Path) -> bool:
-    """Return whether a path is a file, or a link to nothing, which reading then names."""
+    """Return whether a path is a file, or a link to a missing file: reading it is an error."""
     return path.is_file() or (path.is_symlink() and not path.exists())
 
 

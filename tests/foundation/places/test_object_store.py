@@ -681,6 +681,7 @@ def test_reads_whose_answer_breaks_off_are_repeated(through, length, times):
             "read": lambda store: store.read("cut/whole")[0],
             "read_start": lambda store: store.read_start("cut/whole", length)[1],
             "beyond its end": lambda store: store.read_start("cut/whole", length + 100)[1],
+            "read_range": lambda store: store.read_range("cut/whole", 0, length, None),
         }
         for name, read in first.items():  # a new client waits for less
             cut.clear()
