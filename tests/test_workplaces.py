@@ -524,7 +524,24 @@ def test_a_span_of_a_forked_process_is_refused(tmp_path: Path) -> None:
     assert statuses != [0]
 
 
+class AsCoroutine:
+    async def run(self, attempt: Any, work: Any, sink: Any) -> None: ...
+
+
+class AsGenerator:
+    def run(self, attempt: Any, work: Any, sink: Any) -> Iterator[None]:
+        yield
+
+
+class OfTwo:
+    def run(self, attempt: Any, work: Any) -> None: ...
+
+
 REFUSED = {
+    "a coroutine": (("other", AsCoroutine()), {}, "which is no `async def`"),
+    "a generator": (("other", AsGenerator()), {}, "an object with a method run"),
+    "too few arguments": (("other", OfTwo()), {}, r"run\(attempt, work, sink\)"),
+    "a flag": (("other", InTheCaller()), {"only_coroutines": "no"}, "True or False"),
     "no name": (("", InTheCaller()), {}, "name of a workplace is ''"),
     "capitals": (("Caller", InTheCaller()), {}, "lower-case letters"),
     "a mode of the package": (("thread", InTheCaller()), {}, "none of process, thread"),

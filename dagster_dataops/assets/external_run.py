@@ -11,7 +11,7 @@ import dagster as dg
 from typing_extensions import override
 
 from dagster_dataops.assets.loaded_definitions import loaded_definitions
-from dagster_dataops.assets.metadata.metadata_keys import OUTPUT
+from dagster_dataops.assets.metadata.metadata_keys import DESCRIPTION, OUTPUT
 from dagster_dataops.assets.metadata.pipes_metadata import pipes_metadata
 from dagster_dataops.assets.runtime.external.external_call import (
     ExternalCall,
@@ -354,7 +354,7 @@ def _report_each(
         if check.asset_key in names:
             metadata = pipes_metadata(check.metadata)
             if check.description:
-                metadata["dagster_dataops/description"] = check.description
+                metadata[DESCRIPTION] = check.description
             pipes.report_asset_check(
                 check.check_name,
                 check.passed,

@@ -124,7 +124,7 @@ class OperatorExecutor:
         contents = existing(folder.checkpoints, lock.segments)
         attempt.continues = bool(contents)
         for text in notes_on(folder, contents):
-            attempt.note(text)
+            attempt.warn(text)
         contents = [content for content in contents if not content.foreign]
         with removed_afterwards(folder.input), attempt.resources:
             check_together(inputs)

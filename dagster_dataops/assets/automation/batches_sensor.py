@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import dagster as dg
 
 from dagster_dataops.assets.automation.awaited_runs import AwaitedRun, awaiting_sensor, parts_of
+from dagster_dataops.assets.metadata.metadata_keys import BATCHES_TAG
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
@@ -17,8 +18,6 @@ from dagster_dataops.models.batches.batch_delivery import BatchState
 from dagster_dataops.models.calls.client import ModelClient
 from dagster_dataops.models.llm_operator import LLMOperator
 from dagster_dataops.models.model_operator import client_among
-
-_TAG: Final = "dagster_dataops/batches"
 
 
 def batches_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
@@ -63,7 +62,7 @@ def _waiting(
             ids = [] if state.interrupted else state.waiting
             operator: Any = plan.node.operator
             ended = asyncio.run(_all_ended(client_among(operator.client, dataops.clients), ids))
-            yield AwaitedRun(_TAG, plan, key, f"{sorted(ids)}"), int(not ended)
+            yield AwaitedRun(BATCHES_TAG, plan, key, f"{sorted(ids)}"), int(not ended)
 
 
 async def _all_ended(client: ModelClient, ids: Sequence[str]) -> bool:

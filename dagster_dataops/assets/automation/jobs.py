@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict, g
 import dagster as dg
 from typing_extensions import Doc
 
+from dagster_dataops.assets.metadata.metadata_keys import REFRESH_TAG, RETRY_TAG
 from dagster_dataops.assets.planning.asset_plan import SourceAsset
 from dagster_dataops.assets.planning.run_tags import run_tags
-from dagster_dataops.assets.runtime.step_context import REFRESH_TAG, RETRY_TAG
 from dagster_dataops.errors import ConfigurationError
 
 # Dagster exports no name for the result of define_asset_job.

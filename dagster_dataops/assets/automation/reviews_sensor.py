@@ -1,18 +1,16 @@
 """reviews_sensor: launch a run when people have decided about the records of a node."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import dagster as dg
 
 from dagster_dataops.assets.automation.awaited_runs import AwaitedRun, awaiting_sensor, parts_of
+from dagster_dataops.assets.metadata.metadata_keys import REVIEWS_TAG
 from dagster_dataops.assets.planning.asset_plan import AssetPlan
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.steps.planned_pipeline import PlannedPipeline
 from dagster_dataops.library.review.asking import Ask
 from dagster_dataops.library.review.review_folder import ReviewFolder, review_path, undecided
-
-_TAG: Final = "dagster_dataops/reviews"
 
 
 def reviews_sensors(planned: PlannedPipeline) -> list[dg.SensorDefinition]:
@@ -52,5 +50,5 @@ def _waiting(
         if waiting:
             state, answers = folder.state, folder.answers()
             left = len(undecided(waiting, folder.verdicts(answers)))
-            run = AwaitedRun(_TAG, plan, key, f"{waiting} {state}")
+            run = AwaitedRun(REVIEWS_TAG, plan, key, f"{waiting} {state}")
             yield run, 0 if answers.faults else left

@@ -1,13 +1,12 @@
 """The severity of a failed check: ``WARN`` or ``ERROR``."""
 
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import dagster as dg
 
-from dagster_dataops.assets.metadata.metadata_keys import own_key
+from dagster_dataops.assets.metadata.metadata_keys import SEVERITY
 from dagster_dataops.errors import ConfigurationError
 
-SEVERITY: Final = own_key("severity")  # of a check spec: the severity of a failure
 Severity: TypeAlias = Literal["WARN", "ERROR"] | dg.AssetCheckSeverity
 
 

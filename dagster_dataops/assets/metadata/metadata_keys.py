@@ -18,6 +18,16 @@ STAGES: Final = "dagster_dataops/stages"
 DATASETS: Final = "dagster_dataops/datasets"
 NAMED_IN: Final = "dagster_dataops/named_in"
 
+# Definitions and results of checks.
+SEVERITY: Final = "dagster_dataops/severity"
+DESCRIPTION: Final = "dagster_dataops/description"
+
+# Tags of runs.
+REFRESH_TAG: Final = "dagster_dataops/refresh"
+RETRY_TAG: Final = "dagster_dataops/retry_failed_records"
+BATCHES_TAG: Final = "dagster_dataops/batches"
+REVIEWS_TAG: Final = "dagster_dataops/reviews"
+
 # Results: what became of the records.
 ROWS_IN: Final = "dagster_dataops/rows_in"
 ROWS_DROPPED: Final = "dagster_dataops/rows_dropped"

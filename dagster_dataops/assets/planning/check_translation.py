@@ -12,7 +12,8 @@ import dagster as dg
 
 from dagster_dataops.assets.checks.check_partitions import with_partitions
 from dagster_dataops.assets.checks.declared_check import NAMES, DeclaredCheck, is_name
-from dagster_dataops.assets.checks.severity import SEVERITY, severity_in, severity_of
+from dagster_dataops.assets.checks.severity import severity_in, severity_of
+from dagster_dataops.assets.metadata.metadata_keys import SEVERITY
 from dagster_dataops.assets.planning.translator import DataOpsCheckData, DataOpsTranslator
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError
 from dagster_dataops.pipelines.graph.operator_node import OperatorNode

@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 
 import dagster as dg
 
+from dagster_dataops.assets.metadata.metadata_keys import REFRESH_TAG, RETRY_TAG
+
 StepContext: TypeAlias = dg.AssetExecutionContext | dg.OpExecutionContext
 StepEvent: TypeAlias = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
@@ -89,10 +91,6 @@ def describe_columns(context: StepContext, key: dg.AssetKey, texts: Mapping[str,
 def column_texts(context: StepContext, key: dg.AssetKey | None) -> Mapping[str, str]:
     """Return what `describe_columns` kept of an asset; nothing if there is nothing."""
     return {} if key is None else _column_texts.get(context, {}).get(key, {})
-
-
-REFRESH_TAG: Final = "dagster_dataops/refresh"
-RETRY_TAG: Final = "dagster_dataops/retry_failed_records"
 
 
 def refreshes(context: StepContext) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from dagster_dataops.datasets.file_values.file_keeper import name_of_content
 from dagster_dataops.datasets.published_files import is_result
-from dagster_dataops.foundation.places.bucket import Location
+from dagster_dataops.foundation.places.bucket import LocalFile, Location
 from dagster_dataops.foundation.places.opening import opened
 from dagster_dataops.foundation.places.range_source import expect, read_blocks, size_of
 
@@ -54,6 +54,10 @@ class StoredFiles(ABC):
     @abstractmethod
     def named(self) -> set[str]:
         """Return the digests of the files that anything else below the root names."""
+
+    @abstractmethod
+    def manifests(self) -> Iterator[tuple[bytes, LocalFile]]:
+        """Yield content and place of the manifests of results and kept versions."""
 
     @abstractmethod
     def stored_before(self, grace_seconds: float) -> Iterator[StoredFile]:

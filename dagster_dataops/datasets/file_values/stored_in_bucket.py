@@ -29,8 +29,14 @@ from dagster_dataops.datasets.file_values.stored_files import (
     text_blocks,
 )
 from dagster_dataops.datasets.file_values.stored_in_folder import check_unlocked
+from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
-from dagster_dataops.foundation.places.bucket import BucketFile, StoreBucket
+from dagster_dataops.foundation.places.bucket import (
+    BucketFile,
+    CopiedFile,
+    LocalFile,
+    StoreBucket,
+)
 from dagster_dataops.foundation.places.open_stores import reading, writing
 from dagster_dataops.foundation.places.opening import is_compressed
 from dagster_dataops.foundation.places.result_store import (
@@ -126,6 +132,12 @@ class FilesOfBucket(StoredFiles):
                 groups.values(),
             )
             return set().union(*named)
+
+    @override
+    def manifests(self) -> Iterator[tuple[bytes, LocalFile]]:
+        for key in self.state():
+            if key.endswith(MANIFEST) and (content := self._store.read(key)) is not None:
+                yield content[0], CopiedFile(self._bucket, self._bucket.folder / key)
 
     def _blocks(self, objects: Iterable[tuple[str, Status]]) -> Iterator[bytes]:
         for key, (size, version) in objects:

@@ -19,8 +19,10 @@ from dagster_dataops.datasets.file_values.stored_files import (
     is_name_of_content,
     text_blocks,
 )
+from dagster_dataops.datasets.published_files import MANIFEST
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
 from dagster_dataops.foundation.concurrency.file_lock import locked_file, unused
+from dagster_dataops.foundation.places.bucket import LocalFile
 from dagster_dataops.foundation.places.opening import is_compressed
 
 _SHELF: Final = re.compile(r"[0-9a-f]{2}")
@@ -63,6 +65,13 @@ class FilesOfFolder(StoredFiles):
                 with suppress(FileNotFoundError):
                     named |= digests_in(_blocks(path))
         return named
+
+    @override
+    def manifests(self) -> Iterator[tuple[bytes, LocalFile]]:
+        for path in _others(self._root):
+            if path.name.endswith(MANIFEST):
+                with suppress(FileNotFoundError):
+                    yield path.read_bytes(), path
 
     @override
     def stored_before(self, grace_seconds: float) -> Iterator[StoredFile]:

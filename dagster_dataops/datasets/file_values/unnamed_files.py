@@ -6,7 +6,7 @@ if it is older than the grace period, if no run works below the root, and if not
 while it was searched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from dagster_dataops.datasets.file_values.stored_files import (
@@ -17,6 +17,7 @@ from dagster_dataops.datasets.file_values.stored_files import (
 from dagster_dataops.datasets.file_values.stored_in_bucket import FilesOfBucket
 from dagster_dataops.datasets.file_values.stored_in_folder import FilesOfFolder
 from dagster_dataops.errors import ConfigurationError, FolderLockedError
+from dagster_dataops.foundation.places.bucket import LocalFile
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.foundation.quantities import counted
 
@@ -25,12 +26,19 @@ _DAY_SECONDS: Final = 86_400
 
 
 def prune_files(
-    root: Root, days: float = GRACE_DAYS, also: Sequence[Root] = (), *, delete: bool = False
+    root: Root,
+    read_manifest: Callable[[bytes, LocalFile], object],
+    days: float = GRACE_DAYS,
+    also: Sequence[Root] = (),
+    *,
+    delete: bool = False,
 ) -> tuple[list[StoredFile], str]:
     """Return the unnamed files below a root, with a text that lists them.
 
     Args:
         root: The root of the results.
+        read_manifest: Reads a manifest, which must not be of a newer version: what its result names
+            is not known.
         days: The grace period: files that were stored, or made again, since then are kept. It must
             be longer than a run takes.
         also: Other folders, files and objects whose records name files of the root, such as other
@@ -39,6 +47,7 @@ def prune_files(
 
     Raises:
         ConfigurationError: There is no such root, or the grace period is negative.
+        NewerVersionError: A result or a kept version is of a newer version.
         InputError: A compressed result is damaged, so that it is not known what it names.
         FolderLockedError: A run works below the root, or has changed results there meanwhile.
         StorageError: The object store cannot be reached, or refuses.
@@ -50,6 +59,9 @@ def prune_files(
     files.check_root()
     files.check_unused(grace)
     state = files.state()
+    for each in (files, *map(_files_below, also)):
+        for data, file in each.manifests():
+            read_manifest(data, file)
     named = set().union(*(file.named() for file in (files, *map(_files_below, also))))
     unnamed = [file for file in files.stored_before(grace) if digest_of(file.name) not in named]
     if delete and unnamed:

@@ -5,6 +5,8 @@
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -104,29 +106,42 @@ def register_workplace(
         only_coroutines: Whether it only runs ``async def`` operators; others are refused.
 
     Raises:
-        ConfigurationError: The name is taken or malformed, the workplace has no such method, or the
-            number of workers is not a whole number of at least 1.
+        ConfigurationError: The name is taken or malformed, the workplace has no such method, the
+            number of workers is not a whole number of at least 1, or a flag is no bool.
     """
     if name in PACKAGE_MODES or re.fullmatch(MODE_NAME, str(name)) is None:
         allowed = (
             f"lower-case letters, digits and underscores, and none of {', '.join(PACKAGE_MODES)}"
         )
         raise ConfigurationError("the name of a workplace", name, allowed)
-    if not callable(getattr(workplace, "run", None)) or isinstance(workplace, type):
-        allowed = "an object with a method run(attempt, work, sink)"
+    if not _runs(workplace):
+        allowed = "an object with a method run(attempt, work, sink), which is no `async def`"
         raise ConfigurationError("workplace", _class_name(workplace), allowed)
     if type(default_workers) is not int or default_workers < 1:
         raise ConfigurationError("default_workers", default_workers, "a whole number, at least 1")
+    flags = {"separate_processes": separate_processes, "only_coroutines": only_coroutines}
+    for flag, value in flags.items():
+        if type(value) is not bool:
+            raise ConfigurationError(flag, value, "True or False")
     known = _MODES.get(name)
     if known is not None and _class_name(known.workplace) != _class_name(workplace):
         allowed = f"another one: {_class_name(known.workplace)} is registered by it"
         raise ConfigurationError("the name of a workplace", name, allowed)
-    _MODES[name] = ConcurrencyMode(
-        workplace,
-        lambda: default_workers,
-        separate_processes=separate_processes,
-        only_coroutines=only_coroutines,
-    )
+    _MODES[name] = ConcurrencyMode(workplace, lambda: default_workers, **flags)
+
+
+def _runs(workplace: object) -> bool:
+    """Return whether an object has a method that can be called as ``run(attempt, work, sink)``."""
+    method = None if isinstance(workplace, type) else getattr(workplace, "run", None)
+    later = (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)  # a call runs nothing
+    if not callable(method) or any(is_later(method) for is_later in later):
+        return False
+    with suppress(ValueError):  # a builtin may have no signature
+        try:
+            signature(method).bind(None, None, None)
+        except TypeError:
+            return False
+    return True
 
 
 def _class_name(workplace: object) -> str:

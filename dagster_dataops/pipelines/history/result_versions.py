@@ -120,6 +120,7 @@ def restore(
         VersionMissingError: There is no such version, or its files were changed.
         RestoreRefusedError: An unfinished run would lose its settled records.
         FolderLockedError: A run is at work in the folder.
+        NewerVersionError: The node, or one that may read it, was made by a newer version.
         StorageError: The disk or the store refuses. The published result stays.
     """
     from dagster_dataops.checkpoints.publish.restored import publish_version
@@ -127,10 +128,10 @@ def restore(
     node = node_at(folder)
     chosen = version_named(node, str(version))
     before = versions_at(node).numbers()
+    searched = _pipeline_of(node) if root is None else Path(root).expanduser().absolute()
+    readers = tuple(_readers(node, chosen, node.root.at(searched)))  # may find a newer version
     publish_version(node, chosen.name, f"restore-{os.getpid()}", _LOCK_SECONDS)
     added = [number for number in versions_at(node).numbers() if number not in before]
-    searched = _pipeline_of(node) if root is None else Path(root).expanduser().absolute()
-    readers = tuple(_readers(node, chosen, node.root.at(searched)))
     kept_as = str(added[-1]) if added else ""
     return Restored(chosen, kept_as, readers, str(node.located(searched)))
 

@@ -17,7 +17,7 @@ from dagster_dataops.checkpoints.journal.frames import FORMAT
 from dagster_dataops.checkpoints.places.placement import place_of_file
 from dagster_dataops.datasets.published_files import MANIFEST, manifest_of
 from dagster_dataops.datasets.remote_input import input_location
-from dagster_dataops.errors import InputError, NewerVersionError, TraceError, TraceOutdatedError
+from dagster_dataops.errors import InputError, TraceError, TraceOutdatedError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
 from dagster_dataops.foundation.places.bucket import Location, StoreBucket
 from dagster_dataops.foundation.places.file_state import FileState
@@ -165,13 +165,11 @@ def _loaded(path: Path) -> Manifest | None:
     """Return the manifest at a path; ``None`` if it is missing or damaged.
 
     Raises:
-        TraceError: It is of another version of this package.
+        TraceError: It is of an earlier version of this package, which is not read.
+        NewerVersionError: It is of a newer version.
     """
-    try:
-        manifest, other = Manifest.load(path), unreadable(path)
-    except NewerVersionError as error:
-        manifest, other = None, error.found
-    if other:
+    manifest = Manifest.load(path)
+    if other := unreadable(path):
         reason = f"the manifest has format {other}; this version reads {FORMAT}; run the node again"
         raise TraceError(str(path), reason)
     return manifest

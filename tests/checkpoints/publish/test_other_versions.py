@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from dagster_dataops import DataPipelineBuilder, StopRun, To, load_result, trace
+from dagster_dataops import DataPipelineBuilder, StopRun, To, config, load_result, pipeline, trace
 from dagster_dataops.checkpoints.folder import run_fingerprint
 from dagster_dataops.checkpoints.folder.manifest import unreadable
 from dagster_dataops.checkpoints.journal import journal_writer
@@ -468,6 +468,20 @@ def test_a_result_of_an_unknown_format_is_named_and_kept(tmp_path: Path, kind: s
     assert unreadable(folder.manifest) is None
 
 
+def test_plain_python_warns_of_what_it_does_not_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Python shows warnings by default, and no other lines of a log."""
+    with pipeline("docs") as ppl:
+        ppl.single = single()
+    with config.temporary(data_process_path=tmp_path):
+        with _version(OLDER):
+            ppl([{"n": 1}])
+        ppl([{"n": 1}])
+    (line,) = [one for one in caplog.records if "has format" in one.getMessage()]
+    assert line.levelname == "WARNING"
+
+
 @pytest.mark.parametrize("kind", OPERATORS)
 def test_a_result_of_a_newer_version_is_refused_by_name_and_nothing_is_touched(
     tmp_path: Path, kind: str
@@ -559,12 +573,14 @@ def test_a_manifest_needs_no_field_that_version_0_2_0_does_not_write() -> None:
     }
 
 
-@pytest.mark.parametrize("format_", [OLDER, NEWER])
-def test_a_trace_through_a_result_of_anunreadable_is_refused(tmp_path: Path, format_: str) -> None:
+@pytest.mark.parametrize(("format_", "error"), [(OLDER, TraceError), (NEWER, NewerVersionError)])
+def test_a_trace_through_a_result_of_an_unreadable_format_is_refused(
+    tmp_path: Path, format_: str, error: type[Exception]
+) -> None:
     dataset, folder = _input(tmp_path), node(tmp_path)
     with _version(format_):
         run(single(), dataset, folder)
-    with pytest.raises(TraceError, match=f"the manifest has format {format_}"):
+    with pytest.raises(error, match=f"has format {format_}"):
         trace(folder.path, line=1)
 
 

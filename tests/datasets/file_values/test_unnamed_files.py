@@ -38,9 +38,9 @@ def root(tmp_path):
         yield root
 
 
-def made(records):
+def made(records, **settings):
     with pipeline("p") as ppl:
-        ppl.draw = draw()
+        ppl.draw = draw(**settings)
         ppl.copied = copied()
     return ppl(records)
 
@@ -108,6 +108,27 @@ def test_compressed_results_and_kept_versions_keep_what_they_name(root, capsys):
     assert main(["prune-files", str(root), "--yes"]) != 0
     assert stored(root) == [digest(2)]
     assert "draw_results.jsonl.zst" in capsys.readouterr().err
+
+
+def bumped(manifest):
+    return manifest.replace(b'"6-little"', b'"7-little"')
+
+
+def test_a_result_or_version_of_a_newer_package_keeps_all_files(root, capsys):
+    made([{"n": 1}], _keep_versions=1)
+    made([{"n": 2}], _keep_versions=1)
+    age(root)
+    name = "draw_results.jsonl.json"
+    (version,) = root.glob(f"p/draw/.history/*/{name}")
+    for path in (root / "p" / "draw" / name, version):
+        before = path.read_bytes()
+        path.write_bytes(bumped(before))
+        assert main(["prune-files", str(root), "--yes"]) == 1
+        assert f"{path} has format 7-little, of a newer version" in capsys.readouterr().err
+        path.write_bytes(before)
+    assert stored(root) == sorted(map(digest, range(4)))
+    assert main(["prune-files", str(root), "--yes"]) == 0
+    assert stored(root) == sorted(map(digest, (1, 2)))
 
 
 def test_a_file_that_is_made_again_counts_as_new(root):
@@ -219,6 +240,16 @@ def test_versions_in_a_bucket_keep_what_they_name_in_any_form(store):
     age_objects(store)
     assert main(["prune-files", BUCKET, "--yes"]) == 0
     assert stored_objects(store) == sorted(map(digest, (1, 2)))
+
+
+def test_a_result_of_a_newer_package_keeps_all_files_of_a_bucket(store, capsys):
+    forget(store, "p/copied")
+    age_objects(store)
+    key = "results/p/draw/draw_results.jsonl.json"
+    store.put(key, bumped(store.objects[key][0]))
+    assert main(["prune-files", BUCKET, "--yes"]) == 1
+    assert f"memory://unnamed/{key} has format 7-little" in capsys.readouterr().err
+    assert stored_objects(store) == sorted(map(digest, range(4)))
 
 
 def test_an_object_of_another_place_keeps_what_it_names(store, tmp_path):

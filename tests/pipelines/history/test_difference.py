@@ -25,7 +25,7 @@ from dagster_dataops import (
     restore,
     versions,
 )
-from dagster_dataops.errors import TraceOutdatedError, VersionMissingError
+from dagster_dataops.errors import NewerVersionError, TraceOutdatedError, VersionMissingError
 from tests.command_line import main
 from tests.nodes import NodeFolder, OperatorExecutor, RunContext
 from tests.pipelines.history.answering_server import answering_server
@@ -304,6 +304,18 @@ def test_versions_of_different_forms_are_compared_and_restored(root, source, for
     assert restore(root / "docs/marked", 2).readers[0].current
     restore(root / "docs/split", 2)
     assert texts == {name: _records(root, name) for name in ("marked", "split/odd")}
+
+
+def test_nothing_is_restored_beside_a_node_of_a_newer_version(root, source):
+    """It may read the result; whether it does is not known."""
+    for sign in "!?":
+        run(root, source, marked=mark(sign=sign, _keep_versions=2), big=upper())
+    records = _records(root, "marked")
+    manifest = root / "docs/big/big_results.jsonl.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b'"6-little"', b'"7-little"'))
+    with pytest.raises(NewerVersionError, match=f"{manifest} has format 7-little"):
+        restore(root / "docs/marked", 1)
+    assert (_records(root, "marked"), len(versions(root / "docs/marked"))) == (records, 2)
 
 
 def test_a_change_of_the_form_alone_makes_no_version(root, source):
