@@ -2,9 +2,11 @@
 
 import importlib
 import inspect
+import re
 import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from typing_extensions import override
@@ -68,8 +70,10 @@ class OperatorRegistry:
     Args:
         runner: Runs an operator over data; used when an operator is called.
         libraries: Modules with a mapping ``GROUPS`` from names of groups to the modules that
-            register their operators. The module of a group is imported when the group is requested.
-            Their ``reads_of(name)`` returns the columns that an operator needs.
+            register their operators. The module of a group is imported when one of its operators is
+            requested. If it is a package with ``MODULES``, the names of its modules, the one is
+            imported that has the operator. Their ``reads_of(name)`` returns the columns that an
+            operator needs.
         entry_points: Of installed packages that add groups, each by the module that registers its
             operators; empty for none.
     """
@@ -86,7 +90,6 @@ class OperatorRegistry:
         self._groups: dict[str, OperatorMeta] = {}
         self._operators: dict[str, dict[str, OperatorMeta]] = {}
         self._homes: dict[str, str] = {}  # modules of groups of installed packages
-        self._described: dict[str, int] = {}  # number of operators in the docstring of a group
 
     def new_group(self, name: str) -> Any:
         """Return the group ``name``, created if needed; inherit from it to register classes."""
@@ -96,7 +99,6 @@ class OperatorRegistry:
         if not (name.isidentifier() and name.isascii()) or name.startswith("_"):
             raise OperatorDefinitionError(f"group {name!r}", "its name is not a plain identifier")
         namespace = {
-            "__doc__": f"The operators of group {name}.",
             "__module__": "dagster_dataops.data",
             "__dataops_group__": name,
             "__dataops_registry__": self,
@@ -187,29 +189,31 @@ class OperatorRegistry:
 
     def group(self, name: str) -> Any:
         """Return a group, or raise `UnknownOperatorError`."""
+        if name not in self._groups and name in self._modules_of_groups():
+            self.new_group(name)  # its modules are imported with its operators
         if name not in self._groups:
             self._load(name)
         if name not in self._groups:
             raise unknown_operator(f"data.{name}", [f"data.{known}" for known in self.groups()])
-        self._describe(name)
         return self._groups[name]
 
-    def _describe(self, name: str) -> None:
-        """Write the operators of a group and their first sentences into its docstring."""
-        group, known = self._groups[name], self._operators[name]
-        if self._described.get(name) == len(known):
-            return
-        self._described[name] = len(known)
+    def text_of(self, name: str) -> str:
+        """Return a text about a group: its title, its operators and their first sentences."""
+        operators = {known: self.operator(name, known) for known in self.operators(name)}
         module = sys.modules.get(self._modules_of_groups().get(name) or self._homes.get(name, ""))
         title = (module and module.__doc__) or f"The operators of group {name}."
         lines = [
-            f"- {name}: {_first_sentence(known[name].__dataops_spec__)}" for name in sorted(known)
+            f"- {known}: {_first_sentence(operator.__dataops_spec__)}"
+            for known, operator in operators.items()
         ]
-        group.__doc__ = "\n".join([title.strip(), "", *lines])
+        return "\n".join([title.strip(), "", *lines])
 
     def operator(self, group: str, name: str) -> OperatorMeta:
         """Return an operator's class, or raise `UnknownOperatorError`."""
         operator = self._operators.get(group, {}).get(name)
+        if operator is None:
+            self._load_module_of(group, name)
+            operator = self._operators.get(group, {}).get(name)
         if operator is None:
             self._load(group)
             operator = self._operators.get(group, {}).get(name)
@@ -316,11 +320,22 @@ class OperatorRegistry:
 
     def _load(self, group: str) -> None:
         """Import the module of a group, if the libraries or an installed package have one."""
-        module = self._modules_of_groups().get(group)
-        if module is not None:
-            importlib.import_module(module)
+        home = self._modules_of_groups().get(group)
+        if home is not None:
+            for module in _modules_in(home):
+                importlib.import_module(module)
         elif (entry := self._added_groups().get(group)) is not None:
             self._load_added(group, entry)
+
+    def _load_module_of(self, group: str, name: str) -> None:
+        """Import the module of a group of the libraries that has an operator, as its text tells."""
+        home = self._modules_of_groups().get(group)
+        if home is not None:
+            defined = re.compile(rf"^(class|(async )?def) {re.escape(name)}\b", re.MULTILINE)
+            texts = ((module, _text_of_module(module)) for module in _modules_in(home))
+            module = next((module for module, text in texts if defined.search(text)), None)
+            if module is not None:
+                importlib.import_module(module)
 
     def _added_groups(self) -> "Mapping[str, EntryPoint]":
         """Return the groups that installed packages add; their modules are not imported."""
@@ -343,6 +358,23 @@ class OperatorRegistry:
             wanted = f"a module that registers the operators of data.{group}"
             raise unfit(entry, module, wanted)
         self._homes[group] = entry.module
+
+
+def _modules_in(home: str) -> list[str]:
+    """Return the modules that register the operators of a group.
+
+    Args:
+        home: The module of the group, which is imported.
+    """
+    named = getattr(importlib.import_module(home), "MODULES", ())
+    return [f"{home}.{name}" for name in named] or [home]
+
+
+def _text_of_module(name: str) -> str:
+    """Return the text of a module, which is not imported; empty if it is not there."""
+    spec = find_spec(name)
+    source = getattr(spec and spec.loader, "get_source", None)
+    return (source(name) if source else None) or ""
 
 
 class Registration:

@@ -33,7 +33,7 @@ from dagster_dataops import build_definitions, data, pipeline
 Path("docs.jsonl").write_text('{"text": "a"}\\n')
 with pipeline("docs") as ppl:
     ppl.clean = data.text.NormalizePunctuation(input_key="text")
-    ppl.even = data.text.NormalizeWhitespace(input_key="text")
+    ppl.long = data.filters.TextLength(input_key="text", min_chars=1)
 build_definitions(ppl, source="docs.jsonl").get_repository_def()
 ours = [name for name in sys.modules if name.partition(".")[0] == "dagster_dataops"]
 parts = ("cooking", "filestores", "loading", "cluster", "models", "reporting")

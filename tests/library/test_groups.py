@@ -23,6 +23,9 @@ from dagster_dataops import data
 
 assert "filters" in dir(data)
 data.filters.TextLength
+assert "dagster_dataops.library.filters.length_rules" in sys.modules
+assert "dagster_dataops.library.filters.url_rules" not in sys.modules  # has other operators
+assert "TextLength: " in data.filters.__doc__ and "Url: " in data.filters.__doc__
 library = "dagster_dataops.library."
 groups = {name.split(".")[2] for name in sys.modules if name.startswith(library)}
 shared = {"analysis", "comparison", "columns_read", "field_keys", "filter_outcome", "option_values"}

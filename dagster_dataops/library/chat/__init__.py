@@ -3,4 +3,11 @@
 The chat record, ``messages`` and perhaps ``tools``, is the common form.
 """
 
-from dagster_dataops.library.chat import conversions, masked_secrets, rendering, validation
+from typing import Final
+
+MODULES: Final = (
+    "conversions",
+    "masked_secrets",
+    "rendering",
+    "validation",
+)

@@ -1,3 +1,10 @@
 """Group ``code``: operators for files of source code."""
 
-from dagster_dataops.library.code import comments, languages, licences, syntax
+from typing import Final
+
+MODULES: Final = (
+    "comments",
+    "languages",
+    "licences",
+    "syntax",
+)

@@ -4,13 +4,15 @@ They process the records in parallel, with a checkpoint, and then decide in inpu
 limited; more data goes to files in the node's folder.
 """
 
-from dagster_dataops.library.dedup import (
-    against,
-    bloom,
-    exact,
-    near_duplicates,
-    sentences,
-    simhash,
-    substrings,
-    urls,
+from typing import Final
+
+MODULES: Final = (
+    "against",
+    "bloom",
+    "exact",
+    "near_duplicates",
+    "sentences",
+    "simhash",
+    "substrings",
+    "urls",
 )

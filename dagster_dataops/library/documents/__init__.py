@@ -1,8 +1,10 @@
 """Group ``documents``: operators that read PDF, DOCX, PPTX, EPUB and HTML files page by page."""
 
-from dagster_dataops.library.documents import (
-    joined_pages,
-    page_images,
-    page_list,
-    page_texts,
+from typing import Final
+
+MODULES: Final = (
+    "joined_pages",
+    "page_images",
+    "page_list",
+    "page_texts",
 )

@@ -6,13 +6,15 @@ is written whole or not at all, again if its input, options or code have changed
 missing or edited, and else left as it is.
 """
 
-from dagster_dataops.library.export import (
-    conversation_files,
-    huggingface_folder,
-    huggingface_hub,
-    litdata_chunks,
-    mds_shards,
-    megatron_pairs,
-    tables,
-    webdataset_shards,
+from typing import Final
+
+MODULES: Final = (
+    "conversation_files",
+    "huggingface_folder",
+    "huggingface_hub",
+    "litdata_chunks",
+    "mds_shards",
+    "megatron_pairs",
+    "tables",
+    "webdataset_shards",
 )

@@ -1,3 +1,8 @@
 """Group ``language``: operators that identify the language and the script of texts."""
 
-from dagster_dataops.library.language import identification, scripts
+from typing import Final
+
+MODULES: Final = (
+    "identification",
+    "scripts",
+)

@@ -1,13 +1,15 @@
 """Group ``llm``: operators that ask language models."""
 
-from dagster_dataops.library.llm import (
-    embedding,
-    extraction,
-    generation,
-    judging,
-    question_pairs,
-    self_consistency,
-    semantic_dedup,
-    transcription,
-    vision,
+from typing import Final
+
+MODULES: Final = (
+    "embedding",
+    "extraction",
+    "generation",
+    "judging",
+    "question_pairs",
+    "self_consistency",
+    "semantic_dedup",
+    "transcription",
+    "vision",
 )

@@ -4,4 +4,10 @@ Their patterns take linear time, with Python's ``re`` alone: each reads a run of
 once, and is tried only where a text has a character such as ``@`` that a match must have.
 """
 
-from dagster_dataops.library.pii import named_entities, personal_data, secret_keys
+from typing import Final
+
+MODULES: Final = (
+    "named_entities",
+    "personal_data",
+    "secret_keys",
+)

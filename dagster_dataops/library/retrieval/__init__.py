@@ -1,3 +1,8 @@
 """Group ``retrieval``: training data for models that find passages and rank them."""
 
-from dagster_dataops.library.retrieval import hard_negatives, training_forms
+from typing import Final
+
+MODULES: Final = (
+    "hard_negatives",
+    "training_forms",
+)

@@ -4,4 +4,11 @@ Those that choose records decide by hashes or values of each record, so that the
 depend on the number of workers. Those that see the whole set use bounded memory and files.
 """
 
-from dagster_dataops.library.sample import choosing, diversity, ordering, splitting
+from typing import Final
+
+MODULES: Final = (
+    "choosing",
+    "diversity",
+    "ordering",
+    "splitting",
+)

@@ -1,3 +1,9 @@
 """Group ``stats``: operators that measure texts and sum up the measurements."""
 
-from dagster_dataops.library.stats import summaries, text_signals, threshold_selection
+from typing import Final
+
+MODULES: Final = (
+    "summaries",
+    "text_signals",
+    "threshold_selection",
+)

@@ -3,15 +3,17 @@
 Every ``input_key`` may be a selector, such as ``meta.title,texts[*].body``.
 """
 
-from dagster_dataops.library.text import (
-    character_replacement,
-    latex_source,
-    line_removal,
-    link_removal,
-    markdown_removal,
-    pattern_replacement,
-    sentence_operators,
-    text_cleaning,
-    unicode_repair,
-    word_removal,
+from typing import Final
+
+MODULES: Final = (
+    "character_replacement",
+    "latex_source",
+    "line_removal",
+    "link_removal",
+    "markdown_removal",
+    "pattern_replacement",
+    "sentence_operators",
+    "text_cleaning",
+    "unicode_repair",
+    "word_removal",
 )

@@ -1,3 +1,9 @@
 """Group ``tokens``: operators that count, encode and pack the tokens of texts."""
 
-from dagster_dataops.library.tokens import chat_encoding, packing, token_counts
+from typing import Final
+
+MODULES: Final = (
+    "chat_encoding",
+    "packing",
+    "token_counts",
+)

@@ -1,10 +1,12 @@
 """Group ``verify``: operators that check answers, code, structured texts and instructions."""
 
-from dagster_dataops.library.verify import (
-    answers,
-    calculations,
-    instructions,
-    python_code,
-    structures,
-    word_overlap,
+from typing import Final
+
+MODULES: Final = (
+    "answers",
+    "calculations",
+    "instructions",
+    "python_code",
+    "structures",
+    "word_overlap",
 )

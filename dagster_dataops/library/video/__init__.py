@@ -1,3 +1,8 @@
 """Group ``video``: operators that check and measure films, and take their pictures and sound."""
 
-from dagster_dataops.library.video import film_extraction, video_filters
+from typing import Final
+
+MODULES: Final = (
+    "film_extraction",
+    "video_filters",
+)

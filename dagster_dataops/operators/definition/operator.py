@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+_DOC: Final[Any] = vars(type)["__doc__"]
 OUTPUTS: Final = "__dataops_outputs__"  # the attribute with the outputs of a class statement
 
 
@@ -85,9 +86,21 @@ class Registry(Protocol):
         """Return the sorted names of the operators of a group."""
         ...
 
+    def text_of(self, group: str) -> str:
+        """Return a text about a group and its operators."""
+        ...
+
     def run(self, operator: "Operator", data: object) -> object:
         """Run ``operator`` over ``data``."""
         ...
+
+
+def _docstring(cls: "OperatorMeta") -> str | None:
+    """Return the docstring of an operator; of a group a list of its operators, all imported."""
+    if "__dataops_registry__" in cls.__dict__:
+        return cls.__dataops_registry__.text_of(cls.__dataops_group__)
+    text: str | None = _DOC.__get__(cls)
+    return text
 
 
 class OperatorMeta(type):
@@ -130,6 +143,8 @@ class OperatorMeta(type):
         if "__dataops_registry__" in cls.__dict__:
             return cls.__dataops_registry__.operators(cls.__dataops_group__)
         return ["__call__", *sorted(name for name in super().__dir__() if not name.startswith("_"))]
+
+    __doc__ = property(_docstring, _DOC.__set__)
 
     @property
     def __signature__(cls) -> inspect.Signature:
