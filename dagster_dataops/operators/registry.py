@@ -189,7 +189,8 @@ class OperatorRegistry:
 
     def group(self, name: str) -> Any:
         """Return a group, or raise `UnknownOperatorError`."""
-        if name not in self._groups and name in self._modules_of_groups():
+        home = None if name in self._groups else self._modules_of_groups().get(name)
+        if home is not None and _modules_in(home) != [home]:
             self.new_group(name)  # its modules are imported with its operators
         if name not in self._groups:
             self._load(name)

@@ -37,7 +37,12 @@ def read_text(  # noqa: PLR0913, PLR0917 - the signature that users of fairseq2 
     compression: str | None = INFER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataPipelineBuilder:
-    """Read the lines of files without their terminators; the last line may lack one.
+    r"""Read the lines of files without their terminators; the last line may lack one.
+
+    >>> Path("lines.txt").write_text("one\ntwo\n")
+    8
+    >>> list(read_text("lines.txt", key="text").and_return())
+    [{'text': 'one'}, {'text': 'two'}]
 
     Args:
         path: A file, a list of files, a folder or a pattern; see `read_jsonl`.

@@ -38,7 +38,7 @@ class StopAgentError(DataOpsError):
 class FailedRecordError(DataOpsError):
     """A record ends the run; the head makes its error."""
 
-    facts = ("failure",)
+    sentence = "{failure}"
     failure: Failure
 
 

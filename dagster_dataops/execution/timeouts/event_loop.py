@@ -26,8 +26,8 @@ _left_behind: Final[set[asyncio.Task[Any]]] = set()
 class LoopClosedError(BaseException):
     """An operator has closed the event loop that its calls share."""
 
-    def __init__(self) -> None:
-        super().__init__(_CLOSED)
+    def __init__(self, text: str = _CLOSED) -> None:
+        super().__init__(text)
 
 
 class _Threads(ThreadPoolExecutor):

@@ -39,7 +39,9 @@ class Features:
             msg = f"features is {features!r}; it must map columns to types or to names of classes"
             raise DefinitionError(msg)
         texts = {name: kind for name, kind in known.items() if isinstance(kind, str)}
-        self._of_files = {name: found for name, kind in texts.items() if (found := _of_files(kind))}
+        self._of_files = {
+            name: feature for name, kind in texts.items() if (feature := _of_files(kind))
+        }
         files = {name: _LISTED.sub(FILE, texts[name]) for name in self._of_files}
         self.schema = checked_schema(texts | files)
         self._json = [name for name, kind in texts.items() if kind == _JSON]
@@ -123,8 +125,8 @@ def _of_files(kind: str) -> dict[str, Any] | None:
     name = kind.removeprefix("list<").removesuffix(">")
     if name not in _OF_FILES:
         return None
-    one = {"_type": _OF_FILES[name]}
-    return one if kind == name else {"_type": "List", "feature": one}
+    of_file = {"_type": _OF_FILES[name]}
+    return of_file if kind == name else {"_type": "List", "feature": of_file}
 
 
 def _checked_classes(name: str, names: object) -> list[str]:

@@ -88,12 +88,12 @@ def _size(facts: bytes) -> tuple[int, int] | None:
         if kind == b"ipma"
         for number in _numbers(content, int.from_bytes(primary, "big"))
     ]
-    own = [known[number - 1] for number in numbers if 0 < number <= len(known)]
-    sides = [content[_VERSION:] for kind, content in own if kind == b"ispe"]
+    of_primary = [known[number - 1] for number in numbers if 0 < number <= len(known)]
+    sides = [content[_VERSION:] for kind, content in of_primary if kind == b"ispe"]
     if len(sides) != 1 or len(sides[0]) != _HEAD:
         return None
     width, height = (int.from_bytes(side, "big") for side in (sides[0][:4], sides[0][4:]))
-    turns = [content[0] & 3 for kind, content in own if kind == b"irot" and content]
+    turns = [content[0] & 3 for kind, content in of_primary if kind == b"irot" and content]
     return (height, width) if turns and turns[0] in _QUARTER_TURNS else (width, height)
 
 
@@ -103,14 +103,14 @@ def _numbers(data: bytes, item: int) -> list[int]:
     count, at = int.from_bytes(data[4:8], "big"), 8
     for _ in range(min(count, len(data))):
         size = 4 if wide_items else 2
-        found, many = int.from_bytes(data[at : at + size], "big"), data[at + size : at + size + 1]
+        item_id, many = int.from_bytes(data[at : at + size], "big"), data[at + size : at + size + 1]
         at += size + 1
         length = 2 if wide_numbers else 1
         values = [
             int.from_bytes(data[place : place + length], "big") & (0x7FFF if wide_numbers else 0x7F)
             for place in range(at, at + length * (many[0] if many else 0), length)
         ]
-        if found == item:
+        if item_id == item:
             return values
         at += length * len(values)
     return []

@@ -63,7 +63,7 @@ def _add(kinds: "Sequence[_FirstOfKind]", block: list[Any], positions: range) ->
         numbers = [_KINDS.get(type(value), _MISSING) for value in block]
         values = [0 if value is None else value for value in block]
         for number, kind in enumerate(kinds):
-            chosen = [one == number for one in numbers]
+            chosen = [of_value == number for of_value in numbers]
             kind.add(list(compress(values, chosen)), compress(positions, chosen))
 
 
@@ -89,7 +89,9 @@ class _FirstOfKind:
         if self._last is not None:
             last = self._last
             before = (
-                [one > last for one in values] if self._reverse else [one < last for one in values]
+                [value > last for value in values]
+                if self._reverse
+                else [value < last for value in values]
             )
             values, positions = list(compress(values, before)), compress(positions, before)
         self._values += values

@@ -256,18 +256,18 @@ class Operator(metaclass=OperatorMeta):
     """Returns the record in a line of the input. An operator may leave large values unparsed."""
     _repr_html_ = NotebookHtml()
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **keywords: Any) -> None:
         """Accept arguments that a subclass's ``__init__`` passes on, as LazyLLM's base class does.
 
         Args:
-            **given: Execution settings, options for ``forward``, and ``rewrite_func``. The settings
-                override those of the registration; those of the caller override both.
+            **keywords: Execution settings, options for ``forward``, and ``rewrite_func``. The
+                settings override those of the registration; those of the caller override both.
                 ``rewrite_func`` must name the method that the class defines.
         """
-        if not given:
+        if not keywords:
             return
         before = self.__dataops__
-        options, settings = _divided(given)
+        options, settings = _divided(keywords)
         _check_rewrite_func(before.spec, options.pop("rewrite_func", None))
         _check_passed_up(self, options)
         self.__dataops__ = replace(

@@ -169,9 +169,9 @@ class _TextCheck:
         noted, self._part = self._frames.noted_text(self._part), b""
         if noted is None:
             return True
-        found = self._size, self._digest.digest()
+        present = self._size, self._digest.digest()
         self._digest, self._size = xxhash.xxh3_128(), 0
-        return noted == found
+        return noted == present
 
 
 class _Begun:

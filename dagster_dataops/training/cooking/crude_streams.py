@@ -90,7 +90,7 @@ def _with_bytes(stage: Stage) -> list[CrudeSource]:
         return []
     if isinstance(stage, (Cook, CrudeSource)):
         return crude_sources(stage)
-    return [source for given in stage.inputs for source in _with_bytes(given)]
+    return [source for source_stage in stage.inputs for source in _with_bytes(source_stage)]
 
 
 class CrudeStream(_OfCrudeSources, DataPipelineBuilder):

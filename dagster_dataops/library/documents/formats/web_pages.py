@@ -89,13 +89,13 @@ class HtmlReader:
     @staticmethod
     def head(page: str) -> dict[str, str]:
         """Return the ``title`` of a page, and its named ``meta`` elements, without those in SVG."""
-        found: dict[str, str] = {}
+        facts: dict[str, str] = {}
         for element in _elements(page, "title", "meta"):
             if element.tag == "meta":
-                found.setdefault(str(element.get("name")).lower(), element.get("content", ""))
+                facts.setdefault(str(element.get("name")).lower(), element.get("content", ""))
             elif element.getparent().tag != "svg":
-                found.setdefault("title", " ".join("".join(element.itertext()).split()))
-        return found
+                facts.setdefault("title", " ".join("".join(element.itertext()).split()))
+        return facts
 
 
 class WebPage(Document):
