@@ -19,6 +19,7 @@ from dagster_dataops.checkpoints.publish import commit
 from dagster_dataops.checkpoints.resume.resume_policy import ResumePolicy
 from dagster_dataops.datasets.artefact import held
 from dagster_dataops.datasets.durable_files import draft_of
+from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.datasets.writer import JsonlWriter, write_records
 from dagster_dataops.execution.executor import OperatorExecutor
 from dagster_dataops.execution.progress import ProgressState, Quiet
@@ -26,6 +27,7 @@ from dagster_dataops.execution.run_report import RunContext
 from dagster_dataops.execution.runners.given_stream import given_stream
 from dagster_dataops.foundation.concurrency.background import background, deleting
 from dagster_dataops.foundation.hashing.file_digests import content_digest
+from dagster_dataops.foundation.places.file_state import FileState
 from dagster_dataops.foundation.places.opening import state_at
 from dagster_dataops.foundation.places.root import Root
 from dagster_dataops.operators.definition.operator import exporting, reconfigured
@@ -43,6 +45,8 @@ __all__ = [
     "ArtefactReference",
     "CheckpointContent",
     "ExecutionSettings",
+    "FileKeeper",
+    "FileState",
     "FolderLock",
     "JsonlWriter",
     "Manifest",

@@ -27,7 +27,6 @@ from dagster_dataops.errors import (
     StorageError,
     UnprocessedError,
 )
-from dagster_dataops.operators.options import concurrency_modes
 from dagster_dataops.workplaces import (
     Attempt,
     Interval,
@@ -50,6 +49,7 @@ from tests.execution.helpers import (
 )
 from tests.faults.crashing import in_child
 from tests.nodes import ResumePolicy
+from tests.registries import concurrency_modes
 
 GROUP = "data.workplace_tests"
 

@@ -16,11 +16,11 @@ import pytest
 
 from dagster_dataops import RunReport, data_register
 from dagster_dataops.errors import RecordError
-from dagster_dataops.operators.options import concurrency_modes
 from tests.end_to_end import slurm_stand_in as slurm
 from tests.execution.helpers import Listener, node, run, write_input
 from tests.faults.crashing import wait_until
 from tests.nodes import ResumePolicy
+from tests.registries import concurrency_modes
 
 FOLDER = Path(__file__).parents[2] / "examples" / "slurm"
 GROUP = "data.slurm_tests"

@@ -13,11 +13,10 @@ import pytest
 
 from dagster_dataops import JsonlDataset
 from dagster_dataops.errors import DataOpsError, InputError
-from dagster_dataops.foundation.places.file_state import FileState
 from tests.execution.helpers import lines, node, run
 from tests.faults import test_changed_input as changed
 from tests.faults.test_changed_input import HANDLES, KINDS
-from tests.nodes import ResumePolicy
+from tests.nodes import FileState, ResumePolicy
 
 _SECOND: Final = 1_000_000_000
 _TIMES: Final = ("st_mtime_ns", "st_ctime_ns", "st_atime_ns")

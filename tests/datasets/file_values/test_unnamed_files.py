@@ -10,10 +10,9 @@ import pytest
 
 from dagster_dataops import File, config, data_register, pipeline
 from dagster_dataops.configuration import root_setting
-from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from tests.command_line import main
 from tests.each import each
-from tests.nodes import FolderLock
+from tests.nodes import FileKeeper, FolderLock
 from tests.object_stores import FakeStore, machine, use, writing
 
 
