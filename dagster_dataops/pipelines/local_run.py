@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dagster_dataops.checkpoints.folder.manifest import NodeFolder
 from dagster_dataops.checkpoints.publish.error_rows import parse_error_row
+from dagster_dataops.checkpoints.publish.other_versions import refuse_newer
 from dagster_dataops.checkpoints.resume.resume_policy import (
     ChosenRecords,
     ResumePolicy,
@@ -79,6 +80,9 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
         data: A list of dicts, one dict, a path, a `JsonlDataset`, or a stream.
         scratch: Folder for temporary results: given records, and nodes with ``_save_data=False``. A
             node's own folder may be locked by another run.
+
+    Raises:
+        NewerVersionError: A node has files of a newer version; no node has run.
     """
     graph = with_source(graph, data)
     _take_versions(graph)
@@ -86,6 +90,9 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
     _warn_of_old_code(context, graph)
     _check_node(context, graph)
     saved = config.results_root() / graph.name
+    if len(graph.nodes) > 1:
+        for node in filter(_saves, graph.nodes.values()):
+            refuse_newer(NodeFolder.of(saved / node.name))
     source = as_dataset(_without_streams(context, data, saved), scratch / f"{SOURCE}.jsonl")
     results: dict[str, JsonlDataset] = {SOURCE: source}
     makers = graph.results

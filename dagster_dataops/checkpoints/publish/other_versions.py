@@ -61,6 +61,18 @@ def notes_on(folder: NodeFolder, contents: Iterable[CheckpointContent]) -> Itera
             )
 
 
+def refuse_newer(folder: NodeFolder) -> None:
+    """Check that no result or checkpoint in the folder of a node is of a newer version.
+
+    Raises:
+        NewerVersionError: One is.
+    """
+    unreadable(folder.located(folder.manifest))
+    for checkpoint in folders(folder.checkpoints):
+        if is_newer(format_ := format_of(checkpoint / "journal")):
+            raise NewerVersionError(str(folder.located(checkpoint)), format_, FORMAT)
+
+
 def _unreadable(folder: NodeFolder) -> list[tuple[NodeFolder, str]]:
     """Return the folder of the node if its manifest is not read, else those of such outputs.
 

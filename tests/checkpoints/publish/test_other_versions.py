@@ -4,7 +4,7 @@ import pickle
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Final
@@ -466,6 +466,29 @@ def test_a_result_of_an_unknown_format_is_named_and_kept(tmp_path: Path, kind: s
         files = sorted(kept.iterdir()) if kept.is_dir() else [kept]
         assert b"".join(file.read_bytes() for file in files) == content
     assert unreadable(folder.manifest) is None
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_no_node_of_a_pipeline_runs_before_one_of_a_newer_version_is_refused(
+    tmp_path: Path, unfinished: bool
+) -> None:
+    with pipeline("docs") as ppl:
+        ppl.first = threads()
+        ppl.second = single()
+    with pipeline("docs") as alone:
+        alone.second = single()
+    with config.temporary(data_process_path=tmp_path):
+        _stops[0] = unfinished
+        try:
+            with _version(NEWER), suppress(Exception):
+                alone([{"n": n} for n in range(_COUNT)])
+        finally:
+            _stops[0] = False
+        before = _files(tmp_path)
+        with pytest.raises(NewerVersionError, match=f"second/.* has format {NEWER}"):
+            ppl([{"n": 1}])
+        assert before
+        assert _files(tmp_path) == before
 
 
 def test_plain_python_warns_of_what_it_does_not_read(
