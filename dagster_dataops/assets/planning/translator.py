@@ -26,7 +26,6 @@ from dagster_dataops.checkpoints.folder.run_fingerprint import (
 )
 from dagster_dataops.operators.definition.shown_options import chosen_options, shown_value
 from dagster_dataops.operators.definition.spec import Invocation, OperatorSpec
-from dagster_dataops.operators.kinds.kind_table import RECORD
 from dagster_dataops.pipelines.graph.operator_node import OperatorNode
 
 
@@ -193,7 +192,8 @@ def description_of(spec: OperatorSpec) -> str | None:
 
 def _is_special(spec: OperatorSpec) -> bool:
     """Return whether an operator of the user is of another kind than most: no record operator."""
-    return spec.kind_text != f"{RECORD.name} operator" and not _in_library(spec)
+    is_usual = spec.kind.usual and spec.kind_text == spec.kind.text  # not of a chain
+    return not is_usual and not _in_library(spec)
 
 
 def _in_library(spec: OperatorSpec) -> bool:

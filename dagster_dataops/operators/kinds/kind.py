@@ -71,6 +71,7 @@ class OperatorKind(NamedTuple):
             ``close``, and it has an error rate.
         returns_outcome: Whether what the method returns is the outcome of the record: it may go to
             named results, it can be reused, and the method may take a context.
+        usual: Whether most operators are of it, so that pages leave its name out.
         recorded_as: The key under which other values are recorded that the method returns.
         agents: Whether agents of a cluster may run it.
         may_sum_up: Whether its class may say that the result is made of new records.
@@ -99,6 +100,7 @@ class OperatorKind(NamedTuple):
     result: Result = Result.RECORDS
     by_record: bool = False
     returns_outcome: bool = False
+    usual: bool = False
     recorded_as: str = ""
     agents: bool = False
     may_sum_up: bool = False

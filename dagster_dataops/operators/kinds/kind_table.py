@@ -22,6 +22,7 @@ RECORD: Final = OperatorKind(
     runner=f"{_RUNNERS}record_runner:RecordRunner",
     by_record=True,
     returns_outcome=True,
+    usual=True,
     agents=True,
     origin=RecordOrigin.EACH,
     trace=Tracing.RECORD,

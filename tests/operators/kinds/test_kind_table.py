@@ -85,6 +85,12 @@ class Comparisons(ast.NodeVisitor):
                 return value in self.names
             case ast.Name(id=name):
                 return name.lower() in self.names and name.isupper()
+            case ast.Attribute(value=kind, attr="name"):
+                return self._is_name(kind)
+            case ast.JoinedStr(values=parts):
+                return any(self._is_name(part) for part in parts)
+            case ast.FormattedValue(value=part):
+                return self._is_name(part)
             case ast.Set() | ast.List() | ast.Tuple():
                 return any(map(self._is_name, node.elts))
             case ast.Call(args=[only]):  # such as frozenset({...})
@@ -120,6 +126,8 @@ def test_no_module_but_the_table_compares_names_of_kinds() -> None:
         "'stream' != manifest.kind",
         "kind in frozenset(['record', 'selection'])",
         "spec.kind is EXPORT",
+        "spec.kind.name == EXPORT.name",
+        "spec.kind_text == f'{RECORD.name} operator'",
         "WHOLE = {'artefact': 'all', 'export': 'all'}",
         "WHOLE = ('dataset', 'stream')",
         "TEXTS[spec.kind]",
