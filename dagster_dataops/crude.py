@@ -7,8 +7,11 @@ puts the module in its place, so that it can be called with the same arguments.
 """
 
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+from typing_extensions import override
 
 from dagster_dataops.foundation.exports import lazy_exports
 
@@ -22,6 +25,11 @@ def __dir__() -> list[str]:
 class _CallableModule(ModuleType):
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self.__getattr__("crude")(*arguments, **options)
+
+    @override
+    def __reduce__(self) -> Any:
+        """Pickle by name, as other modules: functions of ``__main__`` may refer to it."""
+        return import_module, (__name__,)
 
 
 sys.modules[__name__].__class__ = _CallableModule

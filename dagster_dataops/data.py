@@ -5,6 +5,7 @@
 """
 
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
@@ -48,6 +49,11 @@ class _Data(ModuleType):
         groups = data_register.groups()
         lines = [f"  {name}: {', '.join(data_register.operators(name))}" for name in groups]
         return "\n".join([f"<operators of data, {len(groups)} groups>", *lines])
+
+    @override
+    def __reduce__(self) -> Any:
+        """Pickle by name, as other modules: functions of ``__main__`` may refer to it."""
+        return import_module, (__name__,)
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook."""
