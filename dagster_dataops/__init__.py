@@ -21,10 +21,18 @@ Crude data        crude, metadataset
 Errors and tests  DataOpsError, errors, testing
 """
 
+from importlib import import_module
+
 from dagster_dataops.foundation.exports import lazy_exports
 
 __version__ = "0.2.0"
-__all__, __getattr__ = lazy_exports(__name__)  # `__init__.pyi` lists the names
+__all__, _load = lazy_exports(__name__)  # `__init__.pyi` lists the names
+
+
+def __getattr__(name: str) -> object:
+    if name == "crude":  # the function for type checkers; the module can be called as it is
+        return import_module(f"{__name__}.crude")
+    return _load(name)
 
 
 def __dir__() -> list[str]:

@@ -35,10 +35,6 @@ def sample(
 ) -> Any:
     """Combine results by weighted random choice.
 
-    >>> parts = [read_sequence([1, 2]), read_sequence([10])]
-    >>> sorted(combine.sample(parts, weights=[2, 1], seed=1, allow_repeats=False).and_return())
-    [1, 2, 10]
-
     Args:
         inputs: The inputs.
         weights: The relative frequency of each input; equal if ``None``.
@@ -57,10 +53,6 @@ def round_robin(
     inputs: Sequence[object], *, stop_at_shortest: bool = False, allow_repeats: bool = True
 ) -> Any:
     """Combine results by taking one record of each in turn.
-
-    >>> parts = [read_sequence([1, 2]), read_sequence([10])]
-    >>> list(combine.round_robin(parts, allow_repeats=False).and_return())
-    [1, 10, 2]
 
     Args:
         inputs: The inputs.
@@ -83,10 +75,6 @@ def zip(  # noqa: A001 - used as combine.zip
 ) -> Any:
     """Combine results side by side: each record contains one record of each input.
 
-    >>> parts = [read_sequence([1, 2]), read_sequence([10, 20])]
-    >>> list(combine.zip(parts, names=["a", "b"]).and_return())
-    [{'a': 1, 'b': 10}, {'a': 2, 'b': 20}]
-
     Args:
         inputs: The inputs.
         names: A key for each input.
@@ -105,9 +93,6 @@ def zip(  # noqa: A001 - used as combine.zip
 
 def concat(inputs: Sequence[object]) -> Any:
     """Combine results one after another.
-
-    >>> list(combine.concat([read_sequence([1, 2]), read_sequence([10])]).and_return())
-    [1, 2, 10]
 
     Args:
         inputs: The inputs.

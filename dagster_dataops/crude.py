@@ -2,8 +2,7 @@
 
 >>> from dagster_dataops.crude import Cooker, crude
 
-``dagster_dataops.crude`` is a function, too: ``crude(path)`` reads a dataset. Importing this module
-puts the module in its place, so that it can be called with the same arguments.
+The module can be called as its function ``crude``: ``dagster_dataops.crude(path)`` reads a dataset.
 """
 
 import sys
@@ -25,6 +24,11 @@ def __dir__() -> list[str]:
 class _CallableModule(ModuleType):
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self.__getattr__("crude")(*arguments, **options)
+
+    @property
+    def __wrapped__(self) -> Any:
+        """The function that a call calls: its signature, and its identity in code that names it."""
+        return self.__getattr__("crude")
 
     @override
     def __reduce__(self) -> Any:

@@ -99,12 +99,12 @@ def test_a_module_has_the_names_of_its_subject(module):
 USE_CRUDE = textwrap.dedent(
     """
     import inspect
-    from dagster_dataops import crude
-    function = crude
-    from dagster_dataops.crude import Cooker, crude as named
     import dagster_dataops
-    assert named is function
-    assert callable(dagster_dataops.crude)
+    from dagster_dataops import crude
+    assert crude.Cooker is dagster_dataops.crude.Cooker is dagster_dataops.Cooker
+    from dagster_dataops.crude import Cooker, crude as function
+    assert crude is dagster_dataops.crude
+    assert inspect.signature(crude) == inspect.signature(function)
     try:
         dagster_dataops.crude("missing_folder")
     except dagster_dataops.DataOpsError as error:
@@ -115,6 +115,30 @@ USE_CRUDE = textwrap.dedent(
 
 def test_crude_is_a_function_and_a_module(run_python):
     assert run_python(USE_CRUDE).strip() == "InputError"
+
+
+IDENTITY = """
+from dagster_dataops import crude, data_register
+import functools
+
+opened = functools.partial(crude, "folder")
+
+@data_register("data.of_crude")
+def by_name(record, read=crude):
+    return [crude, opened]
+
+code = by_name().__dataops__
+print(code.spec.code_version, code.options_digest)
+"""
+
+
+def test_the_identity_of_code_that_names_crude_does_not_depend_on_imports(run_python):
+    """A module that can be called counts as the function, which it was in version 0.2."""
+    first = "import importlib; importlib.import_module('dagster_dataops.crude')"
+    assert run_python(IDENTITY) == run_python(f"{first}\n{IDENTITY}")
+    assert run_python(IDENTITY) == run_python(
+        IDENTITY.replace("import functools", "import functools; crude = crude.crude")
+    )
 
 
 @each("name", assets.__all__)

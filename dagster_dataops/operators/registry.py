@@ -70,10 +70,9 @@ class OperatorRegistry:
     Args:
         runner: Runs an operator over data; used when an operator is called.
         libraries: Modules with a mapping ``GROUPS`` from names of groups to the modules that
-            register their operators. The module of a group is imported when one of its operators is
-            requested. If it is a package with ``MODULES``, the names of its modules, the one is
-            imported that has the operator. Their ``reads_of(name)`` returns the columns that an
-            operator needs.
+            register their operators. The module of a group is imported when the group is requested,
+            those of its ``MODULES``, if any, with their operators. Their ``reads_of(name)`` returns
+            the columns that an operator needs.
         entry_points: Of installed packages that add groups, each by the module that registers its
             operators; empty for none.
     """

@@ -147,11 +147,6 @@ def read_files(  # noqa: PLR0913 - the options of files
     item: it ends the stream, and the stream's ``on_error`` can skip it or write it to a file with
     path and reason.
 
-    >>> Path("note.md").write_text("# Title")
-    7
-    >>> list(read_files(".", "*.md").map(lambda record: record["text"]).and_return())
-    ['# Title']
-
     Args:
         path: A folder, a list of files or a pattern, also as URLs; see `read_jsonl`.
         pattern: The files to keep, such as ``*.md``. It is matched against the whole path, and

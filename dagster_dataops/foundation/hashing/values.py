@@ -157,6 +157,8 @@ class FormBuilder:
                 return {"enum": [self._form_once(type(value), depth), value.name]}
             case re.Pattern():
                 return {"pattern": [_text(str(value.pattern)), value.flags]}
+            case types.ModuleType() if hasattr(type(value), "__wrapped__"):  # stands for a function
+                return self._composed_form(value.__wrapped__, depth)
             case types.ModuleType():
                 return {"module": value.__name__}
         return None

@@ -32,11 +32,6 @@ def read_parquet(
     are texts. Columns of durations and unions are refused with their names. A row that Python or
     JSON cannot hold is a failed item, and so is the rest of a damaged row group; both are named.
 
-    >>> from pyarrow import parquet, table
-    >>> parquet.write_table(table({"n": [1, 2], "text": ["a", "b"]}), "rows.parquet")
-    >>> list(read_parquet("rows.parquet", columns=["n"]).and_return())
-    [{'n': 1}, {'n': 2}]
-
     Args:
         path: A file, a list of files, a folder or a pattern, also as URLs; see `read_jsonl`. An
             HTTP server must support ranges.
@@ -73,11 +68,6 @@ def read_arrow(  # noqa: PLR0913 - the options of files
 
     Resuming reads an Arrow file from the current record batch on. Of an Arrow stream, the earlier
     batches are read again but not converted.
-
-    >>> from pyarrow import feather, table
-    >>> feather.write_feather(table({"n": [1, 2]}), "rows.arrow")
-    >>> list(read_arrow("rows.arrow").and_return())
-    [{'n': 1}, {'n': 2}]
 
     Args:
         path: A file, a list of files, a folder or a pattern, also as URLs; see `read_jsonl`.

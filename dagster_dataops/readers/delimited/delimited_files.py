@@ -45,11 +45,6 @@ def read_delimited(  # noqa: PLR0913 - the options of the format
     line; the stream's ``on_error`` can skip or quarantine such rows. A file that ends inside quotes
     is an error.
 
-    >>> Path("rows.csv").write_text("name,size\nbolt,3\n")
-    17
-    >>> list(read_delimited("rows.csv", types={"size": int}).and_return())
-    [{'name': 'bolt', 'size': 3}]
-
     Args:
         path: A file, a list of files, a folder or a pattern; see `read_jsonl`.
         delimiter: The character between cells; ``"\t"`` for TSV files.

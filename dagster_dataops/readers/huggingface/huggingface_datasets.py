@@ -43,10 +43,6 @@ def read_huggingface(
     path alone the record holds the reference to that path. ``export.HuggingFace`` and
     ``export.HuggingFaceHub`` write them with ``features={"image": "image"}``.
 
-    >>> from datasets import Dataset
-    >>> list(read_huggingface(Dataset.from_list([{"n": 1}, {"n": 2}])).and_return())
-    [{'n': 1}, {'n': 2}]
-
     Args:
         dataset: A ``datasets.Dataset``, for example one split from ``load_dataset``; the folder of
             a dataset written by ``save_to_disk``; or the name of one on the Hub.
