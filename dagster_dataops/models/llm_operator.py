@@ -158,23 +158,23 @@ class LLMOperator(ModelOperator):
             audio: Columns that name sounds.
             files: Columns that name documents, or files that the server has, as
                 ``{"file_id": ...}``.
-            send_files: With ``data`` a request has the content of the files, and the digest of each
-                belongs to its stored reply. With ``url`` it has the addresses of images and sounds,
-                from which the server reads them; a changed file is not noticed.
+            send_files: With ``data`` a request has the content of the files, whose digests belong
+                to its stored reply; with ``url`` the addresses of images and sounds, which the
+                server reads: a changed file is not noticed.
             image_detail: The detail at which the server looks at images; its own by default.
-            max_side: Pixels of the longer side of an image. Larger ones are made smaller, which
-                needs the extra ``images``; by default they are sent as they are.
+            max_side: Pixels of the longer side of an image; larger ones are made smaller, with the
+                extra ``images``. By default none is.
             max_bytes: The largest file; a larger one is an error of the record.
-            delivery: With ``batch`` the requests of all records are submitted as batches, which the
-                server answers within a day for less. It is not part of the operator's identity.
-            wait: What a run does while the server works on batches: with ``sensor`` it ends at
-                once, and a later one collects the replies; with ``step`` it waits for them. It is
-                not part of the operator's identity.
+            delivery: ``batch`` submits the requests of all records as batches, which the server
+                answers within a day for less. Not part of the operator's identity.
+            wait: What a run does while the server works on batches: with ``sensor`` it ends, and a
+                later one collects the replies; with ``step`` it waits. Not part of the operator's
+                identity.
             cancel: Whether a run cancels the batches that the server has not answered, and ends;
-                give it to one run, in the launchpad. It is not part of the operator's identity.
+                give it to one run, in the launchpad. Not part of the operator's identity.
             client: Name of a client of the run, or a `ModelClient`, or an object that
-                `ModelClient` takes as ``complete``. It is not part of the operator's identity, but
-                its address is part of that of results.
+                `ModelClient` takes as ``complete``. Not part of the operator's identity, but its
+                address is part of that of results.
             **kwargs: ``keep_replies`` of `ModelOperator`, and execution settings.
         """
         super().__init__(model, client, **kwargs)

@@ -21,8 +21,7 @@ class ModelOperator:
         client: Name of a client of the run, or a `ModelClient`, or an object that `ModelClient`
             takes as ``complete``.
         keep_replies: Whether replies are kept as long as the result. Otherwise they are deleted
-            when it is published: a later run asks again, also if only ``parse`` has changed. It is
-            not part of the operator's identity.
+            when it is published, and a later run asks again. Not part of the operator's identity.
         **kwargs: Execution settings.
     """
 
