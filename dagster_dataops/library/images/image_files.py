@@ -42,11 +42,7 @@ MAX_BYTES: Final = 256 << 20
 
 
 def pillow(operator: str) -> Any:
-    """Return the module ``PIL.Image``, with numpy at hand.
-
-    Raises:
-        MissingExtraError: Pillow or numpy is not installed.
-    """
+    """Return the module ``PIL.Image``, with numpy at hand."""
     with needs_extra(operator, "images"):
         import numpy as np  # noqa: F401
         from PIL import Image
@@ -62,9 +58,6 @@ class ImageSource:
         max_pixels: Most pixels of an image.
         max_bytes: Most bytes of a file.
         animated: What is done with files of several pictures: ``error``, or take the ``first``.
-
-    Raises:
-        MissingExtraError: Pillow or numpy is not installed.
     """
 
     def __init__(
@@ -81,31 +74,15 @@ class ImageSource:
         self._animated = animated
 
     def size_of(self, record: Record) -> "ImageSize":
-        """Return the size of the image of a record; its file is read on first use.
-
-        Raises:
-            FileReferenceError: The record names no file.
-        """
+        """Return the size of the image of a record; its file is read on first use."""
         return ImageSize(self, record)
 
     def of(self, record: Record) -> "ImageFile":
-        """Return the image of a record; its file is read on first use.
-
-        Raises:
-            FileReferenceError: The record names no file.
-        """
+        """Return the image of a record; its file is read on first use."""
         return ImageFile(self, record)
 
     def opened(self, file: str, data: BinaryIO) -> Any:
-        """Return an image as Pillow opens it, not decoded.
-
-        Args:
-            file: Its path or URL, for errors.
-            data: Its bytes.
-
-        Raises:
-            FileError: It is no image, or larger than the limit.
-        """
+        """Return an image as Pillow opens it, not decoded."""
         from PIL import Image, UnidentifiedImageError
 
         with decoding_image(file, "read"):
@@ -117,22 +94,14 @@ class ImageSource:
         return image
 
     def check_size(self, file: str, size: Sequence[int]) -> None:
-        """Check the number of pixels of an image.
-
-        Raises:
-            FileError: It is larger than the limit.
-        """
+        """Check the number of pixels of an image."""
         width, height = size
         if width * height > self._max_pixels:
             problem = f"has {width} x {height} pixels, more than max_pixels={self._max_pixels:,}"
             raise FileError(file, problem, "raise the limit, or leave the file out")
 
     def check_still(self, file: str, frames: int) -> None:
-        """Check the number of pictures of a file.
-
-        Raises:
-            FileError: There are several, and none is to be taken.
-        """
+        """Check the number of pictures of a file."""
         if frames > 1 and self._animated == "error":
             problem = f"has {counted(frames, 'pictures')}, where one is needed"
             raise FileError(file, problem, "take the first with animated='first', or leave it out")
@@ -219,11 +188,7 @@ class ImageSize(HeadFile):
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """Width and height of the upright image, in pixels.
-
-        Raises:
-            FileError: It cannot be used.
-        """
+        """Width and height of the upright image, in pixels."""
         with self.opened() as file:
             with decoding_image(self.name, "read"):
                 size = webp_size(file) or avif_size(file)
@@ -265,11 +230,7 @@ def _orientation(file: str, image: Any) -> int:
 
 @contextmanager
 def decoding_image(file: str, verb: str = "decoded") -> Iterator[None]:
-    """Raise errors of Pillow as the error of a file.
-
-    Raises:
-        FileError: Pillow failed in the block.
-    """
+    """Raise errors of Pillow as the error of a file."""
     from PIL import Image
 
     with decoding(file, verb):

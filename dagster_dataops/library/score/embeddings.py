@@ -65,10 +65,6 @@ def _folder_model(path: str, backend: str) -> Callable[[list[str]], Vectors]:
     """Return the function from texts to vectors by the model in a folder, read by a package.
 
     It is pickled as the path; each process reads the folder once.
-
-    Raises:
-        DefinitionError: There is no such folder, or the backend is unknown.
-        MissingExtraError: The package is not installed.
     """
     return partial(_encoded, LoadedFile(_loaded, path, backend))
 

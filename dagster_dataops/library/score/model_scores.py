@@ -68,10 +68,6 @@ def file_model(path: str, label: str | None) -> Callable[[list[str]], Scores]:
 
     The score is the probability of the class ``label``, by default the last one. The function is
     pickled as the path; each process reads the file once.
-
-    Raises:
-        DefinitionError: There is no such file, or its ending is unknown.
-        MissingExtraError: The package that reads it is not installed.
     """
     return partial(_scores, LoadedFile(_loaded, path, label))
 

@@ -38,11 +38,7 @@ _MPEG: Final = {b"\0\0\1\xba": "mpeg", b"\0\0\1\xb3": "mpegvideo"}
 
 
 def pyav(operator: str) -> Any:
-    """Return the package PyAV, with Pillow, numpy and soundfile at hand.
-
-    Raises:
-        MissingExtraError: One is not installed.
-    """
+    """Return the package PyAV, with Pillow, numpy and soundfile at hand."""
     with needs_extra(operator, "video"):
         import av
         import numpy  # noqa: F401
@@ -80,9 +76,6 @@ class VideoSource:
         max_seconds: Longest duration.
         max_bytes: Most bytes of a file.
         kinds: What the media types of files begin with.
-
-    Raises:
-        MissingExtraError: PyAV, Pillow, numpy or soundfile is not installed.
     """
 
     def __init__(
@@ -103,11 +96,7 @@ class VideoSource:
 
     @contextmanager
     def reached(self, reference: FileReference) -> Iterator[Path]:
-        """Yield the path of a file on this machine.
-
-        Raises:
-            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
-        """
+        """Yield the path of a file on this machine."""
         with reference.local(self.max_bytes) as path:
             yield path
 
@@ -120,11 +109,7 @@ class VideoSource:
 
     @contextmanager
     def opened(self, reference: FileReference, path: Path) -> Iterator["OpenFilm"]:
-        """Yield a film, open inside of the block.
-
-        Raises:
-            FileError: It is empty, of another type, damaged, or too long.
-        """
+        """Yield a film, open inside of the block."""
         with path.open("rb") as file:
             self.column.check_type(reference, file.read(_HEAD))
             with self.read(reference.file, file, str(path)) as film:
@@ -163,11 +148,7 @@ class VideoSource:
             yield film
 
     def check_length(self, name: str, seconds: float) -> None:
-        """Check a duration.
-
-        Raises:
-            FileError: It is longer than the limit.
-        """
+        """Check a duration."""
         if seconds > self._max_seconds:
             problem = f"has more than max_seconds={self._max_seconds:g} seconds"
             raise FileError(name, problem, "raise the limit, or leave the file out")
@@ -182,33 +163,20 @@ class VideoFile(HeadFile):
 
     @cached_property
     def facts(self) -> VideoFacts:
-        """What its head tells.
-
-        Raises:
-            FileError: It cannot be used.
-        """
+        """What its head tells."""
         with self.opened() as file, self._source.read(self.name, file, file) as film:
             return film.facts()
 
 
 class OpenFilm:
-    """An open film.
-
-    Args:
-        name: Its path or URL, for errors.
-        container: The container of PyAV.
-    """
+    """An open film."""
 
     def __init__(self, name: str, container: Any) -> None:
         self.name, self.container = name, container
 
     @property
     def pictures(self) -> Any:
-        """The stream of pictures of PyAV, the first one.
-
-        Raises:
-            FileError: There is none.
-        """
+        """The stream of pictures of PyAV, the first one."""
         streams = self.container.streams.video
         if not streams:
             raise FileError(self.name, "has no pictures", LEAVE_OUT)
@@ -233,11 +201,7 @@ class OpenFilm:
         return self.container.format.name in _GUESSING
 
     def facts(self) -> VideoFacts:
-        """Return what the head tells; a duration that it does not tell is that of the packets.
-
-        Raises:
-            FileError: It has no pictures, or is damaged.
-        """
+        """Return what the head tells; a duration that it does not tell is that of the packets."""
         stream, told = self.pictures, self.told_seconds
         context, rate = stream.codec_context, stream.average_rate
         if context is None or not context.width or not context.height:
@@ -260,11 +224,7 @@ class OpenFilm:
             return max(map(_end, self.container.demux(self.pictures)), default=0.0)
 
     def decoded(self, stream: Any) -> Iterator[Any]:
-        """Yield the frames of a stream in the order of time, and read all streams to their end.
-
-        Raises:
-            FileError: The stream is damaged, or the file ends before its duration.
-        """
+        """Yield the frames of a stream in the order of time, and read all streams to their end."""
         end = 0.0
         with decoding_film(self.name):
             for packet in self.container.demux():
@@ -277,11 +237,7 @@ class OpenFilm:
             raise FileError(self.name, problem, LEAVE_OUT)
 
     def decoded_pictures(self) -> Iterator[Any]:
-        """Yield the pictures of PyAV in the order of time, and read all streams to their end.
-
-        Raises:
-            FileError: There are none, one is damaged, or the file ends before its duration.
-        """
+        """Yield the pictures of PyAV in the order of time, and read all streams to their end."""
         frame = None
         for frame in self.decoded(self.pictures):
             yield self._checked(frame)
@@ -301,11 +257,7 @@ class OpenFilm:
 
 @contextmanager
 def decoding_film(file: str, verb: str = "decoded") -> Iterator[None]:
-    """Raise errors of FFmpeg as the error of a file.
-
-    Raises:
-        FileError: FFmpeg failed in the block.
-    """
+    """Raise errors of FFmpeg as the error of a file."""
     import av
 
     with decoding(file, verb):

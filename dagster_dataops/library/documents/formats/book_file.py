@@ -30,16 +30,7 @@ _CIPHER: Final = "{http://www.w3.org/2001/04/xmlenc#}CipherReference"
 
 
 class BookFile(Document):
-    """An open EPUB file.
-
-    Args:
-        path: Where it is.
-        name: Its path or URL, for errors.
-        limits: The largest documents that are read.
-
-    Raises:
-        FileError: It is damaged, encrypted, or too large.
-    """
+    """An open EPUB file."""
 
     format = "epub"
 

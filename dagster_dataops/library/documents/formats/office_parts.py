@@ -24,11 +24,7 @@ def main_part(parts: ZippedParts, usual: str) -> str:
 def stored_images(
     parts: ZippedParts, relations: Mapping[str, Relation], ids: Iterable[str]
 ) -> Iterator[File]:
-    """Yield the images with these ids, each once. Images outside of the file are left out.
-
-    Raises:
-        FileError: The file refers to an image that it does not have.
-    """
+    """Yield the images with these ids, each once. Images outside of the file are left out."""
     for number in dict.fromkeys(ids):
         relation = relations.get(number)
         if relation is None or not relation.external:

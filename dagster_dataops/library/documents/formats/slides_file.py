@@ -35,16 +35,7 @@ _EMU: Final = 12_700  # a point
 
 
 class SlidesFile(Document):
-    """An open PPTX file: its slides in order, with hidden ones, without notes.
-
-    Args:
-        path: Where it is.
-        name: Its path or URL, for errors.
-        limits: The largest documents that are read.
-
-    Raises:
-        FileError: It is damaged, or too large.
-    """
+    """An open PPTX file: its slides in order, with hidden ones, without notes."""
 
     format = "pptx"
 

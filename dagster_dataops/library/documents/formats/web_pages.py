@@ -99,13 +99,7 @@ class HtmlReader:
 
 
 class WebPage(Document):
-    """An open HTML file: one page. Its images are those that it holds as ``data:`` addresses.
-
-    Args:
-        path: Where it is.
-        name: Its path or URL, for errors.
-        limits: The largest documents that are read.
-    """
+    """An open HTML file: one page. Its images are those that it holds as ``data:`` addresses."""
 
     format = "html"
     page_count = 1

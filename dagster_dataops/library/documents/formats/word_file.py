@@ -59,14 +59,6 @@ class WordFile(Document):
     Word has no fixed pages. A page ends at an explicit break (of a page, of a section that begins
     a page, before a paragraph), and where Word began a new page when it saved the file
     (``lastRenderedPageBreak``); a file without these is one page.
-
-    Args:
-        path: Where it is.
-        name: Its path or URL, for errors.
-        limits: The largest documents that are read.
-
-    Raises:
-        FileError: It is damaged, or too large.
     """
 
     format = "docx"
