@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import Any, BinaryIO, ClassVar, Final, Literal, cast
+from typing import Any, BinaryIO, ClassVar, Final, Generic, Literal, TypeVar, cast
 
 from typing_extensions import override
 
@@ -70,16 +70,25 @@ class FileColumn:
         return self._key.replaced(value, record, output_key)
 
 
-class _FileOfRecord:
+class FileSource:
+    """The files that a column names, of up to ``max_bytes``."""
+
+    def __init__(self, column: FileColumn, max_bytes: int) -> None:
+        self.column, self.max_bytes = column, max_bytes
+
+
+_Source = TypeVar("_Source", bound=FileSource)
+
+
+class _FileOfRecord(Generic[_Source]):
     """The file that a record names."""
 
-    def __init__(self, column: FileColumn, record: Record, max_bytes: int) -> None:
-        self._column, self._max_bytes = column, max_bytes
-        self._reference = column.reference(record)
+    def __init__(self, source: _Source, record: Record) -> None:
+        self._source, self._reference = source, source.column.reference(record)
         self.name = self._reference.file
 
 
-class RecordFile(_FileOfRecord):
+class RecordFile(_FileOfRecord[_Source]):
     """The file of a record, which is read when its bytes are used."""
 
     def read(self) -> None:
@@ -88,16 +97,16 @@ class RecordFile(_FileOfRecord):
 
     @cached_property
     def _bytes(self) -> bytes:
-        return self._reference.read(self._max_bytes)
+        return self._reference.read(self._source.max_bytes)
 
     @cached_property
     def data(self) -> bytes:
         """The bytes of the file, whose type is checked; for errors see `read` and `check_type`."""
-        self._column.check_type(self._reference, self._bytes)
+        self._source.column.check_type(self._reference, self._bytes)
         return self._bytes
 
 
-class HeadFile(_FileOfRecord):
+class HeadFile(_FileOfRecord[_Source]):
     """The file of a record of which only the head is decoded.
 
     A file of up to 1 MiB is read whole, and its digest is checked. Of a larger file only the parts
@@ -107,8 +116,9 @@ class HeadFile(_FileOfRecord):
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
         """Yield the file, whose type is checked, open for reading from any position."""
-        with self._reference.open(max_bytes=self._max_bytes, whole_bytes=_WHOLE_BYTES) as file:
-            self._column.check_type(self._reference, file.read(_TYPE_BYTES))
+        most = self._source.max_bytes
+        with self._reference.open(max_bytes=most, whole_bytes=_WHOLE_BYTES) as file:
+            self._source.column.check_type(self._reference, file.read(_TYPE_BYTES))
             file.seek(0)
             parts = _DecodedFile(file)
             try:

@@ -32,6 +32,10 @@ class LoadedFile:
         self._digest = content_of(path) if digest is None else checked_content(path, digest)
         self.value = _read(self._digest, *self._call)
 
+    def __call__(self, *values: Any) -> Any:
+        """Return the result of ``value``, which is a function."""
+        return self.value(*values)
+
     @override
     def __reduce__(self) -> Any:
         return partial(LoadedFile, digest=self._digest), self._call

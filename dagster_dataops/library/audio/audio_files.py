@@ -16,6 +16,7 @@ from dagster_dataops.errors import FileError
 from dagster_dataops.library.file_column import (
     LEAVE_OUT,
     FileColumn,
+    FileSource,
     HeadFile,
     RecordFile,
     decoding,
@@ -44,7 +45,7 @@ def soundfile(operator: str) -> Any:
     return package
 
 
-class AudioSource:
+class AudioSource(FileSource):
     """The sounds that an input key names.
 
     Args:
@@ -62,8 +63,8 @@ class AudioSource:
         max_bytes: int = MAX_BYTES,
     ) -> None:
         soundfile(operator)
-        self.column = FileColumn(input_key, "audio/")
-        self.max_seconds, self.max_bytes = max_seconds, max_bytes
+        super().__init__(FileColumn(input_key, "audio/"), max_bytes)
+        self.max_seconds = max_seconds
 
     def head_of(self, record: Record) -> "AudioHead":
         """Return the head of the sound of a record; its file is read on first use."""
@@ -110,15 +111,11 @@ class AudioSource:
         return AudioFile(self, record)
 
 
-class AudioFile(RecordFile):
+class AudioFile(RecordFile[AudioSource]):
     """The sound of a record; each attribute is read or computed when it is used.
 
     All attributes raise `FileError` if the file cannot be used.
     """
-
-    def __init__(self, source: AudioSource, record: Record) -> None:
-        super().__init__(source.column, record, source.max_bytes)
-        self._source = source
 
     @cached_property
     def opened(self) -> Any:
@@ -191,15 +188,11 @@ class AudioFile(RecordFile):
             raise FileError(self.name, problem, LEAVE_OUT)
 
 
-class AudioHead(HeadFile):
+class AudioHead(HeadFile[AudioSource]):
     """The head of the sound of a record; no more of the file is read than soundfile asks for.
 
     Attributes raise `FileError` if the file cannot be used.
     """
-
-    def __init__(self, source: AudioSource, record: Record) -> None:
-        super().__init__(source.column, record, source.max_bytes)
-        self._source = source
 
     @cached_property
     def _frames_and_rate(self) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.file_column import (
     LEAVE_OUT,
     FileColumn,
+    FileSource,
     HeadFile,
     RecordFile,
     decoding,
@@ -49,7 +50,7 @@ def pillow(operator: str) -> Any:
     return Image
 
 
-class ImageSource:
+class ImageSource(FileSource):
     """The images that an input key names.
 
     Args:
@@ -69,9 +70,8 @@ class ImageSource:
         animated: str = "error",
     ) -> None:
         pillow(operator)
-        self.column = FileColumn(input_key, "image/")
-        self._max_pixels, self.max_bytes = max_pixels, max_bytes
-        self._animated = animated
+        super().__init__(FileColumn(input_key, "image/"), max_bytes)
+        self._max_pixels, self._animated = max_pixels, animated
 
     def size_of(self, record: Record) -> "ImageSize":
         """Return the size of the image of a record; its file is read on first use."""
@@ -107,15 +107,11 @@ class ImageSource:
             raise FileError(file, problem, "take the first with animated='first', or leave it out")
 
 
-class ImageFile(RecordFile):
+class ImageFile(RecordFile[ImageSource]):
     """The image of a record; each attribute is read or computed when it is used.
 
     All attributes raise `FileError` if the file cannot be used.
     """
-
-    def __init__(self, source: ImageSource, record: Record) -> None:
-        super().__init__(source.column, record, source.max_bytes)
-        self._source = source
 
     @cached_property
     def opened(self) -> Any:
@@ -179,12 +175,8 @@ class ImageFile(RecordFile):
         return _orientation(self.name, self.opened)
 
 
-class ImageSize(HeadFile):
+class ImageSize(HeadFile[ImageSource]):
     """The size of the image of a record; only the head of the file is decoded."""
-
-    def __init__(self, source: ImageSource, record: Record) -> None:
-        super().__init__(source.column, record, source.max_bytes)
-        self._source = source
 
     @cached_property
     def size(self) -> tuple[int, int]:

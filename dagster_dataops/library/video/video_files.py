@@ -1,7 +1,7 @@
 """`VideoSource` and `VideoFile`: films of records, opened and decoded within limits."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -9,7 +9,13 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import FileReference, type_of_content
-from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, HeadFile, decoding
+from dagster_dataops.library.file_column import (
+    LEAVE_OUT,
+    FileColumn,
+    FileSource,
+    HeadFile,
+    decoding,
+)
 from dagster_dataops.library.images.image_files import MAX_PIXELS
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.video.film_sizes import check_complete, check_frames
@@ -67,7 +73,7 @@ class VideoFacts(NamedTuple):
     sound: int
 
 
-class VideoSource:
+class VideoSource(FileSource):
     """The films that an input key names.
 
     Args:
@@ -87,18 +93,16 @@ class VideoSource:
         kinds: tuple[str, ...] = ("video/", "audio/ogg"),
     ) -> None:
         pyav(operator)
-        self.column = FileColumn(input_key, *kinds)
-        self._max_seconds, self.max_bytes = max_seconds, max_bytes
+        super().__init__(FileColumn(input_key, *kinds), max_bytes)
+        self._max_seconds = max_seconds
 
     def of(self, record: Record) -> "VideoFile":
         """Return the film of a record; its file is read on first use."""
         return VideoFile(self, record)
 
-    @contextmanager
-    def reached(self, reference: FileReference) -> Iterator[Path]:
-        """Yield the path of a file on this machine."""
-        with reference.local(self.max_bytes) as path:
-            yield path
+    def reached(self, reference: FileReference) -> AbstractContextManager[Path]:
+        """Return a context with the path of a file on this machine."""
+        return reference.local(self.max_bytes)
 
     @contextmanager
     def film(self, record: Record) -> Iterator["OpenFilm"]:
@@ -154,12 +158,8 @@ class VideoSource:
             raise FileError(name, problem, "raise the limit, or leave the file out")
 
 
-class VideoFile(HeadFile):
+class VideoFile(HeadFile[VideoSource]):
     """The film of a record, of which no more is read than FFmpeg asks for."""
-
-    def __init__(self, source: VideoSource, record: Record) -> None:
-        super().__init__(source.column, record, source.max_bytes)
-        self._source = source
 
     @cached_property
     def facts(self) -> VideoFacts:
