@@ -42,16 +42,7 @@ def check(data: bytes) -> None:
 
 
 def check_content(content: bytes, block: int, wishes: list[int]) -> None:
-    """Read ``content`` in blocks, and once more in ranges.
-
-    Args:
-        content: The content of the file.
-        block: The number of bytes read at once.
-        wishes: Approximate places to cut.
-
-    Raises:
-        AssertionError: A line is lost, doubled or torn, or not at its reported place.
-    """
+    """Read ``content`` in blocks, and once more in ranges."""
     with _file(content) as (path, descriptor), patch.object(lines, "BLOCK_BYTES", block):
         if content.startswith((b"\xff\xfe", b"\xfe\xff")):
             _check_utf16_is_refused(path)

@@ -53,12 +53,7 @@ def functions() -> dict[str, Any]:
 
 
 class Runner:
-    """Runs cases on the data in a folder.
-
-    Args:
-        folder: The folder.
-        cache: The folder of the cache pool.
-    """
+    """Runs cases on the data in a folder."""
 
     def __init__(self, folder: Path, cache: Path) -> None:
         self.folder, self.cache = folder, cache

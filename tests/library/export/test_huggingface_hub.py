@@ -392,15 +392,7 @@ ppl.materialize(Path(sys.argv[1]) / "input.jsonl")
 def killing(
     call: str, number: int, hub: Hub, process: list[subprocess.Popen], *, done: bool
 ) -> Callable[[str, str], Any]:
-    """Return a fault that kills the process in a call, before it gets the answer.
-
-    Args:
-        call: Part of the path.
-        number: Which of these calls, from 1.
-        hub: The Hub.
-        process: The process.
-        done: Whether the Hub does what the call asks for before the process ends.
-    """
+    """Return a fault that kills the process in a call, before it gets the answer."""
     calls = iter(range(1, 1000))
 
     def killed(handler: Any) -> None:
