@@ -25,7 +25,6 @@ _BOM = b"\xef\xbb\xbf"
 
 @contextmanager
 def _file(content: bytes) -> Iterator[tuple[Path, int]]:
-    """A file in memory: fuzzers make thousands a second."""
     descriptor = os.memfd_create("fuzz")
     try:
         os.write(descriptor, content)

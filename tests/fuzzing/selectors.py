@@ -27,7 +27,6 @@ def check(data: bytes) -> None:
 
 
 def check_selector(text: str, item: Any) -> None:
-    """Parse, read and change."""
     try:
         selector = Selector(text)
     except SelectorSyntaxError as error:

@@ -31,7 +31,6 @@ _EXTRA = {"spacy": "spacy", "lingua": "lingua"}
 
 @functools.cache
 def cases() -> Mapping[str, list[dict[str, Any]]]:
-    """Return the cases by operator, and by how words are split."""
     found = defaultdict(list)
     for path in _files():
         for line in path.read_text(encoding="utf-8").strip().split("\n"):
@@ -53,7 +52,6 @@ def _variant(case: Mapping[str, Any]) -> str:
 
 
 def failures(name: str) -> list[str]:
-    """Return the differences of the cases of ``name``, without the deviations on purpose."""
     operator = name.split(maxsplit=1)[0]
     difference = COMPARISONS[operator.partition(".")[0]]
     differences = [(case, difference(case)) for case in cases()[name]]

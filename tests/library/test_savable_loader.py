@@ -237,8 +237,6 @@ def test_the_error_handler_decides_about_failed_samples(folder, handler, count, 
 
 
 class Failures(list):
-    """A handler without a hash."""
-
     def __call__(self, *failure):
         self.append(failure)
 

@@ -60,7 +60,6 @@ def similar(one: Any, other: Any, limit: float | None) -> bool:
 
 
 def brute_force(records: list[Any], similarity: Similarity) -> list[bool]:
-    """Return which records are kept, by comparing all pairs."""
     order = list(range(len(records)))
     if similarity.ranked:
         order.sort(key=lambda position: -records[position][1])

@@ -86,7 +86,6 @@ def test_content_that_is_no_document_is_named(name: str, folder: Path, good: byt
 
 
 def _refused(path: object, reason: str, **options: object) -> FileError:
-    """Check the error of each kind of operator for a file; return the last one."""
     for operator in (data.documents.Pages, data.documents.ToText, data.documents.Metadata):
         with pytest.raises(FileError) as caught:
             operator(**options).forward({"file": str(path), "page": 1})

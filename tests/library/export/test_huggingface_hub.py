@@ -344,7 +344,6 @@ def test_a_passing_outage_is_outlasted_and_a_long_one_keeps_the_earlier_data(hub
 
 
 def broken(handler: Any) -> None:
-    """Close the connection without a reply."""
     handler.close_connection = True
 
 

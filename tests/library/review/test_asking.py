@@ -43,14 +43,12 @@ def folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def asks(operator: Any, records: Any = RECORDS) -> str:
-    """Run an operator that must wait, and return what it says."""
     with pytest.raises(RunWaitingError) as caught:
         operator(records)
     return str(caught.value)
 
 
 def refusal(operator: Any) -> str:
-    """Run an operator that must refuse a file, and return what it says."""
     with pytest.raises(RunStoppedError) as caught:
         operator(RECORDS)
     assert not isinstance(caught.value, RunWaitingError)
@@ -243,7 +241,6 @@ def test_a_form_of_label_studio_and_its_exports_are_understood(folder: Path) -> 
 
 
 def first_of(folder: Path) -> str:
-    """Return the id of the first question."""
     return str(lines_of(folder)[0]["review_id"])
 
 
@@ -251,12 +248,10 @@ KEPT = {"choices": ["keep"]}
 
 
 def chosen(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a result of Label Studio for the field of the decision."""
     return {"from_name": "decision", "value": value}
 
 
 def annotated(question: str, annotations: Any, name: str = "annotations") -> bytes:
-    """Return an export of Label Studio with a task."""
     return orjson.dumps([{"data": {"review_id": question}, name: annotations}])
 
 
