@@ -146,6 +146,8 @@ def test_the_card_has_options_without_secrets_and_private_paths(hub, tmp_path):
             api_key="s3cr3t-value", url="https://me:s3cr3t-value@a.b/c", words=str(words),
             names=["a|b", "s3cr3t-value"], limits={"most": 3}, pattern="\\d+",
         )  # fmt: skip
+        forms = ["/srv/me/words/", "file:///srv/me/a.txt", "~me/b.txt", "D:\\me\\c.txt", "/"]
+        ppl.paths = data.hub_tests.secretive(names=forms)
         ppl.plain = data.hub_tests.secretive()
         ppl.hub = data.export.HuggingFaceHub(tmp_path / "pushed", "org/name")
     ppl.materialize(RECORDS[:5])
@@ -162,17 +164,7 @@ def test_the_card_has_options_without_secrets_and_private_paths(hub, tmp_path):
     assert "s3cr3t" not in text
     assert str(tmp_path) not in text
     assert "| plain | api_key" not in text
-
-
-def test_of_private_paths_of_every_form_the_card_has_the_last_name(hub, tmp_path):
-    forms = ["/srv/me/words/", "file:///srv/me/a.txt", "~me/b.txt", "D:\\me\\c.txt", "/"]
-    with pipeline("corpus") as ppl:
-        ppl.secretive = data.hub_tests.secretive(names=forms)
-        ppl.hub = data.export.HuggingFaceHub(tmp_path / "pushed", "org/name")
-    ppl.materialize(RECORDS[:5])
-
-    text = hub.files("org/name")["README.md"].decode()
-    assert "| secretive | names | words, a.txt, b.txt, c.txt, / |" in text
+    assert "| paths | names | words, a.txt, b.txt, c.txt, / |" in text
 
 
 def test_the_card_has_the_checks_of_the_results(hub, tmp_path):
