@@ -19,7 +19,6 @@ from dagster_dataops.library.documents.formats.word_file import WordFile
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument."
 _PDF: Final = "application/pdf"
 _HTML: Final = "text/html"
-_ZIP: Final = "application/zip"
 _OLE: Final = "application/x-ole-storage"
 _FORMATS: Final[dict[str, Callable[[Path, str, Limits], Document]]] = {  # by media type
     f"{_OFFICE}wordprocessingml.document": WordFile,
