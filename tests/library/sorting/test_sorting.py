@@ -55,6 +55,9 @@ def test_a_disk_that_refuses_is_named(tmp_path: Path) -> None:
     entries = ExternalSort(tmp_path / "missing", 1, name="left")
     with pytest.raises(StorageError, match="missing/left-000000: cannot write"):
         entries.add(b"a", b"")
+    lists = SpillLists(tmp_path / "missing", 1, ENTRY, 0)
+    with pytest.raises(StorageError, match="missing/000000: cannot write"):
+        lists.add(0, ENTRY.pack(1, 1))
 
 
 _PEAK = """
@@ -231,9 +234,3 @@ def test_lists_are_read_in_the_order_they_were_written(tmp_path: Path, max_bytes
     for number in range(3):
         lists.drop(number)
     assert (list(lists.read(1)), list(tmp_path.iterdir())) == ([], [])
-
-
-def test_a_disk_that_refuses_lists_is_named(tmp_path: Path) -> None:
-    lists = SpillLists(tmp_path / "missing", 1, ENTRY, 0)
-    with pytest.raises(StorageError, match="missing/000000: cannot write"):
-        lists.add(0, ENTRY.pack(1, 1))
