@@ -25,9 +25,6 @@ def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]
     Args:
         input_key: One key, or several.
         output_key: The same number of keys, in the same order; ``None`` writes to the input keys.
-
-    Raises:
-        DefinitionError: There is no key, or the numbers of keys differ.
     """
     read = key_list("input_key", input_key)
     written = read if output_key is None else key_list("output_key", output_key)
@@ -39,11 +36,7 @@ def key_pairs(input_key: Keys, output_key: Keys | None) -> list[tuple[str, str]]
 
 
 def key_list(option: str, keys: Keys) -> list[str]:
-    """Return the columns that an option names as a list; the option may be one name.
-
-    Raises:
-        DefinitionError: It names no column.
-    """
+    """Return the columns that an option names as a list; the option may be one name."""
     names = [keys] if isinstance(keys, str) else list(keys)
     if not names:
         msg = f"{option} is {keys!r}; name at least one column"
@@ -52,11 +45,7 @@ def key_list(option: str, keys: Keys) -> list[str]:
 
 
 class FieldKey:
-    """The elements of a record that an input key (``name``), a column or a selector, selects.
-
-    Raises:
-        SelectorSyntaxError: The selector is malformed.
-    """
+    """The elements of a record that an input key (``name``), a column or a selector, selects."""
 
     def __init__(self, key: str) -> None:
         self.name = key
@@ -95,12 +84,7 @@ class FieldKey:
         return changed
 
     def mapped_text(self, fn: Callable[[str], Any], record: Record) -> Record:
-        """Return ``record`` with ``fn`` applied to each selected text; missing and null are "".
-
-        Raises:
-            NoTextError: The value of a column is no text.
-            SelectedElementError: A selected element is no text, or ``fn`` failed on it.
-        """
+        """Return ``record`` with ``fn`` applied to each selected text; missing and null are ""."""
         return self.mapped(lambda value: fn(text_value(value, self.name)), record)
 
     def replaced(self, value: Any, record: Record, output_key: str | None = None) -> Record:
@@ -132,11 +116,7 @@ class FieldKey:
 
 
 def text_value(value: object, key: str) -> str:
-    """Return a value that an input key selects as a text; ``None`` is the empty text.
-
-    Raises:
-        NoTextError: It is a number, a list or anything else but a text.
-    """
+    """Return a value that an input key selects as a text; ``None`` is the empty text."""
     if isinstance(value, str):
         return value
     if value is None:

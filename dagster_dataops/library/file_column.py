@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import Any, BinaryIO, ClassVar, Final, Literal, cast
+from typing import Any, BinaryIO, ClassVar, Final, Generic, Literal, TypeVar, cast
 
 from typing_extensions import override
 
@@ -30,9 +30,6 @@ class FileColumn:
         key: The key.
         kinds: Prefixes of the media types that are read, such as ``image/``, or whole types, which
             errors leave out. A file whose bytes do not show its type is read, too.
-
-    Raises:
-        DefinitionError: The key may select several elements.
     """
 
     def __init__(self, key: str, *kinds: str) -> None:
@@ -49,11 +46,7 @@ class FileColumn:
         return self._key.value(record)
 
     def reference(self, record: Record) -> FileReference:
-        """Return the reference to the file.
-
-        Raises:
-            FileReferenceError: The record has none.
-        """
+        """Return the reference to the file."""
         value, where = self.value(record), f"column {self._key.name!r}"
         if value is None:
             if self._key.name in record:
@@ -64,11 +57,7 @@ class FileColumn:
         return FileReference.of(value, where)
 
     def check_type(self, reference: FileReference, head: bytes) -> None:
-        """Check the type of a file by its first bytes.
-
-        Raises:
-            FileError: It is empty, or of another type than it must be.
-        """
+        """Check the type of a file by its first bytes."""
         if not head:
             raise FileError(reference.file, "is empty", LEAVE_OUT)
         media_type = reference.media_type_of(head)
@@ -81,50 +70,43 @@ class FileColumn:
         return self._key.replaced(value, record, output_key)
 
 
-class _FileOfRecord:
-    """The file that a record names.
+class FileSource:
+    """The files that a column names, of up to ``max_bytes``."""
 
-    Args:
-        column: Where the record names the file.
-        record: The record.
-        max_bytes: Most bytes of the file.
+    def __init__(self, column: FileColumn, max_bytes: int) -> None:
+        self.column, self.max_bytes = column, max_bytes
 
-    Attributes:
-        name: The path or URL of the file.
 
-    Raises:
-        FileReferenceError: The record names no file.
-    """
+_Source = TypeVar("_Source", bound=FileSource)
 
-    def __init__(self, column: FileColumn, record: Record, max_bytes: int) -> None:
-        self._column, self._max_bytes = column, max_bytes
-        self._reference = column.reference(record)
+
+class _FileOfRecord(Generic[_Source]):
+    """The file that a record names."""
+
+    def __init__(self, source: _Source, record: Record) -> None:
+        self._source, self._reference = source, source.column.reference(record)
         self.name = self._reference.file
 
 
-class RecordFile(_FileOfRecord):
+class RecordFile(_FileOfRecord[_Source]):
     """The file of a record, which is read when its bytes are used."""
 
     def read(self) -> None:
-        """Read the file, unless it is already read.
-
-        Raises:
-            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
-        """
+        """Read the file, unless it is already read."""
         _ = self._bytes
 
     @cached_property
     def _bytes(self) -> bytes:
-        return self._reference.read(self._max_bytes)
+        return self._reference.read(self._source.max_bytes)
 
     @cached_property
     def data(self) -> bytes:
         """The bytes of the file, whose type is checked; for errors see `read` and `check_type`."""
-        self._column.check_type(self._reference, self._bytes)
+        self._source.column.check_type(self._reference, self._bytes)
         return self._bytes
 
 
-class HeadFile(_FileOfRecord):
+class HeadFile(_FileOfRecord[_Source]):
     """The file of a record of which only the head is decoded.
 
     A file of up to 1 MiB is read whole, and its digest is checked. Of a larger file only the parts
@@ -133,14 +115,10 @@ class HeadFile(_FileOfRecord):
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """Yield the file, whose type is checked, open for reading from any position.
-
-        Raises:
-            FileError: It is missing, cannot be read, is empty or of another type, or has more than
-                ``max_bytes``; also for a part of it that a decoder could not read.
-        """
-        with self._reference.open(max_bytes=self._max_bytes, whole_bytes=_WHOLE_BYTES) as file:
-            self._column.check_type(self._reference, file.read(_TYPE_BYTES))
+        """Yield the file, whose type is checked, open for reading from any position."""
+        most = self._source.max_bytes
+        with self._reference.open(max_bytes=most, whole_bytes=_WHOLE_BYTES) as file:
+            self._source.column.check_type(self._reference, file.read(_TYPE_BYTES))
             file.seek(0)
             parts = _DecodedFile(file)
             try:
@@ -240,11 +218,7 @@ class FileCheck(Filter):
         raise NotImplementedError
 
     def measured(self, file: Any) -> tuple[Any, ...]:
-        """Decode a file whole and return its signals, in the order of ``names``.
-
-        Raises:
-            FileError: It cannot be decoded.
-        """
+        """Decode a file whole and return its signals, in the order of ``names``."""
         raise NotImplementedError
 
     def reason(self, signals: Mapping[str, Any]) -> str | None:

@@ -19,9 +19,6 @@ def given_records(option: str, source: Given, needed: Iterable[FieldKey] = ()) -
     """Yield the records of an option, which has the records or the path of a jsonl file.
 
     Each of the columns ``needed`` must be in some of the records.
-
-    Raises:
-        DefinitionError: It is none of these, the file cannot be read, or no record has a column.
     """
     absent, record = list(needed), {}
     for record in _records(option, source):

@@ -23,9 +23,6 @@ class LoadedFile:
 
     Attributes:
         value: The result of the function; the same object for all operators of this process.
-
-    Raises:
-        DefinitionError: The file has other content.
     """
 
     def __init__(
@@ -35,17 +32,17 @@ class LoadedFile:
         self._digest = content_of(path) if digest is None else checked_content(path, digest)
         self.value = _read(self._digest, *self._call)
 
+    def __call__(self, *values: Any) -> Any:
+        """Return the result of ``value``, which is a function."""
+        return self.value(*values)
+
     @override
     def __reduce__(self) -> Any:
         return partial(LoadedFile, digest=self._digest), self._call
 
 
 def checked_content(path: str, digest: str) -> str:
-    """Check that a file has the digest that it had when a run started, and return it.
-
-    Raises:
-        DefinitionError: The file has other content.
-    """
+    """Check that a file has the digest that it had when a run started, and return it."""
     if content_of(path) != digest:
         msg = f"{path} is not the file that the run started with; run again, with the same file"
         raise DefinitionError(f"{msg} on all machines")

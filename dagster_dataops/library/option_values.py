@@ -10,9 +10,6 @@ def check_choice(option: str, value: object, allowed: Collection[str]) -> None:
     """Check that an option has one of some values.
 
     Options that are annotated as ``Literal`` are checked before the constructor.
-
-    Raises:
-        DefinitionError: It has another value.
     """
     if value not in allowed:
         msg = f"{option} is {value!r}; use one of {', '.join(map(repr, allowed))}"
@@ -21,11 +18,7 @@ def check_choice(option: str, value: object, allowed: Collection[str]) -> None:
 
 @contextmanager
 def needs_extra(feature: str, extra: str) -> Iterator[None]:
-    """Import packages of an extra in the ``with`` block; the error names the feature and the extra.
-
-    Raises:
-        MissingExtraError: One is not installed.
-    """
+    """Import packages of an extra in the ``with`` block; errors name the feature and the extra."""
     try:
         yield
     except ImportError:

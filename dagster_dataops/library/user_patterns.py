@@ -16,12 +16,7 @@ _Result = TypeVar("_Result")
 def compiled(
     pattern: Any, engine: Engine = "re", operator: str = "", *, option: str = "pattern"
 ) -> Any:
-    """Return a regular expression of ``re`` or ``re2``, compiled; errors name operator and option.
-
-    Raises:
-        DefinitionError: It is malformed, or no text.
-        MissingExtraError: re2 is not installed.
-    """
+    """Return a compiled pattern of ``re`` or ``re2``; errors name operator and option."""
     module = re if engine == "re" else _re2(operator)
     try:
         return module.compile(pattern)
@@ -37,11 +32,7 @@ def _re2(operator: str) -> Any:
 
 
 def applied(method: Callable[..., _Result], *arguments: str) -> _Result:
-    """Call a method of a compiled pattern and return its result.
-
-    Raises:
-        ValueError: re2 cannot read the text.
-    """
+    """Call a method of a compiled pattern and return its result."""
     try:
         return method(*arguments)
     except UnicodeEncodeError as error:

@@ -56,16 +56,7 @@ def run_campaign(
     forms: Sequence[str] = tuple(FORMS),
     scale: float = 1,
 ) -> Campaign:
-    """Kill runs until ``kills`` have been killed.
-
-    Args:
-        kills: The number of kills.
-        seed: The seed for inputs, victims and moments.
-        folder: The folder of the runs; failed rounds leave their files there.
-        modes: The modes, used in turn.
-        forms: The forms of results, from `FORMS`; each round draws one.
-        scale: The factor by which inputs are smaller.
-    """
+    """Kill runs until ``kills`` have been killed."""
     chance = random.Random(seed)
     campaign = Campaign()
 

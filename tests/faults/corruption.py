@@ -266,12 +266,7 @@ class Campaign:
 
 
 class Damager:
-    """Copies unfinished runs, damages and finishes them.
-
-    Args:
-        folder: The folder of the copies.
-        campaign: Receives the outcomes.
-    """
+    """Copies unfinished runs, damages and finishes them."""
 
     def __init__(self, folder: Path, campaign: Campaign) -> None:
         self._folder = folder

@@ -57,13 +57,7 @@ def in_child(function: Callable[[], object]) -> int:
 
 
 class DyingAfter:
-    """Replaces a function and ends the process before or after one of its calls.
-
-    Args:
-        function: The replaced function.
-        calls: The number of the call, counted from 1.
-        before: Whether the process ends before that call instead of right after it.
-    """
+    """Replaces a function and ends the process before or after one of its calls."""
 
     STATUS = 42
 
@@ -150,16 +144,7 @@ class Script:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Wait until ``condition`` holds.
-
-    Args:
-        condition: The condition.
-        seconds: The time limit on an idle machine. On a busy machine it is `_BUSY` times as long.
-        what: The condition in words.
-
-    Raises:
-        AssertionError: The condition did not hold in time.
-    """
+    """Wait until ``condition`` holds; on a busy machine `_BUSY` times as long."""
     until = time.monotonic() + min(_BUSY * seconds, HANG_SECONDS)
     while not condition():
         assert time.monotonic() < until, f"waited {_BUSY * seconds} s in vain for: {what}"

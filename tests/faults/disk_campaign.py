@@ -63,14 +63,7 @@ class Tally:
 
 
 class Fault(NamedTuple):
-    """A way to disturb a call.
-
-    Attributes:
-        name: The name of the fault.
-        action: The action on the call.
-        error: Number of the error with which it fails.
-        alone: Whether a kill ends only the process that makes the call.
-    """
+    """A way to disturb a call."""
 
     name: str
     action: Action

@@ -66,12 +66,7 @@ def failing(
 
 
 class SmallDisk:
-    """A small file system in memory.
-
-    Args:
-        path: The mount point.
-        options: Mount options such as ``size=64k`` or ``nr_inodes=10``.
-    """
+    """A small file system in memory."""
 
     def __init__(self, path: Path, options: str) -> None:
         self.path = path

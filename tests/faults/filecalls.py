@@ -196,12 +196,7 @@ def built(folder: Path) -> Path:
 
 
 def preloaded(library: Path, folder: Path) -> dict[str, str]:
-    """Return the environment in which a process runs with the library.
-
-    Args:
-        library: The path that `built` returned.
-        folder: The folder of the control block, whose path is in FILECALLS.
-    """
+    """Return the environment in which a process runs with the library."""
     block = folder / "filecalls.control"
     block.write_bytes(bytes(_BLOCK_BYTES))
     return os.environ | {"LD_PRELOAD": str(library), "FILECALLS": str(block)}

@@ -95,12 +95,7 @@ def busy_threads() -> Iterator[None]:
 
 
 def run_often(count: int, seed: int, folder: Path, workers: int = 2) -> float:
-    """Run ``count`` times from a busy parent and return the seconds of the slowest run.
-
-    Raises:
-        AssertionError: A result was wrong. A run that hangs ends the process with a traceback of
-            every thread.
-    """
+    """Run ``count`` times from a busy parent and return the seconds of the slowest run."""
     chance = random.Random(seed)
     slowest = 0.0
     with busy_threads():

@@ -35,10 +35,6 @@ class Kill:
         group: Whether all processes are killed at once, and not the first one only.
         modules: Large modules that the script needs besides the engine.
         failed: The number of error rows.
-
-    Args:
-        folder: The folder of script, input, logs and results.
-        option: One of `options`.
     """
 
     code: ClassVar[str]

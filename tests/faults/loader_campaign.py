@@ -78,12 +78,7 @@ def read_rank(order: dict[str, Any]) -> None:
 
 
 class Rank:
-    """A process that reads the items of one rank.
-
-    Args:
-        order: What to read, as `read_rank` gets it.
-        chance: The source of randomness.
-    """
+    """A process that reads the items of one rank."""
 
     def __init__(self, order: dict[str, Any], chance: random.Random) -> None:
         self._order, self._chance = order, chance
@@ -115,11 +110,7 @@ class Rank:
         return self._path.stat().st_size
 
     def is_running(self) -> bool:
-        """Return whether the process has not ended; one that was killed starts again.
-
-        Raises:
-            AssertionError: It has failed.
-        """
+        """Return whether the process has not ended; one that was killed starts again."""
         code = self.process.poll()
         if code == -signal.SIGKILL:
             self._start()
@@ -180,13 +171,7 @@ def disturb(ranks: list[Rank], chance: random.Random) -> str:
 def read_for_a_while(
     orders: list[dict[str, Any]], chance: random.Random, most: int, tally: dict[str, int]
 ) -> tuple[list[list[Step]], bool]:
-    """Read with all ranks until processes were disturbed ``most`` times, or until they end.
-
-    Args:
-        orders: What each rank reads.
-        chance: The source of randomness.
-        most: The number of disturbances; 0 to read on until they end.
-        tally: The number of disturbances of each kind.
+    """Read with all ranks until processes were disturbed ``most`` times; with 0, until they end.
 
     Returns:
         The items of each rank, and whether all have ended.
@@ -207,11 +192,7 @@ def read_for_a_while(
 
 
 def run(disturbances: int, seed: int, folder: Path) -> dict[str, int]:
-    """Read streams until processes were disturbed so often; return the number of each kind.
-
-    Raises:
-        AssertionError: An item is lost, doubled or moved, or the states of ranks differ.
-    """
+    """Read streams until processes were disturbed so often; return the number of each kind."""
     source = folder / "docs.jsonl"
     source.write_text("".join(f'{{"n":{n}}}\n' for n in range(_RECORDS)))
     chance = random.Random(seed)

@@ -49,11 +49,7 @@ class Mutation:
     tests: tuple[str, ...]
 
     def applied(self, root: Path = ROOT) -> str:
-        """Return the mutated source.
-
-        Raises:
-            ValueError: The old text does not occur exactly once: the source has changed.
-        """
+        """Return the mutated source."""
         source = (root / "dagster_dataops" / self.file).read_text()
         if source.count(self.old) != 1:
             msg = f"{self.file}: found {source.count(self.old)} times, expected once: {self.old!r}"
@@ -63,13 +59,7 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of the tests of a mutation.
-
-    Attributes:
-        outcome: ``killed``, ``survived``, or the reason why it is unknown.
-        seconds: The duration of the tests.
-        evidence: The first failed test, or the last line of the output.
-    """
+    """The result of the tests of a mutation."""
 
     outcome: str
     seconds: float
@@ -83,13 +73,7 @@ def read_mutations(path: Path = MUTATIONS) -> list[Mutation]:
 
 
 class Laboratory:
-    """Copies of the checkout in which tests run, one for each worker.
-
-    Args:
-        folder: The folder of the copies.
-        workers: The number of workers.
-        limit: Seconds after which a test run counts as hung.
-    """
+    """Copies of the checkout in which tests run, one for each worker."""
 
     def __init__(self, folder: Path, workers: int, limit: float) -> None:
         self._limit = limit

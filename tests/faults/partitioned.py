@@ -94,13 +94,7 @@ def parts_in_form(number: int) -> Iterator[None]:
 
 
 class PartitionedCase:
-    """A run of an operator over an input, or two.
-
-    Args:
-        folder: For the files of all runs.
-        name: Of the operator.
-        store: For the results; each run then works on another machine, with a folder of its own.
-    """
+    """A run of an operator over an input, or two."""
 
     def __init__(self, folder: Path, name: str, store: FakeStore | None = None) -> None:
         self.folder, self.name, self.store = folder, name, store

@@ -48,13 +48,7 @@ class Tally:
 
 
 def run_pipelines(cases: int, seed: int, folder: Path) -> Tally:
-    """Run the pipelines of ``cases`` seeds from ``seed`` on.
-
-    Args:
-        cases: The number of cases.
-        seed: The first seed.
-        folder: The folder of the runs; failed cases leave their files there.
-    """
+    """Run the pipelines of ``cases`` seeds from ``seed`` on."""
     tally = Tally()
     for number in range(seed, seed + cases):
         home = folder / f"pipeline-{number}"

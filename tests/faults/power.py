@@ -115,11 +115,7 @@ LOSSES: Final = 5 + _MIXED + _MOST_NAMES
 
 
 class Disk:
-    """The files below a folder, as recorded calls change them.
-
-    Args:
-        folder: As it was before the first of them; all of that counts as synced.
-    """
+    """The files below a folder, as recorded calls change them."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder

@@ -149,11 +149,7 @@ def choose(sketches: Iterable[int]) -> Iterator[bool]:
 
 
 def sketch_of(row: Row, salt: int) -> int:
-    """Return a record's sketch.
-
-    Raises:
-        KeyError: It has none.
-    """
+    """Return a record's sketch."""
     fate = _fate(row, salt)
     if fate == 9:
         raise KeyError(fate)

@@ -36,15 +36,7 @@ def play_rounds(
     kinds: Sequence[str],
     round_of: "Callable[[str, str], Round]",
 ) -> Campaign:
-    """Play rounds until ``kills`` have been killed; return the campaign.
-
-    Args:
-        campaign: Receives the results of the rounds.
-        kills: The number of kills.
-        chance: The random generator.
-        kinds: The kinds of rounds, used in turn.
-        round_of: Returns the round of a name and a kind.
-    """
+    """Play rounds until ``kills`` have been killed; return the campaign."""
     number = 0
     while (left := kills - sum(campaign.kills.values())) > 0:
         kind = kinds[number % len(kinds)]
@@ -54,14 +46,7 @@ def play_rounds(
 
 
 class Round(ABC):
-    """One input of one kind, killed a few times, then finished and checked.
-
-    Args:
-        home: Its folder.
-        kind: The kind of the run.
-        chance: Draws victims and moments.
-        campaign: Receives its kills and failures.
-    """
+    """One input of one kind, killed a few times, then finished and checked."""
 
     victim: ClassVar[str]  # module whose `main` is an attempt
     modules: ClassVar[tuple[str, ...]] = ()  # that it imports besides the engine
@@ -86,19 +71,11 @@ class Round(ABC):
 
     @abstractmethod
     def check_attempt(self, kills: list[Kill], status: int, *, committed: bool) -> None:
-        """Check the calls and the files of an attempt that started with a ``committed`` result.
-
-        Raises:
-            AssertionError: A promise is broken.
-        """
+        """Check the calls and the files of an attempt that started with a ``committed`` result."""
 
     @abstractmethod
     def check_result(self) -> None:
-        """Check the final published result.
-
-        Raises:
-            AssertionError: The result is wrong.
-        """
+        """Check the final published result."""
 
     def environment(self) -> Mapping[str, str]:
         """Return variables of the environment of the next attempt, beside those of each."""

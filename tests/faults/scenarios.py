@@ -58,13 +58,7 @@ _RUNS: Final = frozenset({"disturbed", "next"})
 
 
 class Switches(Operational):
-    """The behaviour of the operators besides their work.
-
-    Attributes:
-        failing: Whether records that may fail do fail.
-        stop_at: The record at which the attempt is interrupted.
-        seconds: The seconds of work per record.
-    """
+    """The behaviour of the operators besides their work."""
 
     failing = True
     stop_at: int | None = None
@@ -208,10 +202,6 @@ def _never() -> None:
 
 class Scenario:
     """One attempt over ``COUNT`` records, in an empty folder.
-
-    Args:
-        home: The folder of all files.
-        mode: The mode of the operator.
 
     Attributes:
         options: The options of the operator.

@@ -38,13 +38,7 @@ def together(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def make(home: Path, kind: str, seconds: float) -> DataPipeline:
-    """Return the stream; its items do not depend on the delays.
-
-    Args:
-        home: The folder of the files.
-        kind: One of `KINDS`.
-        seconds: The delay of each item; 0 also records no call.
-    """
+    """Return the stream, whose items do not depend on the delays; without one, no call is noted."""
     first = read_jsonl(home / "first.jsonl").shuffle(50, seed=1).shard(1, 2)
     second = read_jsonl(home / "second.jsonl").shuffle(0, seed=2)
     mixed = DataPipeline.sample(first, second, weights=[0.7, 0.3], seed=3, allow_repeats=False)

@@ -51,13 +51,7 @@ def command(
     kinds: Sequence[str],
     run: Callable[[int, int, Path, Sequence[str]], Campaign],
 ) -> int:
-    """Run a campaign from the command line and return its status.
-
-    Args:
-        description: The description of the campaign.
-        kinds: All kinds.
-        run: Returns the campaign for a number of kills, a seed, a folder and some kinds.
-    """
+    """Run a campaign from the command line and return its status."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)

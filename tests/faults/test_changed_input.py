@@ -119,12 +119,7 @@ def _change(change: str, path: Path) -> None:
 
 
 class _Input:
-    """An input of rows ``A``, and the handles of it.
-
-    Args:
-        folder: The folder of the input.
-        handle: One of `HANDLES`.
-    """
+    """An input of rows ``A``, and the handles of it."""
 
     def __init__(self, folder: Path, handle: str) -> None:
         _during.clear()

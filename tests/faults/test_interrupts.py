@@ -143,6 +143,7 @@ _WITH_WORKERS = ("process", "spawned")
         ("process", "runs a program", "all"),
         *((mode, "sleeps", "parent") for mode in _WITH_WORKERS),
         *((mode, "holds the interpreter", "parent") for mode in _WITH_WORKERS),
+        *((mode, "carries on", whom) for mode in _WITH_WORKERS for whom in ("all", "parent")),
         *((mode, kind, "all") for mode in ("thread", "async") for kind in ("sleeps", "carries on")),
         ("thread", "computes", "all"),
         ("single", "sleeps", "all"),
@@ -161,20 +162,8 @@ def test_ctrl_c_ends_a_run_at_once_and_finished_records_are_kept(
     again = {record: times for record, times in calls.items() if times > 1}
     if kind == "catches all":  # its later result for the record does not count
         assert sum(again.values()) <= 2 * _QUICK
-    else:
+    elif kind != "carries on" or mode not in _WITH_WORKERS:  # where it is killed after its limit
         assert not again
-
-
-@pytest.mark.parametrize("whom", ["all", "parent"])
-@pytest.mark.parametrize("mode", _WITH_WORKERS)
-def test_an_operator_that_continues_after_its_limit_is_killed(
-    tmp_path: Path, mode: str, whom: str
-) -> None:
-    run = _Run(tmp_path, mode, "carries on")
-    with run.busy() as (process, workers):
-        _interrupt(process, whom)
-        _check_ends(run, process, workers)
-    run.finish()
 
 
 @pytest.mark.parametrize("mode", _WITH_WORKERS)

@@ -55,12 +55,7 @@ print("resumed", shown["dagster_dataops/rows_resumed"].value)
 
 
 class Cluster:
-    """Pods of one deployment, over one root.
-
-    Args:
-        folder: A new folder.
-        root: The root of the results.
-    """
+    """Pods of one deployment, over one root."""
 
     def __init__(self, folder: Path, root: str) -> None:
         self.folder, self.root = folder, root

@@ -535,6 +535,3 @@ def test_if_a_record_ends_the_whole_process_the_next_attempt_resumes(
     again = len(calls) - _COUNT
     # Finished records are settled; a single worker settles quick ones together.
     assert again <= (2 if mode != "single" and how != "closes every descriptor" else _COUNT)
-
-
-# -- dying at start-up

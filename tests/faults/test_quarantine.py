@@ -164,9 +164,13 @@ class _Interrupted:
         return report
 
 
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> _Interrupted:
+    return _Interrupted(tmp_path_factory.mktemp("interrupted"))
+
+
 @pytest.mark.slow
-def test_a_quarantine_file_cut_at_any_byte_loses_no_row(tmp_path: Path) -> None:
-    interrupted = _Interrupted(tmp_path)
+def test_a_quarantine_file_cut_at_any_byte_loses_no_row(interrupted: _Interrupted) -> None:
     content = interrupted.content
     assert interrupted.go_on_with(content).manifest.resumed == interrupted.settled
     ends = {at + more for at, byte in enumerate(content) if byte == 10 for more in (0, 1)}
@@ -177,8 +181,7 @@ def test_a_quarantine_file_cut_at_any_byte_loses_no_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_quarantine_file_with_any_byte_changed_loses_no_row(tmp_path: Path) -> None:
-    interrupted = _Interrupted(tmp_path)
+def test_a_quarantine_file_with_any_byte_changed_loses_no_row(interrupted: _Interrupted) -> None:
     for at in range(0, len(interrupted.content), 3):
         content = bytearray(interrupted.content)
         content[at] ^= 1 << at % 8
@@ -189,16 +192,15 @@ def test_a_quarantine_file_with_any_byte_changed_loses_no_row(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("content", [None, b"", bytes(1000), b"\xff" * 10])
 def test_a_missing_or_replaced_quarantine_file_loses_no_row(
-    tmp_path: Path, content: bytes | None
+    interrupted: _Interrupted, content: bytes | None
 ) -> None:
-    report = _Interrupted(tmp_path).go_on_with(content)
+    report = interrupted.go_on_with(content)
     assert "must be processed again: their output" in " ".join(report.notes) or (
         "starting afresh" in " ".join(report.notes)
     )
 
 
-def test_bytes_after_the_last_position_are_cut_off(tmp_path: Path) -> None:
-    interrupted = _Interrupted(tmp_path)
+def test_bytes_after_the_last_position_are_cut_off(interrupted: _Interrupted) -> None:
     report = interrupted.go_on_with(interrupted.content + b'{"half a li')
     assert report.manifest.resumed == interrupted.settled
 

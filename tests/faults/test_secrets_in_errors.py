@@ -1,14 +1,9 @@
-"""Tests that an operator which puts its key into what it says shows it nowhere.
-
-As a command, it tries all modes and all ways: python -m tests.faults.test_secrets_in_errors
-"""
+"""Tests that an operator which puts its key into what it says shows it nowhere."""
 
 import base64
 import itertools
 import json
 import logging
-import sys
-import tempfile
 import traceback
 import urllib.parse
 from collections.abc import Iterable, Iterator
@@ -20,7 +15,6 @@ import pytest
 from dagster_dataops import Drop, StopRun, chain, config, pipeline
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import DataOpsError
-from tests.execution.helpers import MODES
 from tests.faults.cases import cases
 
 _KEY = "sk/VERY+SECRET=val&x'é-123456"
@@ -303,10 +297,3 @@ def test_an_error_without_a_secret_keeps_its_cause(tmp_path: Path) -> None:
     with config.temporary(data_process_path=tmp_path), pytest.raises(DataOpsError) as caught:
         refuse(api_key=_KEY)([{"n": 1}])
     assert isinstance(caught.value.__cause__, ConnectionError)
-
-
-if __name__ == "__main__":
-    config.data_process_progress = False
-    with tempfile.TemporaryDirectory() as place:
-        shown = list(leaks(Path(place), MODES, WAYS))
-    sys.exit("\n".join(shown))

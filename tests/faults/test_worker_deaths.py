@@ -40,14 +40,7 @@ def waits_first(record, until=""):
 
 
 class _Dying:
-    """Replaces a function of a worker; the first worker that calls it that often dies.
-
-    Args:
-        function: The replaced function.
-        calls: The number of the call, counted from 1.
-        before: Whether the worker dies before that call instead of right after it.
-        flag: A file that exists once a worker has died.
-    """
+    """Replaces a function of a worker; the first worker that calls it that often dies."""
 
     def __init__(self, function: Callable[..., object], calls: int, before: bool, flag: Path):
         self._function = function

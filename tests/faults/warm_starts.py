@@ -29,10 +29,6 @@ _ROOT: Final = Path(__file__).parents[2]
 class StartedProcess:
     """A process to be watched and killed in the manner of ``subprocess.Popen``.
 
-    Args:
-        pid: Its process id.
-        ends: The socket that sends its exit status. The process is a zombie until this is read.
-
     Attributes:
         returncode: How it ended, negative for a signal; ``None`` as long as this is not known.
     """
@@ -49,11 +45,7 @@ class StartedProcess:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return how it ended, once it has.
-
-        Raises:
-            subprocess.TimeoutExpired: It runs for longer than ``timeout`` seconds.
-        """
+        """Return how it ended, once it has."""
         if self.returncode is None:
             poll = select.poll()
             poll.register(self._ends, select.POLLIN)
@@ -88,12 +80,7 @@ class StartedProcess:
 
 
 class WarmInterpreter:
-    """Starts processes. It is no child of this process, and ends with it.
-
-    Args:
-        modules: The modules to import once.
-        environment: The environment of the interpreter; that of each process is given later.
-    """
+    """Starts processes. It is no child of this process, and ends with it."""
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str]) -> None:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -116,14 +103,7 @@ class WarmInterpreter:
         folder: Path,
         environment: Mapping[str, str],
     ) -> StartedProcess:
-        """Start what ``python`` runs with this command line.
-
-        Args:
-            command: A script, or ``-m`` and a module, and arguments.
-            output: Descriptor of its standard output and standard error.
-            folder: Its working directory.
-            environment: All its variables.
-        """
+        """Start what ``python`` runs with this command line."""
         order = {"command": command, "folder": str(folder), "environment": dict(environment)}
         ours, theirs = socket.socketpair()
         with theirs:
@@ -170,11 +150,7 @@ def _receive(place: socket.socket) -> int:
 
 
 class _Service:
-    """Forks once for each order.
-
-    Args:
-        channel: The socket from which the orders come.
-    """
+    """Forks once for each order."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel

@@ -60,14 +60,7 @@ def streams(path: Path) -> dict[str, Callable[[], DataPipelineBuilder]]:
 
 
 class Timer:
-    """Disturbs a random worker at random instants.
-
-    Args:
-        chance: The source of randomness.
-
-    Attributes:
-        count: The number of disturbances.
-    """
+    """Disturbs a random worker at random instants."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -96,11 +89,7 @@ class Timer:
 @mock.patch.object(shard_pool, "_DEATHS_OF_ELEMENT", sys.maxsize)  # no element is at fault here
 @mock.patch.object(shard_pool, "_KILLED_STARTS", sys.maxsize)  # a busy machine starts slowly
 def run(kills: int, seed: int, folder: Path) -> dict[str, int]:
-    """Read streams until workers were disturbed ``kills`` times; return the rounds of each kind.
-
-    Raises:
-        AssertionError: An item or state differs from that of one process.
-    """
+    """Read streams until workers were disturbed ``kills`` times; return the rounds of each kind."""
     path = folder / "source.jsonl"
     lines = [json.dumps({"n": n}) if n % 29 else "{torn" for n in range(_RECORDS)]
     path.write_text("\n".join(lines))

@@ -60,11 +60,7 @@ WORKLOADS: Final = {
 
 
 def become(row: Row) -> list[Row]:
-    """Return the result of a record: itself, nothing or two records.
-
-    Raises:
-        ValueError: The record is bad.
-    """
+    """Return the result of a record: itself, nothing or two records."""
     if row["bad"]:
         msg = f"bad {row['n']}"
         raise ValueError(msg)

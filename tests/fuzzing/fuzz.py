@@ -40,7 +40,6 @@ def _fuzz(target: str, how: list[str]) -> None:
 
 
 def main() -> None:
-    """Fuzz or minimise."""
     if any(argument.startswith("-merge_inner") for argument in sys.argv):
         _fuzz(sys.argv[1], sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__)

@@ -57,7 +57,6 @@ def check(data: bytes) -> None:
 
 
 def _journal(script: _Script) -> tuple[bytearray, list[bytes]]:
-    """Return a journal and the frames in it."""
     journal = bytearray()
     written: list[bytes] = []
     for _ in range(script.number() % 12):
@@ -92,7 +91,6 @@ def _framed(script: _Script, spans: list[Span]) -> bytes:
 
 
 def _spans(script: _Script) -> Iterator[Span]:
-    """Yield spans, some of which overlap."""
     for _ in range(script.number() % 20):
         start, length, records = script.number(2), script.number() + 1, script.number()
         output, errors = script.number(), script.number() % 4
@@ -108,7 +106,6 @@ def span_of(start: int, length: int, records: int, output_bytes: int, **others: 
 
 
 def _misleading(script: _Script) -> bytes:
-    """Return a payload with a wrong count of spans."""
     spans = list(_spans(script))
     packed = pack(columns_of(spans)) if spans else b"r"
     count = len(spans) + script.number() % 3 - 1
@@ -116,11 +113,7 @@ def _misleading(script: _Script) -> bytes:
 
 
 def check_bytes(data: bytes, written: frozenset[bytes]) -> list[bytes]:
-    """Read a journal, rebuild its table and return the frames.
-
-    Raises:
-        AssertionError: A frame was invented, or the table does not match its spans.
-    """
+    """Read a journal, rebuild its table and return the frames."""
     table = SpanTable()
     found: list[bytes] = []
     for kind, payload in read_frames(data):

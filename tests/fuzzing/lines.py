@@ -25,7 +25,6 @@ _BOM = b"\xef\xbb\xbf"
 
 @contextmanager
 def _file(content: bytes) -> Iterator[tuple[Path, int]]:
-    """A file in memory: fuzzers make thousands a second."""
     descriptor = os.memfd_create("fuzz")
     try:
         os.write(descriptor, content)
@@ -42,16 +41,7 @@ def check(data: bytes) -> None:
 
 
 def check_content(content: bytes, block: int, wishes: list[int]) -> None:
-    """Read ``content`` in blocks, and once more in ranges.
-
-    Args:
-        content: The content of the file.
-        block: The number of bytes read at once.
-        wishes: Approximate places to cut.
-
-    Raises:
-        AssertionError: A line is lost, doubled or torn, or not at its reported place.
-    """
+    """Read ``content`` in blocks, and once more in ranges."""
     with _file(content) as (path, descriptor), patch.object(lines, "BLOCK_BYTES", block):
         if content.startswith((b"\xff\xfe", b"\xfe\xff")):
             _check_utf16_is_refused(path)

@@ -27,12 +27,6 @@ def check(data: bytes) -> None:
 
 
 def check_selector(text: str, item: Any) -> None:
-    """Parse, read and change.
-
-    Raises:
-        AssertionError: The grammar is not kept, the item was changed, or compiled and plain
-            evaluation disagree.
-    """
     try:
         selector = Selector(text)
     except SelectorSyntaxError as error:

@@ -17,7 +17,6 @@ _OTHER_DEFAULTS: Mapping[str, dict[str, Any]] = {
 
 
 def difference(case: dict[str, Any]) -> str:
-    """Return how the operator differs from the case; the empty text if it does not."""
     name = case["operator"].partition(".")[2]
     if name in _OTHER_DEFAULTS:
         pytest.importorskip("spacy")

@@ -15,7 +15,6 @@ _OTHER_DEFAULTS: Mapping[str, Callable[[dict], dict]] = {
 
 
 def difference(case: dict[str, Any]) -> str:
-    """Return how the operator differs from the case; the empty text if it does not."""
     name = case["operator"].partition(".")[2]
     options = _OTHER_DEFAULTS.get(name, dict)(case["options"])
     make, text = getattr(data.filters, name), case["input"]["text"]

@@ -6,7 +6,6 @@ from dagster_dataops import data
 
 
 def difference(case: dict[str, Any]) -> str:
-    """Return how the operator differs from the case; the empty text if it does not."""
     group, name = case["operator"].split(".")
     operator = getattr(getattr(data, group), name)(**case["options"])
     returned = operator.forward({"text": case["input"]["text"]})

@@ -24,20 +24,17 @@ def picture(width: int = 96, height: int = 64, seed: int = 0, mode: str = "RGB")
 
 
 def saved(image: Any, form: str, **options: Any) -> bytes:
-    """Return an image as a file."""
     written = io.BytesIO()
     image.save(written, form, **options)
     return written.getvalue()
 
 
 def animation(form: str = "GIF", frames: int = 3) -> bytes:
-    """Return a file of several pictures."""
     first, *others = (picture(seed=number) for number in range(frames))
     return saved(first, form, save_all=True, append_images=others)
 
 
 def tone(seconds: float = 1.0, rate: int = 16_000, level: float = 0.3, hertz: float = 440) -> Any:
-    """Return the samples of a sine."""
     return level * np.sin(2 * math.pi * hertz * np.arange(round(seconds * rate)) / rate)
 
 
@@ -50,7 +47,6 @@ def speech(seconds: float = 3.0, rate: int = 16_000, noise: float = 0.003, seed:
 
 
 def sound(samples: Any, rate: int = 16_000, form: str = "WAV", subtype: str | None = None) -> bytes:
-    """Return samples as a file."""
     written = io.BytesIO()
     soundfile.write(written, samples, rate, format=form, subtype=subtype)
     return written.getvalue()
@@ -95,17 +91,14 @@ def stored(folder: Path, name: str, data: bytes) -> dict[str, Any]:
 
 
 def opened(record: dict[str, Any]) -> Any:
-    """Return the image of a record, as Pillow reads it."""
     return Image.open(io.BytesIO(Path(record["file"]).read_bytes()))
 
 
 def signals(operator: Any, record: dict[str, Any]) -> dict[str, Any]:
-    """Return the signals that a filter in mode ``tag`` writes."""
     found: dict[str, Any] = operator.forward(dict(record))["stats"]
     return found
 
 
 def reason(operator: Any, record: dict[str, Any]) -> str | None:
-    """Return the reason for which a filter drops a record; ``None`` if it keeps it."""
     found = operator.forward(dict(record))
     return found.reason if isinstance(found, Drop) else None

@@ -82,5 +82,4 @@ def channel_map(side: int = 8) -> bytes:
 
 
 def sums_of_texts() -> bytes:
-    """Return a model that takes numbers instead of images."""
     return _model([_node("Identity", ["a"], "b")], _value("a", ["n", 4]), [_value("b", ["n", 4])])

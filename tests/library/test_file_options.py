@@ -44,7 +44,6 @@ _SAYS_ELSE: Final = re.compile(r"before files are used|^Column of")
 
 
 def described(name: str) -> dict[str, str]:
-    """Return the description of each option in the docstrings of an operator and its bases."""
     spec = data_register.operator(*name.split(".")).__dataops_spec__
     classes = reversed(spec.target.__mro__) if isinstance(spec.target, type) else ()
     texts = [*(inspect.cleandoc(cls.__doc__ or "") for cls in classes), spec.description]
@@ -65,7 +64,6 @@ def names_a_file(option: Any, said: str) -> bool:
 
 
 def of_library() -> dict[str, Any]:
-    """Return the options that may name a file which is read, by operator and name."""
     found = {}
     for name in NAMES:
         spec, texts = data_register.operator(*name.split(".")).__dataops_spec__, described(name)

@@ -1,7 +1,4 @@
-"""Operators give the results that were observed on other tools, case by case.
-
-``python -m tests.library.test_golden_cases`` prints a table. The cases are no part of the package.
-"""
+"""Operators give the results observed on other tools; the cases are not in the package."""
 
 import functools
 import json
@@ -12,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops.errors import MissingExtraError
 from tests.library import golden_dedup, golden_filters, golden_pieces, golden_texts
 
 Difference = Callable[[dict[str, Any]], str]
@@ -25,12 +21,9 @@ COMPARISONS: Mapping[str, Difference] = {
     **dict.fromkeys(("html", "language", "pii", "text"), golden_texts.difference),
 }
 
-# By operator, why cases differ on purpose, and which: a test of the case.
-DEVIATIONS: Mapping[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
-    "dedup.NearDuplicate": (
-        "texts shorter than an n-gram are compared, too",
-        golden_dedup.compares_short_texts,
-    ),
+# By operator, which cases differ on purpose: texts shorter than an n-gram are compared, too.
+DEVIATIONS: Mapping[str, Callable[[dict[str, Any]], bool]] = {
+    "dedup.NearDuplicate": golden_dedup.compares_short_texts,
 }
 
 _EXTRA = {"spacy": "spacy", "lingua": "lingua"}
@@ -38,7 +31,6 @@ _EXTRA = {"spacy": "spacy", "lingua": "lingua"}
 
 @functools.cache
 def cases() -> Mapping[str, list[dict[str, Any]]]:
-    """Return the cases by operator, and by how words are split."""
     found = defaultdict(list)
     for path in _files():
         for line in path.read_text(encoding="utf-8").strip().split("\n"):
@@ -59,15 +51,14 @@ def _variant(case: Mapping[str, Any]) -> str:
     return found if isinstance(found, str) else ""
 
 
-def failures(name: str) -> tuple[list[str], int]:
-    """Return the differences of the cases of ``name``, and the number of deviations on purpose."""
+def failures(name: str) -> list[str]:
     operator = name.split(maxsplit=1)[0]
     difference = COMPARISONS[operator.partition(".")[0]]
     differences = [(case, difference(case)) for case in cases()[name]]
-    _, on_purpose = DEVIATIONS.get(operator, ("", lambda _: False))
-    wrong = [(case, said) for case, said in differences if said]
-    left = [f"{_short(case)}: {said}" for case, said in wrong if not on_purpose(case)]
-    return left, len(wrong) - len(left)
+    on_purpose = DEVIATIONS.get(operator, lambda _: False)
+    return [
+        f"{_short(case)}: {said}" for case, said in differences if said and not on_purpose(case)
+    ]
 
 
 def _short(case: Mapping[str, Any]) -> str:
@@ -81,27 +72,4 @@ def test_the_operator_gives_the_observed_results(name: str) -> None:
     for extra in {_EXTRA[word] for word in name.split() if word in _EXTRA}:
         pytest.importorskip(extra)
 
-    assert failures(name)[0] == []
-
-
-def main() -> None:
-    print(f"{'operator':44} {'passed':>6} {'cases':>6}  deviations on purpose")  # noqa: T201
-    passed = total = 0
-    for name, found in cases().items():
-        if name.split(".")[0] not in COMPARISONS:
-            print(f"{name:44} {'-':>6} {len(found):6}")  # noqa: T201
-            continue
-        try:
-            left, on_purpose = failures(name)
-        except MissingExtraError as error:
-            print(f"{name:44} {'-':>6} {len(found):6}  {error}")  # noqa: T201
-            continue
-        good = len(found) - len(left) - on_purpose
-        passed, total = passed + good, total + len(found)
-        why = f"{on_purpose}: {DEVIATIONS[name.split()[0]][0]}" if on_purpose else ""
-        print(f"{name:44} {good:6} {len(found):6}  {why}")  # noqa: T201
-    print(f"{'sum':44} {passed:6} {total:6}")  # noqa: T201
-
-
-if __name__ == "__main__":
-    main()
+    assert failures(name) == []

@@ -96,7 +96,6 @@ WITHOUT_ERRORS: list[tuple[str, dict[str, Any]]] = [
 
 
 def operators(groups: set[str] | None = None) -> list[str]:
-    """Return the names of the record operators of the library."""
     found = [
         (f"{group}.{name}", data_register.operator(group, name).__dataops_spec__)
         for group in sorted(groups or GROUPS.keys() - IN_RUNS)

@@ -50,7 +50,6 @@ _OPERATORS = {
 
 
 def peak(folder: Path, name: str, count: int) -> int:
-    """Return the largest resident memory of a process that runs an operator, in KB."""
     folder.mkdir()
     operator, run = _OPERATORS[name]
     code = f"{_SETUP}\noperator = {operator}\n{run}"

@@ -112,7 +112,6 @@ MISSPELT: Final = "txet"
 
 
 def named(option: str, default: Any, name: str) -> Any:
-    """Return the value of an option that names one column."""
     mapped = {
         "types": {name: "int"},
         "schema": {name: "string"},
@@ -145,7 +144,6 @@ def naming() -> Iterator[tuple[str, str]]:
 
 
 def made(where: str, option: str, name: str, **settings: Any) -> Any:
-    """Return an operator with an option that names a column; ``None`` without its package."""
     value = named(option, where.partition(".")[2], name)
     options = {**OPTIONS.get(where, {}), option: value, **settings}
     if (where, option) == ("sample.Split", "group_key"):
@@ -259,7 +257,6 @@ OF_FILES: Final = {
 
 
 def file_of(where: str) -> bytes:
-    """Return the file that an operator reads; empty if it reads none."""
     return OF_FILES.get(where) or OF_FILES.get(where.partition(".")[0], b"")
 
 

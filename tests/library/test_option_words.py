@@ -170,7 +170,6 @@ _SCALARS: Final[Mapping[Any, str]] = {bool: "flag", int: "int", float: "float", 
 
 
 def kinds_of(annotation: Any) -> Iterator[str]:
-    """Yield the kinds of values that an option takes."""
     inner = get_args(annotation)
     if "Operational" in str(annotation):
         yield "operational"
@@ -195,7 +194,6 @@ def _of_class(text: str) -> str:
 
 
 def unfit(name: str, annotation: Any) -> str:
-    """Return what is wrong with the name of an option; empty if nothing is."""
     kinds = set(kinds_of(annotation))
     named = [word for word in WORDS if re.fullmatch(word.names, name)]
     if any(kinds <= word.types for word in named):

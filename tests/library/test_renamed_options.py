@@ -27,7 +27,6 @@ def spec_of(case: dict[str, Any]) -> OperatorSpec:
 
 
 def present(case: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a case by their present names."""
     names = {old: one.name for one in spec_of(case).options for old in one.former}
     return {names.get(name, name): value for name, value in case["given"].items()}
 
@@ -58,7 +57,6 @@ def test_every_renamed_option_has_a_recorded_digest() -> None:
 
 
 def constructed(operator: Any, options: dict[str, Any]) -> Any:
-    """Return an operator; ``None`` if it needs a package that is missing, or a file."""
     try:
         return operator(**options)
     except OperatorOptionError as error:

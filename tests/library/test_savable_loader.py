@@ -221,51 +221,39 @@ class Failing(DefaultTaskEncoder):
         return {"n": 1 / number}
 
 
-@pytest.mark.parametrize(("handler", "count"), [(log_exception, 18), (reraise_exception, None)])
-def test_the_error_handler_decides_about_failed_samples(folder, handler, count, caplog):
-    config = WorkerConfig(rank=0, world_size=1, num_workers=0, global_error_handler=handler)
+def failing(folder, handler, num_workers=0, **options):
+    config = WorkerConfig(
+        rank=0, world_size=1, num_workers=num_workers, global_error_handler=handler
+    )
     data = get_val_dataset(
         folder / "a", split_part="train", task_encoder=Failing(), worker_config=config
     )
+    return list(get_savable_loader(data, **options))
+
+
+@pytest.mark.parametrize(("handler", "count"), [(log_exception, 18), (reraise_exception, None)])
+def test_the_error_handler_decides_about_failed_samples(folder, handler, count, caplog):
     if count is None:
         with pytest.raises(ZeroDivisionError):
-            list(get_savable_loader(data))
+            failing(folder, handler)
         return
-    assert len(list(get_savable_loader(data))) == count
+    assert len(failing(folder, handler)) == count
     assert len([one for one in caplog.records if "skipped" in one.message]) == 1
-    assert len(list(get_savable_loader(data, on_error="quarantine"))) == count
+    assert len(failing(folder, handler, on_error="quarantine")) == count
 
 
 class Failures(list):
-    """A handler without a hash."""
+    """An object that can be called, and has no hash."""
 
     def __call__(self, *failure):
         self.append(failure)
 
 
-def test_an_object_that_can_be_called_handles_failed_samples(folder):
-    failures = Failures()
-    config = WorkerConfig(rank=0, world_size=1, num_workers=0, global_error_handler=failures)
-    data = get_val_dataset(
-        folder / "a", split_part="train", task_encoder=Failing(), worker_config=config
-    )
-    assert len(list(get_savable_loader(data))) == 18
-    assert [type(error) for error, *_ in failures] == [ZeroDivisionError]
-
-
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_function_gets_failed_samples_and_their_sources(folder, workers):
-    failures = []
-    config = WorkerConfig(
-        rank=0,
-        world_size=1,
-        num_workers=workers,
-        global_error_handler=lambda *failure: failures.append(failure),
-    )
-    data = get_val_dataset(
-        folder / "a", split_part="train", task_encoder=Failing(), worker_config=config
-    )
-    assert len(list(get_savable_loader(data))) == 18
+@pytest.mark.parametrize("handler", [lambda failures: failures, lambda failures: failures.__call__])
+def test_an_error_handler_gets_failed_samples_and_their_sources(folder, workers, handler):
+    failures = Failures()
+    assert len(failing(folder, handler(failures), workers)) == 18
     ((error, sample, sources),) = failures
     assert isinstance(error, ZeroDivisionError)
     assert sample.text.split()[1] == "0"
@@ -277,12 +265,8 @@ def test_an_error_of_the_error_handler_ends_the_loader(folder, workers):
     def refuse(error, sample, sources):
         raise KeyError(sample.__key__, len(sources)) from error
 
-    config = WorkerConfig(rank=0, world_size=1, num_workers=workers, global_error_handler=refuse)
-    data = get_val_dataset(
-        folder / "a", split_part="train", task_encoder=Failing(), worker_config=config
-    )
     with pytest.raises(KeyError, match="1"):
-        list(get_savable_loader(data))
+        failing(folder, refuse, workers)
 
 
 class OtherRank:
@@ -404,7 +388,9 @@ def test_loops_go_on_where_the_last_virtual_epoch_ended(folder, num_workers):
     loader = get_savable_loader(data)
 
     assert [len(data), len(loader)] == [3, 3]
-    assert [key for _ in range(4) for key in keys(loader)] == whole
+    loops = [keys(islice(loader, 1)), *(keys(loader) for _ in range(4))]
+    assert [len(loop) for loop in loops] == [1, 2, 3, 3, 3]
+    assert [key for loop in loops for key in loop] == whole
 
 
 def test_a_state_is_within_a_virtual_epoch(folder):
@@ -422,12 +408,6 @@ def test_a_state_is_within_a_virtual_epoch(folder):
     assert [keys(other), keys(other)] == rest
     with pytest.raises(StreamStateError, match="virtual_epoch"):
         other.restore_state_rank({**state, "virtual_epoch": "x"})
-
-
-def test_a_loop_that_was_left_is_finished_by_the_next(folder):
-    loader = get_savable_loader(train(folder, virtual_epoch_length=4))
-    first = keys(islice(loader, 1))
-    assert [len(first), len(keys(loader)), len(keys(loader))] == [1, 3, 4]
 
 
 def test_a_virtual_epoch_ends_with_data_that_ends(folder):

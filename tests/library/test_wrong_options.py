@@ -35,13 +35,11 @@ def without_range(annotation: Any) -> Any:
 
 
 def options(name: str) -> list[Any]:
-    """Return the options of an operator that do not take any value."""
     found = operator(name).__dataops_spec__.options
     return [one for one in found if Any not in [one.annotation, *get_args(one.annotation)[:1]]]
 
 
 def required_but(name: str, option: str) -> dict[str, Any]:
-    """Return the other required options of an operator."""
     found = operator(name).__dataops_spec__.options
     return {one.name: ANYTHING for one in found if one.required and one.name != option}
 

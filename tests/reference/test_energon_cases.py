@@ -35,7 +35,6 @@ _ERRORS = {
 
 @functools.cache
 def golden() -> dict[str, Any]:
-    """Return the cases, their functions and the script that makes the data."""
     places = [parent / "shared" / "research" for parent in Path(__file__).resolve().parents]
     paths = [place / "energon_torchdata_golden_public.json" for place in places]
     found = [json.loads(path.read_text()) for path in paths if path.exists()]
@@ -44,7 +43,6 @@ def golden() -> dict[str, Any]:
 
 @functools.cache
 def functions() -> dict[str, Any]:
-    """Return the functions of the cases by name."""
     exported = ("TextSample", "basic_sample_keys", "cooker")
     names = {"json": json, **{name: getattr(dagster_dataops, name) for name in exported}}
     for text in golden()["functions"].values():
@@ -53,13 +51,6 @@ def functions() -> dict[str, Any]:
 
 
 class Runner:
-    """Runs cases on the data in a folder.
-
-    Args:
-        folder: The folder.
-        cache: The folder of the cache pool.
-    """
-
     def __init__(self, folder: Path, cache: Path) -> None:
         self.folder, self.cache = folder, cache
 
@@ -188,7 +179,6 @@ _CASES = [case for case in golden()["cases"] if case["kind"] in _KINDS]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the data of all cases."""
     made = tmp_path_factory.mktemp("cases")
     script = made.with_suffix(".py")
     script.write_text(golden()["make_data.py"])

@@ -220,7 +220,6 @@ def write_dataset(folder: Path, files: Mapping[str, str]) -> None:
 
 @pytest.fixture
 def run_here(run_python: Run, tmp_path: Path) -> Run:
-    """Run a script in a folder with the datasets of the document."""
     write_dataset(tmp_path / "my_dataset", {f"{n:03}.txt": f"text {n}" for n in range(3)})
     (tmp_path / "my_dataset" / ".nv-meta" / "dataset.yaml").write_text(DATASET)
     own = {}

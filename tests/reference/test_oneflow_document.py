@@ -109,7 +109,6 @@ def test_a_missing_attribute_or_file_is_named(run_python, tmp_path):
 
 
 def beside_the_files(text: str, folder: Path) -> str:
-    """Return a script that runs beside the part files, and writes its results elsewhere."""
     return (
         f"import os\nfrom dagster_dataops import config\n"
         f"config.data_process_path = {str(folder / 'results')!r}\n"

@@ -10,11 +10,7 @@ _BREAKS: Final = frozenset({"softbreak", "hardbreak"})
 
 @cache
 def commonmark_parser(*, blocks: bool = False) -> Any:
-    """Return the parser of CommonMark; with ``blocks``, it finds blocks alone, in far less time.
-
-    Raises:
-        MissingExtraError: markdown-it-py is not installed.
-    """
+    """Return the parser of CommonMark; with ``blocks``, it finds blocks alone, in far less time."""
     with needs_extra("An operator on Markdown", "markdown"):
         from markdown_it import MarkdownIt
     parser = MarkdownIt("commonmark")

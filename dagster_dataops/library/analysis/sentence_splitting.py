@@ -29,10 +29,6 @@ def sentences_function(sentences: str | Splitter = "rule", language: str = "en")
             there and with a capital. ``newline``: each line. ``spacy``: spaCy's sentence splitter.
             Or a function from a text to a list of sentences.
         language: ISO 639-1 code, for ``spacy``.
-
-    Raises:
-        DefinitionError: ``sentences`` is none of these, or spaCy does not know the language.
-        MissingExtraError: spaCy is not installed.
     """
     if callable(sentences):
         return sentences

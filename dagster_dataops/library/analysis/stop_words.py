@@ -115,11 +115,7 @@ def languages_with_stop_words() -> frozenset[str]:
 
 
 def stop_words_of(language: str) -> frozenset[str]:
-    """Return the stop words of a language (ISO 639-1 code) in lower case.
-
-    Raises:
-        DefinitionError: There is no list for the language.
-    """
+    """Return the stop words of a language (ISO 639-1 code) in lower case."""
     if language not in _STOP_WORDS:
         msg = f"No stop words for language {language!r}; give a list, or one of {[*_STOP_WORDS]}"
         raise DefinitionError(msg)

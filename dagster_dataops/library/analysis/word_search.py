@@ -15,10 +15,6 @@ class WordSearch:
 
     With ``whole_words``, a letter, digit or underscore before or after excludes an occurrence.
     Errors name the operator ``feature`` and its extra.
-
-    Raises:
-        DefinitionError: There is no word, or an empty one.
-        MissingExtraError: pyahocorasick is not installed.
     """
 
     def __init__(
@@ -65,11 +61,7 @@ class WordSearch:
 
 
 def words_from(option: str, words: "Iterable[str] | str | Path") -> list[str]:
-    """Return a list of words; from a file, its lines that are neither blank nor begin with ``#``.
-
-    Raises:
-        DefinitionError: The file cannot be read.
-    """
+    """Return a list of words; of a file, its lines without blank ones and comments (``#``)."""
     if not isinstance(words, (str, Path)):
         return list(words)
     try:

@@ -36,10 +36,6 @@ def words_function(words: str | Splitter, language: str = "en") -> Splitter:
 
     Returns:
         The same object for the same arguments, so that operators can share its results.
-
-    Raises:
-        DefinitionError: ``words`` is none of these, or spaCy does not know the language.
-        MissingExtraError: The package is not installed.
     """
     if callable(words):
         return words
@@ -82,13 +78,6 @@ class SpacyPipeline:
     Lone surrogates count as U+FFFD. Runs of more than 500 punctuation characters, of 200 ``'s`` or
     of 5,000 characters without a space are cut, because spaCy needs time that grows with their
     square. Pickled as its language.
-
-    Args:
-        language: ISO 639-1 code.
-
-    Raises:
-        DefinitionError: spaCy does not know the language.
-        MissingExtraError: spaCy is not installed.
     """
 
     def __init__(self, language: str) -> None:

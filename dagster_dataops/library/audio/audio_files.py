@@ -16,6 +16,7 @@ from dagster_dataops.errors import FileError
 from dagster_dataops.library.file_column import (
     LEAVE_OUT,
     FileColumn,
+    FileSource,
     HeadFile,
     RecordFile,
     decoding,
@@ -37,18 +38,14 @@ _BLOCK: Final = 1 << 16  # frames
 
 
 def soundfile(operator: str) -> Any:
-    """Return the package soundfile, with numpy at hand.
-
-    Raises:
-        MissingExtraError: One is not installed.
-    """
+    """Return the package soundfile, with numpy at hand."""
     with needs_extra(operator, "audio"):
         import numpy  # noqa: F401
         import soundfile as package
     return package
 
 
-class AudioSource:
+class AudioSource(FileSource):
     """The sounds that an input key names.
 
     Args:
@@ -56,9 +53,6 @@ class AudioSource:
         input_key: Key of the file: a column, or a selector of one element.
         max_seconds: Longest duration.
         max_bytes: Most bytes of a file.
-
-    Raises:
-        MissingExtraError: soundfile or numpy is not installed.
     """
 
     def __init__(
@@ -69,15 +63,11 @@ class AudioSource:
         max_bytes: int = MAX_BYTES,
     ) -> None:
         soundfile(operator)
-        self.column = FileColumn(input_key, "audio/")
-        self.max_seconds, self.max_bytes = max_seconds, max_bytes
+        super().__init__(FileColumn(input_key, "audio/"), max_bytes)
+        self.max_seconds = max_seconds
 
     def head_of(self, record: Record) -> "AudioHead":
-        """Return the head of the sound of a record; its file is read on first use.
-
-        Raises:
-            FileReferenceError: The record names no file.
-        """
+        """Return the head of the sound of a record; its file is read on first use."""
         return AudioHead(self, record)
 
     def opened(self, name: str, file: BinaryIO) -> Any:
@@ -86,9 +76,6 @@ class AudioSource:
         Args:
             name: Its path or URL, for errors.
             file: Its bytes, in which a position before the beginning is the beginning.
-
-        Raises:
-            FileError: It is no sound, is truncated, or is longer than the limit.
         """
         import soundfile as package
 
@@ -114,33 +101,21 @@ class AudioSource:
         return sound
 
     def check_length(self, name: str, frames: int, rate: int) -> None:
-        """Check the duration of a sound.
-
-        Raises:
-            FileError: It is longer than the limit.
-        """
+        """Check the duration of a sound."""
         if frames > self.max_seconds * rate:
             problem = f"has more than max_seconds={self.max_seconds:g} seconds"
             raise FileError(name, problem, "raise the limit, or leave the file out")
 
     def of(self, record: Record) -> "AudioFile":
-        """Return the sound of a record; its file is read on first use.
-
-        Raises:
-            FileReferenceError: The record names no file.
-        """
+        """Return the sound of a record; its file is read on first use."""
         return AudioFile(self, record)
 
 
-class AudioFile(RecordFile):
+class AudioFile(RecordFile[AudioSource]):
     """The sound of a record; each attribute is read or computed when it is used.
 
     All attributes raise `FileError` if the file cannot be used.
     """
-
-    def __init__(self, source: AudioSource, record: Record) -> None:
-        super().__init__(source.column, record, source.max_bytes)
-        self._source = source
 
     @cached_property
     def opened(self) -> Any:
@@ -177,11 +152,7 @@ class AudioFile(RecordFile):
         return self.decoded_frames() if self.format == "MP3" else int(self.opened.frames)
 
     def decoded_frames(self) -> int:
-        """Decode the sound to its end, and return the number of its frames.
-
-        Raises:
-            FileError: It is damaged, as in `blocks`.
-        """
+        """Decode the sound to its end, and return the number of its frames."""
         return sum(map(len, self.blocks()))
 
     def blocks(self, kind: str = "float64", first: int = 0) -> Iterator[Any]:
@@ -217,15 +188,11 @@ class AudioFile(RecordFile):
             raise FileError(self.name, problem, LEAVE_OUT)
 
 
-class AudioHead(HeadFile):
+class AudioHead(HeadFile[AudioSource]):
     """The head of the sound of a record; no more of the file is read than soundfile asks for.
 
     Attributes raise `FileError` if the file cannot be used.
     """
-
-    def __init__(self, source: AudioSource, record: Record) -> None:
-        super().__init__(source.column, record, source.max_bytes)
-        self._source = source
 
     @cached_property
     def _frames_and_rate(self) -> tuple[int, int]:
@@ -251,11 +218,7 @@ def _reason(error: Any) -> str:
 
 
 def finite(samples: Any) -> Any:
-    """Return an array of samples whose values are all finite.
-
-    Raises:
-        ValueError: One is infinite or not a number, as floating-point files may have.
-    """
+    """Return an array of samples whose values are all finite."""
     import numpy as np
 
     if samples.dtype.kind == "f" and not np.isfinite(samples).all():

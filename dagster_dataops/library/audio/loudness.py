@@ -32,9 +32,6 @@ def loudness(sound: AudioFile) -> float:
     """Return the integrated loudness in LUFS; -70 for silence.
 
     A sound of less than 400 ms is one block.
-
-    Raises:
-        FileError: It has more than 6 channels, for which there are no weights.
     """
     import numpy as np
 

@@ -210,11 +210,7 @@ def _quiet_spans(sound: AudioFile, size: int) -> list[_Span]:
 
 
 def _told_span(sound: AudioFile, told: object) -> _Span:
-    """Return the frames of a beginning and an end in seconds.
-
-    Raises:
-        FileError: They are not inside of the sound.
-    """
+    """Return the frames of a beginning and an end in seconds."""
     if isinstance(told, Sequence) and len(told) == 2 and all(map(_is_number, told)):
         first, end = (round(seconds * sound.rate) for seconds in told)
         if 0 <= first < end <= sound.frames:

@@ -21,11 +21,7 @@ _GAP: Final = "\n\n"  # between the instruction and the input
 
 
 def read_alpaca(record: Record, losses: Losses) -> tuple[set[str], dict[str, Any]]:
-    """Return the keys of a conversation, and what they say as a chat record.
-
-    Raises:
-        UnfitRecordError: A column is malformed.
-    """
+    """Return the keys of a conversation, and what they say as a chat record."""
     del losses  # a chat record holds all of it
     instruction = text_entry(record, "instruction", "")
     messages = prompt_messages(record)
@@ -43,11 +39,7 @@ def read_alpaca(record: Record, losses: Losses) -> tuple[set[str], dict[str, Any
 def read_pair(
     record: Record, losses: Losses, keys: tuple[str, str]
 ) -> tuple[set[str], dict[str, Any]]:
-    """Return the keys of a question and its answer, and what they say as a chat record.
-
-    Raises:
-        UnfitRecordError: One is no text.
-    """
+    """Return the keys of a question and its answer, and what they say as a chat record."""
     del losses
     user, assistant = (text_entry(record, key, "") for key in keys)
     turns = [_message(USER, user), _message(ASSISTANT, assistant)]
@@ -55,11 +47,7 @@ def read_pair(
 
 
 def write_alpaca(record: dict[str, Any], losses: Losses) -> Record:
-    """Return a chat record in normal form as a record with ``instruction`` and ``output``.
-
-    Raises:
-        UnfitRecordError: Alpaca cannot hold the conversation, or a column is in the way.
-    """
+    """Return a chat record in normal form as a record with ``instruction`` and ``output``."""
     rest: dict[str, Any] = without(record, (MESSAGES,))
     for key in ("instruction", "output"):
         check_free(rest, key)
@@ -110,11 +98,7 @@ def _text(message: Message, place: str, losses: Losses) -> str:
 
 
 def _in_turns(messages: list[Message]) -> list[str]:
-    """Return the texts of user and assistant, in turns.
-
-    Raises:
-        UnfitRecordError: There is none, or what is left does not take turns.
-    """
+    """Return the texts of user and assistant, in turns."""
     if not messages:
         raise UnfitRecordError(f"{MESSAGES} has no turn of the user")
     for position, message in enumerate(messages):
@@ -126,11 +110,7 @@ def _in_turns(messages: list[Message]) -> list[str]:
 
 
 def check_free(record: Record, key: str) -> None:
-    """Check that a key is free, or null.
-
-    Raises:
-        UnfitRecordError: It is not.
-    """
+    """Check that a key is free, or null."""
     if record.get(key) is not None:
         raise UnfitRecordError(f"the record already has the key {key!r}")
 
@@ -144,11 +124,7 @@ def _system_column(rest: Record, content: str) -> str:
 
 
 def _without_input(content: str, rest: Record) -> str:
-    """Return the instruction of a user's turn that ends with the column ``input``.
-
-    Raises:
-        UnfitRecordError: The turn does not end with it.
-    """
+    """Return the instruction of a user's turn that ends with the column ``input``."""
     added = optional_text(rest, "input")
     if content == added:
         return ""

@@ -29,11 +29,7 @@ _NO_SCHEMA: Final = {"type": "object"}  # of a tool without parameters; a schema
 
 
 def write_anthropic(record: dict[str, Any], losses: Losses) -> Record:
-    """Return a chat record in normal form as a request to Anthropic: ``system``, turns, tools.
-
-    Raises:
-        UnfitRecordError: Blocks cannot hold something, or the column ``system`` is in the way.
-    """
+    """Return a chat record in normal form as a request to Anthropic: ``system``, turns, tools."""
     rest: dict[str, Any] = without(record, (MESSAGES, TOOLS))
     before = rest.pop("system", None)
     system, messages = _system_of(record[MESSAGES], losses)
@@ -52,14 +48,6 @@ def _turns_of(messages: list[Message], losses: Losses, first: int = 0) -> list[d
     """Return the turns of messages in normal form, without the system prompt at the start.
 
     Results in a row, and a message of the user after them, are one turn.
-
-    Args:
-        messages: The messages.
-        losses: What blocks cannot hold.
-        first: The number of the first message in its record, for errors.
-
-    Raises:
-        UnfitRecordError: Blocks cannot hold something.
     """
     turns: list[dict[str, Any]] = []
     after_result = False

@@ -129,9 +129,6 @@ def to_messages(
         form: The name of its format; by default that of `format_of`.
         rules: The rules, and the form of arguments.
         losses: What a chat record cannot hold; by default an error.
-
-    Raises:
-        UnfitRecordError: It has no conversation in this format, or a rule is broken.
     """
     readers = FORMATS if form else _BY_FORM
     form = form or _reader_of(record)
@@ -221,11 +218,7 @@ _BY_FORM: Final = {**FORMATS, MESSAGES: _read_with_prompt}  # without a format t
 
 
 def write_openai(record: dict[str, Any], losses: Losses) -> Record:
-    """Return a chat record whose arguments are texts with the parts that OpenAI has.
-
-    Raises:
-        UnfitRecordError: There is no such part.
-    """
+    """Return a chat record whose arguments are texts with the parts that OpenAI has."""
     messages = []
     for number, message in enumerate(record[MESSAGES]):
         content = message["content"]

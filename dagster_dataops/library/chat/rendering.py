@@ -168,17 +168,7 @@ _NEVER_LOST: Final = frozenset({"tool_calls", "parts"})
 def check_lost(
     messages: list[Message], text: str, context: OperatorContext | None, refused: Collection[str]
 ) -> None:
-    """Check that a template showed what messages say, and count what it left out.
-
-    Args:
-        messages: The messages.
-        text: What the template wrote.
-        context: Counts what is left out.
-        refused: What must not be left out: names as in `lost`.
-
-    Raises:
-        UnfitRecordError: Such is left out.
-    """
+    """Check that a template showed what messages say, and count what it left out."""
     losses = lost(messages, text)
     if not losses:
         return

@@ -25,9 +25,6 @@ def builtin(template: str, record: dict[str, Any], names: Mapping[str, Any]) -> 
         template: One of `BUILTIN`.
         record: The record.
         names: ``add_generation_prompt``, ``bos_token`` and ``eos_token``.
-
-    Raises:
-        UnfitRecordError: The template cannot show the conversation.
     """
     name = f"the template {template}"
     check_texts(record[MESSAGES], name, _REMEDY)

@@ -23,9 +23,6 @@ def with_arguments(message: Message, number: int, form: str) -> Message:
         message: The message. It is not changed.
         number: Its number, for errors.
         form: ``object``, ``text``, or ``keep`` for the form that they have.
-
-    Raises:
-        UnfitRecordError: A call is malformed, or its arguments are no JSON object.
     """
     if form == "keep" or not message.get("tool_calls"):
         return message

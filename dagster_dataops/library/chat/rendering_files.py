@@ -31,9 +31,6 @@ def template_files(path: Path) -> TemplateFiles:
         path: A Jinja file, a ``tokenizer_config.json``, or the folder of a tokenizer. In a folder,
             ``chat_template.jinja`` and ``additional_chat_templates`` go before the templates of
             ``tokenizer_config.json``, as in transformers.
-
-    Raises:
-        DefinitionError: There is no such file, it is malformed, or it has no template.
     """
     if path.is_dir():
         config = _config(path / CONFIG) if (path / CONFIG).is_file() else {}

@@ -89,10 +89,6 @@ class ChatTemplate:
 
         Args:
             names: What the template can use, by name: plain JSON values. They stay as they are.
-
-        Raises:
-            UnfitRecordError: The template failed or refused the conversation, its text is too long,
-                or it changes what is inside of ``{% generation %}`` afterwards.
         """
         output = self._output(names, moved=False)
         if not self._moved:
@@ -132,11 +128,7 @@ class _Output:
         self._numbers = {id(message): number for number, message in enumerate(messages)}
 
     def take(self, parts: Iterator[str]) -> None:
-        """Take the parts of the text.
-
-        Raises:
-            UnfitRecordError: They are too long together.
-        """
+        """Take the parts of the text."""
         texts: list[str] = []
         for part in parts:
             texts.append(part)
@@ -172,11 +164,7 @@ class _Output:
 
 
 def _unmarked(marked: str, plain: str) -> Rendered:
-    """Return a text with its parts, from the same text with marks around them.
-
-    Raises:
-        UnfitRecordError: Without the marks it is another text.
-    """
+    """Return a text with its parts, from the same text with marks around them."""
     parts: list[Part] = []
     starts: list[int] = []
     length = 0
@@ -228,14 +216,7 @@ def _line_of(traceback: TracebackType | None) -> int | None:
 
 
 def clock(now: str) -> Callable[[str], str]:
-    """Return the function ``strftime_now`` of templates, with a fixed time.
-
-    Args:
-        now: The time, as in ``2026-01-02T03:04:05``.
-
-    Raises:
-        DefinitionError: It is no time.
-    """
+    """Return the function ``strftime_now`` of templates, with a fixed time."""
     try:
         return datetime.fromisoformat(now).strftime
     except ValueError:
@@ -262,11 +243,7 @@ def _is_generation(node: Any) -> bool:
 
 @cache
 def _parsed(source: str) -> Any:
-    """Return the syntax tree of a template.
-
-    Raises:
-        DefinitionError: It is malformed, or uses what a chat template must not.
-    """
+    """Return the syntax tree of a template."""
     from jinja2 import TemplateSyntaxError, nodes
 
     try:
@@ -289,11 +266,7 @@ def _parsed(source: str) -> Any:
 
 @cache
 def _compiled(source: str, strict: bool) -> Any:  # noqa: FBT001 - the key of a cache
-    """Return the code of a template.
-
-    Raises:
-        DefinitionError: It names a filter or test that does not exist.
-    """
+    """Return the code of a template."""
     from jinja2 import TemplateSyntaxError
 
     try:
@@ -305,11 +278,7 @@ def _compiled(source: str, strict: bool) -> Any:  # noqa: FBT001 - the key of a 
 
 @cache
 def _environment(*, strict: bool) -> Any:
-    """Return what a chat template can use, as transformers 5 gives it.
-
-    Raises:
-        DefinitionError: jinja2 is too old.
-    """
+    """Return what a chat template can use, as transformers 5 gives it."""
     import jinja2
 
     version = tuple(int(part) for part in jinja2.__version__.split(".")[:3] if part.isdigit())

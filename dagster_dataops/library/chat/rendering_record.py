@@ -60,9 +60,6 @@ class ChatRenderer:
         special_tokens: The texts of special tokens by name.
         arguments: The form of arguments by the name of the template.
         defaults: Tools and documents of records that have none; ``None`` for none.
-
-    Raises:
-        DefinitionError: An option does not fit, or a template is malformed.
     """
 
     def __init__(
@@ -122,11 +119,7 @@ class ChatRenderer:
         return all(template.marked for template in self._templates.values())
 
     def with_messages(self, record: Record) -> dict[str, Any]:
-        """Return a record with its conversation as ``messages``, as the template takes them.
-
-        Raises:
-            UnfitRecordError: It has no conversation, or arguments of a call have another form.
-        """
+        """Return a record with its conversation as ``messages``, as the template takes them."""
         if self._builtin is not None:
             return to_messages(record)
         if not _is_plain(record) and format_of(record) not in _AS_THEY_ARE:
@@ -146,9 +139,6 @@ class ChatRenderer:
 
         Returns:
             The value of the column; ``None`` if there is none.
-
-        Raises:
-            UnfitRecordError: Tools or documents are no list of objects.
         """
         if record.get(key) is None:
             return self.defaults.get(key)
@@ -168,9 +158,6 @@ class ChatRenderer:
             add_generation_prompt: Whether the text ends with the beginning of an answer.
             continue_final_message: Whether the text ends within the last message: in the key that
                 it names, or in ``content``.
-
-        Raises:
-            UnfitRecordError: The template cannot render it.
         """
         messages: list[Message] = record[MESSAGES]
         if self._builtin is None:
@@ -231,11 +218,7 @@ def _in_form(messages: list[Message], form: str) -> list[Message]:
 
 
 def _tagged(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return templates with the tag ``generation``.
-
-    Raises:
-        DefinitionError: One has none, and is none of those that are known.
-    """
+    """Return templates with the tag ``generation``."""
     tagged: dict[str, str] = {}
     for name, text in texts.items():
         template = text if ChatTemplate(text).marked else with_tags(text)
@@ -249,11 +232,7 @@ def _tagged(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _files(template: str | Mapping[str, str]) -> TemplateFiles:
-    """Return the templates of an option ``template``, by name.
-
-    Raises:
-        DefinitionError: It is no template.
-    """
+    """Return the templates of an option ``template``, by name."""
     if not isinstance(template, str):
         return TemplateFiles(dict(template), {})
     if template.startswith("@"):
@@ -266,11 +245,7 @@ def _files(template: str | Mapping[str, str]) -> TemplateFiles:
 
 
 def _chosen(texts: Mapping[str, str], name: str | None, *, strict: bool) -> dict[str, ChatTemplate]:
-    """Return the templates that records can need, by name.
-
-    Raises:
-        DefinitionError: There is none of this name, or none for all records.
-    """
+    """Return the templates that records can need, by name."""
     if name is not None and name not in texts:
         msg = f"template_name is {name!r}; use one of {', '.join(map(repr, texts))}"
         raise DefinitionError(msg)
@@ -292,20 +267,12 @@ def _is_plain(record: Record) -> bool:
 
 
 def _dicts(record: Record, key: str) -> list[dict[str, Any]]:
-    """Return a list of dicts in a record, which may be JSON text.
-
-    Raises:
-        UnfitRecordError: It is something else.
-    """
+    """Return a list of dicts in a record, which may be JSON text."""
     return list_of_dicts(key, json_list(record.get(key), key))
 
 
 def _further(record: Record) -> dict[str, Any]:
-    """Return the names of the template that a record gives.
-
-    Raises:
-        UnfitRecordError: They are no object.
-    """
+    """Return the names of the template that a record gives."""
     value = record.get("chat_template_kwargs")
     return (
         {}
@@ -326,11 +293,7 @@ def _as_template_sees(message: Message) -> Message:
 
 
 def _continued(messages: list[Message], key: str, source: str) -> tuple[list[Message], str]:
-    """Return the messages with a mark behind the last text, and that text.
-
-    Raises:
-        UnfitRecordError: The last message has no text in this key, or the template does not use it.
-    """
+    """Return the messages with a mark behind the last text, and that text."""
     place = f"{MESSAGES}[{len(messages) - 1}].{key}"
     value: Any = messages[-1].get(key)
     copies = [name for name in REASONING_NAMES if messages[-1].get(name) == value]
@@ -350,11 +313,7 @@ def _continued(messages: list[Message], key: str, source: str) -> tuple[list[Mes
 
 
 def _ended(rendered: str, text: str) -> str:
-    """Return a text up to the mark of `_continued`.
-
-    Raises:
-        UnfitRecordError: The template does not show the text that is continued.
-    """
+    """Return a text up to the mark of `_continued`."""
     mark = _CONTINUED.strip()
     if text.strip() not in rendered or mark not in rendered:
         msg = "the template does not show the last message, or changes it; it cannot be continued"

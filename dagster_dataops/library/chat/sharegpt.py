@@ -58,11 +58,7 @@ _OF_MESSAGES: Final = frozenset({"role", "content", "from", "tool_calls", "tool_
 
 
 def read_sharegpt(record: Record, losses: Losses) -> tuple[set[str], dict[str, Any]]:
-    """Return the keys of a conversation, and what they say as a chat record.
-
-    Raises:
-        UnfitRecordError: A turn is malformed.
-    """
+    """Return the keys of a conversation, and what they say as a chat record."""
     del losses  # a chat record holds all of it
     turns: Any = json_list(record.get(CONVERSATIONS), CONVERSATIONS)
     messages = [_message(turn, place) for turn, place in _placed(turns)]
@@ -138,9 +134,6 @@ def write_sharegpt(
         split_system: Whether the first message of the system becomes the column ``system``.
         separator: Text between results in a row, which become one turn; ``None`` for a turn
             of each.
-
-    Raises:
-        UnfitRecordError: A turn cannot hold a message, or a message has a key that turns use.
     """
     rest: dict[str, Any] = without(record, (MESSAGES,))
     messages: list[Message] = record[MESSAGES]
@@ -247,9 +240,6 @@ def _check_links(messages: list[Message], losses: Losses) -> None:
     """Count the ids of calls that ShareGPT does not keep; check the order of results.
 
     Read again, the first result answers the first call, and ids are ``call_1``, ``call_2``.
-
-    Raises:
-        UnfitRecordError: Results stand in another order than their calls.
     """
     names = new_ids(set())
     waiting: list[str] = []

@@ -22,16 +22,7 @@ def without(record: Record, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def check_texts(messages: Sequence[Message], form: str, remedy: str = "") -> None:
-    """Check that messages are texts of roles and nothing more.
-
-    Args:
-        messages: Messages in normal form.
-        form: What must show them, for errors.
-        remedy: What to use instead, for errors.
-
-    Raises:
-        UnfitRecordError: One calls tools, or holds parts, reasoning or no text.
-    """
+    """Check that messages are texts of roles and nothing more."""
     for position, message in enumerate(messages):
         if fault := _more_than_text(message):
             msg = f"{MESSAGES}[{position}] has {fault}, which {form} cannot show"
@@ -51,10 +42,6 @@ def _more_than_text(message: Message) -> str | None:
 
 
 def check_no_tools(record: Mapping[str, Any], form: str, remedy: str) -> None:
-    """Check that a record has no schemas of tools.
-
-    Raises:
-        UnfitRecordError: It has some.
-    """
+    """Check that a record has no schemas of tools."""
     if record.get(TOOLS):
         raise UnfitRecordError(f"the record has {TOOLS}, which {form} cannot show; {remedy}")

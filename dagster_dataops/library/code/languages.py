@@ -70,11 +70,7 @@ def lexer_named(language: str) -> Any:
 
 
 def pygments() -> tuple[Any, type[Exception]]:
-    """Return the lexers of Pygments, and the error for an unknown one.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Return the lexers of Pygments, and the error for an unknown one."""
     with needs_extra("The group code", "code"):
         import pygments.lexers
         import pygments.util

@@ -78,12 +78,7 @@ class Syntax(code):
 
 
 class Grammar:
-    """A grammar of tree-sitter; pickled as its language.
-
-    Raises:
-        DefinitionError: Its package is not installed.
-        MissingExtraError: tree-sitter is not installed.
-    """
+    """A grammar of tree-sitter; pickled as its language."""
 
     def __init__(self, language: str) -> None:
         with needs_extra("code.Syntax", "tree-sitter"):

@@ -80,11 +80,7 @@ class Exact(dedup):
 
 
 def normalization(normalize: str, *, ignore_case: bool) -> Callable[[str], str] | None:
-    """Return the function that makes equal texts the same; ``None`` for no function.
-
-    Raises:
-        DefinitionError: ``normalize`` is unknown, or both options are given.
-    """
+    """Return the function that makes equal texts the same; ``None`` for no function."""
     check_choice("normalize", normalize, ("none", "datajuicer"))
     if normalize == "none":
         return _without_case if ignore_case else None

@@ -55,12 +55,7 @@ class FunctionReader(Reader):
 
 
 class DoclingReader(Reader):
-    """Reads pages by docling. For PDF files it needs its models, which it fetches or finds.
-
-    Args:
-        feature: The operator, for the error of a missing package.
-        method: Return the content of a document of docling.
-    """
+    """Reads pages by docling. For PDF files it needs its models, which it fetches or finds."""
 
     def __init__(self, feature: str, method: Callable[[Any], Any]) -> None:
         with needs_extra(f"{feature} with the backend 'docling'", "docling"):
@@ -132,10 +127,6 @@ class Chain:
         option: The option with the backends, for errors.
         backends: Names and functions, in the order in which they are tried.
         known: The readers by name; called when one is needed.
-
-    Raises:
-        DefinitionError: A backend is unknown, or there is none.
-        MissingExtraError: A backend needs a package that is not installed.
     """
 
     def __init__(
@@ -162,11 +153,7 @@ class Chain:
             reader.start()
 
     def read(self, opened: OpenDocument, page: int) -> tuple[Any, str | None]:
-        """Return the content of a page and the name of its backend; ``None`` twice for no content.
-
-        Raises:
-            FileError: No backend found content, and at least one failed.
-        """
+        """Return the content of a page and its backend; ``None`` twice for no content."""
         failures: list[str] = []
         for name, reader in self._readers:
             try:

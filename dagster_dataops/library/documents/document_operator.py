@@ -65,11 +65,7 @@ class DocumentOperator(Operator):
             self._documents = None
 
     def opened(self, record: Record) -> OpenDocument:
-        """Return the document of a record.
-
-        Raises:
-            FileError: The record names no document, or it cannot be used.
-        """
+        """Return the document of a record."""
         reference = self._column.reference(record)
         opening = self._documents = self._documents or Documents(self._limits)
         password = self._password_of(record)
@@ -85,18 +81,7 @@ class DocumentOperator(Operator):
 
 
 def readable(name: str, what: str, read: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return what ``read`` returns; its errors name the file.
-
-    Args:
-        name: Path or URL of the file.
-        what: The part that is read, for errors.
-        read: The function that reads it.
-        *args: Positional arguments of the function.
-        **named: Keyword arguments of the function.
-
-    Raises:
-        FileError: It cannot be read.
-    """
+    """Return what ``read`` returns; its errors name the file."""
     try:
         return read(*args, **named)
     except (DataOpsError, MemoryError, TimeoutError):
@@ -107,11 +92,7 @@ def readable(name: str, what: str, read: Callable[P, T], *args: P.args, **named:
 
 
 def page_of(record: Record, page_key: str) -> int:
-    """Return the number of the page that a record names, from 1.
-
-    Raises:
-        UnfitRecordError: It names none.
-    """
+    """Return the number of the page that a record names, from 1."""
     page = record.get(page_key)
     if type(page) is not int or page < 1:
         msg = f"the column {page_key!r} has {page!r}; it needs the number of a page, from 1"
@@ -120,11 +101,7 @@ def page_of(record: Record, page_key: str) -> int:
 
 
 def pages_of(record: Record, page_key: str | None, opened: OpenDocument) -> Iterable[int]:
-    """Return the page that a record names, or all pages of its document without a key.
-
-    Raises:
-        UnfitRecordError: It names no page.
-    """
+    """Return the page that a record names, or all pages of its document without a key."""
     if page_key is None:
         return range(1, opened.document.page_count + 1)
     return [page_of(record, page_key)]

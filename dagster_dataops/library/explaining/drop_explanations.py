@@ -38,11 +38,7 @@ class Explanation(NamedTuple):
 
 
 class DropExplainer:
-    """Calls an operator again on records that it dropped, to explain the drops.
-
-    Args:
-        operator: The operator.
-    """
+    """Calls an operator again on records that it dropped, to explain the drops."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
@@ -98,9 +94,6 @@ class DropExplainer:
             records: Index and content of all records that did not fail, in order.
             dropped: The indices of the dropped ones.
             scratch: An empty folder for temporary files.
-
-        Raises:
-            DataOpsError: The operator failed.
         """
         if self._compares_equals:
             return _kept_of_equals(self._operator, records, dropped)

@@ -78,9 +78,6 @@ class Card(NamedTuple):
         Args:
             before: The present text; empty if there is none.
             paths: The files of the dataset before the push.
-
-        Raises:
-            DefinitionError: The card would hide the files of the push.
         """
         from huggingface_hub import DatasetCard
 

@@ -28,9 +28,6 @@ class Features:
 
     Attributes:
         schema: Arrow types by column, for `write_batches`.
-
-    Raises:
-        DefinitionError: A feature is none of these.
     """
 
     def __init__(self, features: Mapping[str, str | Sequence[str]] | None) -> None:
@@ -75,15 +72,7 @@ class Features:
         return pa.schema(fields, metadata={"huggingface": facts})
 
     def applied(self, schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield batches with the numbers of classes in place of their names.
-
-        Args:
-            schema: The schema with the features.
-            batches: Record batches.
-
-        Raises:
-            UnfitValueError: A value is no class.
-        """
+        """Yield batches with the numbers of classes in place of their names."""
         import pyarrow as pa
 
         start = 0
@@ -130,11 +119,7 @@ def _of_files(kind: str) -> dict[str, Any] | None:
 
 
 def _checked_classes(name: str, names: object) -> list[str]:
-    """Check the names of classes, and return them.
-
-    Raises:
-        DefinitionError: They are no list of texts, each different.
-    """
+    """Check the names of classes, and return them."""
     if isinstance(names, Sequence) and names and all(isinstance(label, str) for label in names):
         classes = [str(label) for label in names]
         if len(set(classes)) == len(classes):

@@ -45,11 +45,7 @@ def usual_encoding(value: object) -> str:
 
 
 def encoding_of(column: str, name: str) -> Encoding:
-    """Return the encoding of a name.
-
-    Raises:
-        DefinitionError: No encoding has the name.
-    """
+    """Return the encoding of a name."""
     simple = {
         "str": Encoding(name, None, _text),
         "bytes": Encoding(name, None, _bytes),
@@ -94,11 +90,7 @@ def _array_encoding(name: str, kind: str, shape: list[int]) -> Encoding:
 
 
 def _flat(value: Any) -> tuple[list[Any], list[int]]:
-    """Flatten a list of numbers, which may be nested; return the numbers and the shape.
-
-    Raises:
-        ValueError: It is no list, an empty one, or one of lists of several lengths.
-    """
+    """Flatten a list of numbers, which may be nested; return the numbers and the shape."""
     if isinstance(value, list) and value and not isinstance(value[0], list):
         return value, [len(value)]  # a list in it is found when it is written
     numbers, shape = value, list[int]()

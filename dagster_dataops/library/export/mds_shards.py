@@ -163,11 +163,7 @@ class _Shards(NamedTuple):
 
 
 def _encodings(columns: Mapping[str, str]) -> dict[str, Encoding]:
-    """Return the encodings by column, sorted by column.
-
-    Raises:
-        DefinitionError: They are no mapping of texts, or an encoding is unknown.
-    """
+    """Return the encodings by column, sorted by column."""
     mapping: object = columns
     texts = isinstance(mapping, Mapping) and all(
         isinstance(encoding, str) for encoding in mapping.values()
@@ -179,11 +175,7 @@ def _encodings(columns: Mapping[str, str]) -> dict[str, Encoding]:
 
 
 def _digest_of(name: str) -> Callable[[bytes], str]:
-    """Return the function of a digest.
-
-    Raises:
-        DefinitionError: No digest of a fixed size has the name.
-    """
+    """Return the function of a digest."""
     if name in xxhash.algorithms_available:
         make = getattr(xxhash, name)
         return lambda data: str(make(data).hexdigest())

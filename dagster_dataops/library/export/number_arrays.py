@@ -79,11 +79,7 @@ def with_places(items: Sequence[bytes], description: bytes = b"") -> bytes:
 
 
 def id_bytes(index: int, column: str, values: object, kind: str) -> bytes:
-    """Return token ids as the bytes of an array; null has none.
-
-    Raises:
-        UnfitValueError: The value is no list of integers, or one does not fit the type.
-    """
+    """Return token ids as the bytes of an array; null has none."""
     if values is None:
         return b""
     try:
@@ -97,11 +93,7 @@ def id_bytes(index: int, column: str, values: object, kind: str) -> bytes:
 
 
 def end_bytes(end_id: int | None, kind: str) -> bytes:
-    """Return the bytes of the id behind a text; nothing for ``None``.
-
-    Raises:
-        DefinitionError: The type cannot hold it.
-    """
+    """Return the bytes of the id behind a text; nothing for ``None``."""
     try:
         return b"" if end_id is None else number_bytes([end_id], kind)
     except ValueError:

@@ -151,11 +151,7 @@ class Jsonl(export):
 
 
 def _check_folder(path: PathLike) -> None:
-    """Check that a path does not look like that of a file.
-
-    Raises:
-        DefinitionError: It ends as a file does.
-    """
+    """Check that a path does not look like that of a file."""
     if ending_of(Path(path)) is not None:
         msg = (
             f"path is {str(path)!r}, the name of a file; with records_per_file it must be that of "

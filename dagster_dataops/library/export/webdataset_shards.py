@@ -180,11 +180,7 @@ class WebDataset(export):
 
 
 def _checked_members(members: object) -> dict[str, str]:
-    """Check the columns by extension, and return them.
-
-    Raises:
-        DefinitionError: They are no mapping of texts, or readers could not tell extensions apart.
-    """
+    """Check the columns by extension, and return them."""
     if not isinstance(members, Mapping) or not members:
         reason = "it must map extensions to columns, as in {'txt': 'text'}"
     elif not all(isinstance(text, str) for pair in members.items() for text in pair):
@@ -200,11 +196,7 @@ def _checked_members(members: object) -> dict[str, str]:
 
 
 def _file_member(index: int, column: str, value: object) -> tuple[str, bytes]:
-    """Return the extension and the bytes of the file that a column names.
-
-    Raises:
-        UnfitValueError: The column cannot be part of a name, or its file cannot be read.
-    """
+    """Return the extension and the bytes of the file that a column names."""
     if not _ENDING.fullmatch(column) or "." in column:
         problem = "the name of the column cannot be part of the name of a member"
         raise UnfitValueError(index, column, problem, "Rename the column.")
@@ -223,11 +215,7 @@ def _file_of(value: object, index: int, column: str) -> dict[str, Any]:
 
 
 def _bytes_of(value: object, index: int, column: str) -> bytes:
-    """Return the bytes of a base64 text, a data URL, or a dict with the key ``bytes``.
-
-    Raises:
-        UnfitValueError: The value is none of these.
-    """
+    """Return the bytes of a base64 text, a data URL, or a dict with the key ``bytes``."""
     if is_reference(value):
         data: bytes = _file_of(value, index, column)["bytes"]
         return data

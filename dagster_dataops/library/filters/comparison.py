@@ -23,27 +23,14 @@ OPERATIONS: Final = (*_COMPARISONS, "exists", "matches")
 
 
 class Comparison:
-    """Compares a field with a value, as ``filters.Field`` describes it.
-
-    Args:
-        key: A column, or a selector.
-        op: One of `OPERATIONS`.
-        value: The value to compare with.
-
-    Raises:
-        DefinitionError: The operation cannot use the value.
-    """
+    """Compares a field with a value, as ``filters.Field`` describes it."""
 
     def __init__(self, key: str, op: str, value: Any) -> None:
         self._op, self._value = op, _checked_value(op, value)
         self._field = FieldKey(key)
 
     def fits(self, record: Record) -> bool:
-        """Return whether all selected elements of a record compare.
-
-        Raises:
-            TypeError: The values have no order.
-        """
+        """Return whether all selected elements of a record compare."""
         value = self._field.present(record)
         if self._op == "exists":
             return bool(value) == (self._value is not False)
@@ -60,11 +47,7 @@ class Comparison:
 
 
 def _checked_value(op: str, value: Any) -> Any:
-    """Return the value to compare with, a pattern compiled.
-
-    Raises:
-        DefinitionError: The operation cannot use it.
-    """
+    """Return the value to compare with, a pattern compiled."""
     if op == "matches":
         return compiled(value)
     if op in {"in", "not in"} and not isinstance(value, (list, tuple, set, frozenset, str)):

@@ -20,6 +20,7 @@ from dagster_dataops.foundation.quantities import counted
 from dagster_dataops.library.file_column import (
     LEAVE_OUT,
     FileColumn,
+    FileSource,
     HeadFile,
     RecordFile,
     decoding,
@@ -42,18 +43,14 @@ MAX_BYTES: Final = 256 << 20
 
 
 def pillow(operator: str) -> Any:
-    """Return the module ``PIL.Image``, with numpy at hand.
-
-    Raises:
-        MissingExtraError: Pillow or numpy is not installed.
-    """
+    """Return the module ``PIL.Image``, with numpy at hand."""
     with needs_extra(operator, "images"):
         import numpy as np  # noqa: F401
         from PIL import Image
     return Image
 
 
-class ImageSource:
+class ImageSource(FileSource):
     """The images that an input key names.
 
     Args:
@@ -62,9 +59,6 @@ class ImageSource:
         max_pixels: Most pixels of an image.
         max_bytes: Most bytes of a file.
         animated: What is done with files of several pictures: ``error``, or take the ``first``.
-
-    Raises:
-        MissingExtraError: Pillow or numpy is not installed.
     """
 
     def __init__(
@@ -76,36 +70,19 @@ class ImageSource:
         animated: str = "error",
     ) -> None:
         pillow(operator)
-        self.column = FileColumn(input_key, "image/")
-        self._max_pixels, self.max_bytes = max_pixels, max_bytes
-        self._animated = animated
+        super().__init__(FileColumn(input_key, "image/"), max_bytes)
+        self._max_pixels, self._animated = max_pixels, animated
 
     def size_of(self, record: Record) -> "ImageSize":
-        """Return the size of the image of a record; its file is read on first use.
-
-        Raises:
-            FileReferenceError: The record names no file.
-        """
+        """Return the size of the image of a record; its file is read on first use."""
         return ImageSize(self, record)
 
     def of(self, record: Record) -> "ImageFile":
-        """Return the image of a record; its file is read on first use.
-
-        Raises:
-            FileReferenceError: The record names no file.
-        """
+        """Return the image of a record; its file is read on first use."""
         return ImageFile(self, record)
 
     def opened(self, file: str, data: BinaryIO) -> Any:
-        """Return an image as Pillow opens it, not decoded.
-
-        Args:
-            file: Its path or URL, for errors.
-            data: Its bytes.
-
-        Raises:
-            FileError: It is no image, or larger than the limit.
-        """
+        """Return an image as Pillow opens it, not decoded."""
         from PIL import Image, UnidentifiedImageError
 
         with decoding_image(file, "read"):
@@ -117,36 +94,24 @@ class ImageSource:
         return image
 
     def check_size(self, file: str, size: Sequence[int]) -> None:
-        """Check the number of pixels of an image.
-
-        Raises:
-            FileError: It is larger than the limit.
-        """
+        """Check the number of pixels of an image."""
         width, height = size
         if width * height > self._max_pixels:
             problem = f"has {width} x {height} pixels, more than max_pixels={self._max_pixels:,}"
             raise FileError(file, problem, "raise the limit, or leave the file out")
 
     def check_still(self, file: str, frames: int) -> None:
-        """Check the number of pictures of a file.
-
-        Raises:
-            FileError: There are several, and none is to be taken.
-        """
+        """Check the number of pictures of a file."""
         if frames > 1 and self._animated == "error":
             problem = f"has {counted(frames, 'pictures')}, where one is needed"
             raise FileError(file, problem, "take the first with animated='first', or leave it out")
 
 
-class ImageFile(RecordFile):
+class ImageFile(RecordFile[ImageSource]):
     """The image of a record; each attribute is read or computed when it is used.
 
     All attributes raise `FileError` if the file cannot be used.
     """
-
-    def __init__(self, source: ImageSource, record: Record) -> None:
-        super().__init__(source.column, record, source.max_bytes)
-        self._source = source
 
     @cached_property
     def opened(self) -> Any:
@@ -210,20 +175,12 @@ class ImageFile(RecordFile):
         return _orientation(self.name, self.opened)
 
 
-class ImageSize(HeadFile):
+class ImageSize(HeadFile[ImageSource]):
     """The size of the image of a record; only the head of the file is decoded."""
-
-    def __init__(self, source: ImageSource, record: Record) -> None:
-        super().__init__(source.column, record, source.max_bytes)
-        self._source = source
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """Width and height of the upright image, in pixels.
-
-        Raises:
-            FileError: It cannot be used.
-        """
+        """Width and height of the upright image, in pixels."""
         with self.opened() as file:
             with decoding_image(self.name, "read"):
                 size = webp_size(file) or avif_size(file)
@@ -265,11 +222,7 @@ def _orientation(file: str, image: Any) -> int:
 
 @contextmanager
 def decoding_image(file: str, verb: str = "decoded") -> Iterator[None]:
-    """Raise errors of Pillow as the error of a file.
-
-    Raises:
-        FileError: Pillow failed in the block.
-    """
+    """Raise errors of Pillow as the error of a file."""
     from PIL import Image
 
     with decoding(file, verb):

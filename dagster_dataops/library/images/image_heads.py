@@ -27,14 +27,7 @@ _XMP_PLACES: Final = ("XML:com.adobe.xmp", "xmp")
 
 
 def orientation_of(info: Mapping[Any, Any]) -> int:
-    """Return the orientation that the metadata of an image tells, 1 to 8; 1 is upright.
-
-    Args:
-        info: The ``info`` of an image of Pillow.
-
-    Raises:
-        ValueError: The metadata is damaged, so that the orientation is not known.
-    """
+    """Return the orientation that the metadata of an image tells, 1 to 8; 1 is upright."""
     value = None
     if info.get("exif"):
         value = _of_exif(bytes(info["exif"]))

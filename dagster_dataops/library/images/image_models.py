@@ -34,9 +34,6 @@ class Preparation:
         resample: The filter of Pillow.
         mean: Mean of each channel, 0 to 1, which is subtracted.
         std: Standard deviation of each channel, which divides the difference.
-
-    Raises:
-        DefinitionError: There is not a number for each channel.
     """
 
     size: int | None
@@ -77,10 +74,6 @@ class ImageModel:
         model: Function from a list of images of Pillow to as many results, or an ``.onnx`` file.
         preparation: How images are prepared for an ONNX file.
         output: Name of its output; ``None`` for the only one.
-
-    Raises:
-        DefinitionError: The file is no such model, or the options do not fit it.
-        MissingExtraError: The packages of the extra ``onnx`` are not installed.
     """
 
     def __init__(
@@ -96,9 +89,6 @@ class ImageModel:
         """Return the results for images in mode RGB, in order.
 
         An ONNX model gets one image at a time, so that a result does not depend on the others.
-
-        Raises:
-            ValueError: A function returns another number of results.
         """
         if self._function is None:
             return [self._file.value(picture) for picture in pictures]

@@ -282,11 +282,7 @@ def _covered(boxes: Any, size: tuple[int, int]) -> float:
 
 
 def _row(result: Any, normalization: str | None) -> list[float]:
-    """Return the numbers of a result, a number or a row.
-
-    Raises:
-        ValueError: It is neither, or has numbers that are not finite.
-    """
+    """Return the numbers of a result, a number or a row."""
     import numpy as np
 
     row = np.asarray(result, np.float64)

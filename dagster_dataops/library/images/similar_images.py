@@ -137,11 +137,7 @@ def _clusters(owners: Any) -> Iterator[dict[str, Any]]:
 
 
 def _checked_hash(key: str, value: object) -> str:
-    """Return a hash of a record.
-
-    Raises:
-        UnfitRecordError: It is none.
-    """
+    """Return a hash of a record."""
     if isinstance(value, str) and _HASH.fullmatch(value):
         return value
     msg = f"column {key!r} must hold a hash of {_DIGITS} hexadecimal digits; found {value!r:.60}"

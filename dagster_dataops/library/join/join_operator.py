@@ -61,11 +61,7 @@ class JoinOperator(Operator):
         self._max_bytes = max_memory_mb << 20
 
     def _joined(self, left: Record, matches: list[Record]) -> list[Record]:
-        """Return the records that a left record becomes with the right ones, in input order.
-
-        Raises:
-            ValueError: There are several, and ``duplicates`` is ``error``.
-        """
+        """Return the records that a left record becomes with the right ones, in input order."""
         if self._how in {"semi", "anti"}:
             return [left] if bool(matches) == (self._how == "semi") else []
         if len(matches) > 1:

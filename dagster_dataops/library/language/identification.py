@@ -174,10 +174,6 @@ def identifier(backend: str, model_path: str | None = None) -> Identifier:
     """Return the function from a text to its language (ISO 639-1) and score (0 to 1).
 
     The backend is ``py3langid``, ``lingua`` or ``fasttext``, which needs the path of a model.
-
-    Raises:
-        DefinitionError: ``model_path`` does not fit the backend.
-        MissingExtraError: The library is not installed.
     """
     if (backend == "fasttext") != (model_path is not None):
         msg = "backend='fasttext' needs model_path, the file of a model, and the others have none"

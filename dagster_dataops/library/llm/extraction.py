@@ -7,7 +7,6 @@ from typing_extensions import override
 
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.output_format import plain
-from dagster_dataops.models.prompt_templates import with_values
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.records import Record
 
@@ -58,6 +57,7 @@ class Classify(TextPrompt, llm):
         "- {{ label }}{% if description %}: {{ description }}{% endif %}\n"
         "{% endfor %}\nText:\n{{ text }}"
     )
+    shown = ("labels", "multiple")
 
     def __init__(
         self,
@@ -73,11 +73,6 @@ class Classify(TextPrompt, llm):
         self.set_format(_schema(list(described), multiple=multiple))
         self.labels, self.multiple = described, multiple
         self.require("labels", fits=len(described) >= 1 + (not multiple), reason="are too few")
-
-    @override
-    def values(self, record: Record) -> Mapping[str, Any]:
-        more = {"labels": self.labels, "multiple": self.multiple}
-        return with_values(super().values(record), more)
 
     @override
     def parse(self, record: Record, reply: Reply) -> Record:

@@ -20,7 +20,7 @@ from dagster_dataops.errors import UnfitRecordError
 from dagster_dataops.library.chat.conversation_formats import to_messages
 from dagster_dataops.library.llm.text_prompts import TextPrompt, llm
 from dagster_dataops.models.llm_operator import LLMOperator
-from dagster_dataops.models.prompt_templates import rendered, rendered_prompt, with_values
+from dagster_dataops.models.prompt_templates import rendered, rendered_prompt
 from dagster_dataops.models.replies.reply import Reply
 from dagster_dataops.operators.options.ranges import PositiveInt
 from dagster_dataops.records import Record
@@ -124,6 +124,7 @@ class Rewrite(TextPrompt, llm):
     """
 
     prompt = "{{ instruction }} Reply with the new text alone.\n\n{{ text }}"
+    shown = ("instruction",)
 
     def __init__(
         self,
@@ -137,10 +138,6 @@ class Rewrite(TextPrompt, llm):
     ) -> None:
         super().__init__(input_key, output_key=output_key or input_key, **kwargs)
         self.instruction, self.count, self.keep_original = instruction, count, keep_original
-
-    @override
-    def values(self, record: Record) -> Mapping[str, Any]:
-        return with_values(super().values(record), {"instruction": self.instruction})
 
     @override
     async def forward(self, record: Record) -> list[Record]:
@@ -166,13 +163,10 @@ class Translate(TextPrompt, llm):
         "Translate the text into {{ to }}. Keep markup, code and numbers. Reply with the "
         "translation alone.\n\n{{ text }}"
     )
+    shown = ("to",)
 
     def __init__(
         self, to: str, input_key: str = "text", output_key: str = "translation", **kwargs: Any
     ) -> None:
         super().__init__(input_key, output_key=output_key, **kwargs)
         self.to = to
-
-    @override
-    def values(self, record: Record) -> Mapping[str, Any]:
-        return with_values(super().values(record), {"to": self.to})

@@ -1,7 +1,7 @@
 """``llm.Judge`` and ``llm.PreferencePairs``: scores that a model gives."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 from annotated_types import Ge
@@ -37,6 +37,7 @@ class Judge(TextPrompt, llm):
         "{{ rubric }}\n\nGive a short reason, then a score from {{ low }} to {{ high }}, where "
         "{{ high }} is best.\n\nText:\n{{ text }}"
     )
+    shown = ("rubric", "low", "high")
 
     renamed_options: ClassVar = {"keep_from": "min_score"}
 
@@ -54,11 +55,6 @@ class Judge(TextPrompt, llm):
         super().__init__(input_key, output_key=output_key, **kwargs)
         self.set_format(score_schema(low, high))
         self.rubric, self.low, self.high, self.min_score = rubric, low, high, min_score
-
-    @override
-    def values(self, record: Record) -> Mapping[str, Any]:
-        scale = {"rubric": self.rubric, "low": self.low, "high": self.high}
-        return with_values(super().values(record), scale)
 
     @override
     def parse(self, record: Record, reply: Reply) -> Record | Drop:

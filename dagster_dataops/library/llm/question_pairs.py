@@ -1,7 +1,6 @@
 """``llm.QAPairs``: questions and answers from texts."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any, Final
 
 from typing_extensions import override
@@ -56,6 +55,7 @@ class QAPairs(TextPrompt, llm):
         "Does the text support the answer? Quote the words of the text that do, then decide.\n\n"
         "Text:\n{{ text }}\n\nQuestion: {{ question }}\nAnswer: {{ answer }}"
     )
+    shown = ("count",)
 
     def __init__(
         self,
@@ -70,10 +70,6 @@ class QAPairs(TextPrompt, llm):
         self.set_format(_PAIRS)
         self.count, self.grounded = count, grounded
         self.grounding_prompt = grounding_prompt or self.grounding_prompt
-
-    @override
-    def values(self, record: Record) -> Mapping[str, Any]:
-        return with_values(super().values(record), {"count": self.count})
 
     @override
     async def forward(self, record: Record) -> list[Record] | Drop:

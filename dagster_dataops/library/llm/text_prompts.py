@@ -1,7 +1,7 @@
 """`TextPrompt`: base class of operators that ask a model about one text."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -25,6 +25,8 @@ class TextPrompt(LLMOperator):
     """
 
     _publishes_text = True
+    shown: ClassVar[tuple[str, ...]] = ()
+    """The attributes that the templates see, too, by name."""
 
     def __init__(self, input_key: str = "text", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -38,4 +40,5 @@ class TextPrompt(LLMOperator):
 
     @override
     def values(self, record: Record) -> Mapping[str, Any]:
-        return with_values(super().values(record), {"text": self._column.text(record)})
+        shown = {name: getattr(self, name) for name in self.shown}
+        return with_values(super().values(record), {"text": self._column.text(record), **shown})

@@ -62,10 +62,6 @@ def phones_of(region: str) -> Finder:
     """Return a function that finds phone numbers by the plans of all countries.
 
     National forms are those of ``region``, the ISO 3166-1 code of a country.
-
-    Raises:
-        DefinitionError: There is no such country.
-        MissingExtraError: phonenumbers is not installed.
     """
     with needs_extra("pii.Replace with phone_region", "phone"):
         import phonenumbers

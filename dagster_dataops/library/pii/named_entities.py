@@ -98,12 +98,7 @@ def _labelled(pipeline: Any, piece: str, before: int) -> list[tuple[str, int, in
 
 
 def _loaded(name: str, digest: str) -> Any:
-    """Return the spaCy pipeline in a folder, or in a package of that name.
-
-    Raises:
-        DefinitionError: There is no such pipeline, or the folder has other content.
-        MissingExtraError: spaCy is not installed.
-    """
+    """Return the spaCy pipeline in a folder, or in a package of that name."""
     with needs_extra("pii.Entities", "spacy"):
         import spacy
     checked_content(name, digest)

@@ -87,11 +87,7 @@ class PassageIndex:
         return self._search.get_scores(words)
 
     def scores_of_vector(self, vector: list[float]) -> Any:
-        """Return the cosine of each passage and a vector, as an array.
-
-        Raises:
-            ValueError: The vector has another length, or the length 0.
-        """
+        """Return the cosine of each passage and a vector, as an array."""
         np = self._numpy
         query = np.asarray(vector, "f4")
         size = self._vectors.shape[1]
@@ -128,9 +124,6 @@ def write_index(
         rows: Passages, each with its packed vector, see `packed_vector`; ``None`` for BM25.
         words: How texts are split into words.
         language: ISO 639-1 code of the texts.
-
-    Raises:
-        ValueError: There is no passage, none has a word, or vectors have different lengths.
     """
     np, bm25s = _packages()
     kept = _Passages(folder / _PASSAGES, words_function(words, language))

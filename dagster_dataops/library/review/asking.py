@@ -195,11 +195,7 @@ class Ask(review):
 
 
 def conditions_of(when: Sequence[Any] | None) -> list[Comparison]:
-    """Return the conditions of the option ``when``.
-
-    Raises:
-        DefinitionError: It is neither a condition nor a list of conditions.
-    """
+    """Return the conditions of the option ``when``."""
     if when is None:
         return []
     several = [when] if when and isinstance(when[0], str) else list(when)

@@ -46,9 +46,6 @@ def decision_of(row: Row, asked: dict[str, Asked], file: str, *, named: bool) ->
         asked: The questions, by id.
         file: Name of the file.
         named: Whether each decision must name the reviewer.
-
-    Raises:
-        FaultError: The row is wrong.
     """
     if not isinstance(row.decision, str | None):
         raise FaultError(row.place, f"the decision must be a text; got {row.decision!r:.80}")

@@ -61,10 +61,6 @@ class PageReview:
     Attributes:
         folder: Its folder.
         reviewer: The person.
-
-    Raises:
-        NewerVersionError: A newer version has written it.
-        StorageError: It cannot be read.
     """
 
     def __init__(self, path: Path, reviewer: str = "") -> None:

@@ -57,11 +57,7 @@ class Form(NamedTuple):
         return Question(f"q{digest}", shown)  # a spreadsheet would take digits for a number
 
     def check(self) -> None:
-        """Check the parts.
-
-        Raises:
-            DefinitionError: A part cannot be asked.
-        """
+        """Check the parts."""
         self._check_names("fields", self.fields)
         self._check_names("choices", self.choices)
         for name in self.fields:

@@ -293,12 +293,7 @@ def review_path(to: str | None, folder: Path, root: Path) -> Path:
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a file of the state; none if there is no file.
-
-    Raises:
-        NewerVersionError: A newer version has written it.
-        StorageError: It is damaged.
-    """
+    """Return the objects of a file of the state; none if there is no file."""
     content = read_if_there(path, "read the state of the review")
     try:
         records = [orjson.loads(line) for line in content.splitlines()]

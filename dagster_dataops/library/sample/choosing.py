@@ -25,11 +25,7 @@ from dagster_dataops.records import Record
 
 
 class _Groups:
-    """Returns the group of a record as a text: a hex digest of some columns; empty for one group.
-
-    Attributes:
-        several: Whether there are columns.
-    """
+    """Returns the group of a record: a hex digest of some columns; empty for one group."""
 
     def __init__(self, key: Keys | None) -> None:
         self._columns = [] if key is None else list(map(FieldKey, key_list("group_key", key)))
@@ -48,11 +44,7 @@ def _by_hash(sketches: Iterable[Any]) -> Iterator[Ranked]:
 
 
 class NumberKept:
-    """The options ``count`` and ``ratio``: how many records are kept.
-
-    Raises:
-        DefinitionError: Not one of them is given.
-    """
+    """The options ``count`` and ``ratio``: how many records are kept."""
 
     def __init__(self, count: int | None, ratio: float | None) -> None:
         if (count is None) == (ratio is None):

@@ -136,11 +136,7 @@ SORTED: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def sort_value(column: FieldKey, record: Record) -> str | float | None:
-    """Return the value in a column to sort by; ``None`` if it is missing.
-
-    Raises:
-        TypeError: It is neither a number nor a text.
-    """
+    """Return the value in a column to sort by; ``None`` if it is missing."""
     value = column.value(record)
     if type(value) in SORTED:
         return value  # type: ignore[no-any-return]

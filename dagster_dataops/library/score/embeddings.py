@@ -1,7 +1,6 @@
 """``score.Embedding``: vectors of texts by a model in a folder, without a server."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -47,7 +46,7 @@ class Embedding(score):
     ) -> None:
         super().__init__(**kwargs)
         self._vectors: Callable[[list[str]], Vectors]
-        self._vectors = model if callable(model) else _folder_model(str(model), backend)
+        self._vectors = model if callable(model) else LoadedFile(_loaded, str(model), backend)
         self._column, self._written = FieldKey(input_key), output_key
 
     def forward_batch(self, records: list[Record]) -> list[Any]:
@@ -59,23 +58,6 @@ class Embedding(score):
         for record, vector in zip(records, vectors, strict=True):
             record[self._written] = list(map(float, vector))
         return list(records)
-
-
-def _folder_model(path: str, backend: str) -> Callable[[list[str]], Vectors]:
-    """Return the function from texts to vectors by the model in a folder, read by a package.
-
-    It is pickled as the path; each process reads the folder once.
-
-    Raises:
-        DefinitionError: There is no such folder, or the backend is unknown.
-        MissingExtraError: The package is not installed.
-    """
-    return partial(_encoded, LoadedFile(_loaded, path, backend))
-
-
-def _encoded(model: LoadedFile, texts: list[str]) -> Vectors:
-    vectors: Vectors = model.value(texts)
-    return vectors
 
 
 def _loaded(path: str, backend: str) -> Callable[[list[str]], Vectors]:

@@ -200,22 +200,14 @@ def probability(value: float) -> float:
 
 
 def numpy(operator: str) -> Any:
-    """Return the package numpy.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Return the package numpy."""
     with needs_extra(operator, "score"):
         import numpy as np
     return np
 
 
 def model_facts(folder: str | Path, name: str, builder: str, key: str) -> dict[str, Any]:
-    """Return the content of the JSON file of a trained model, which has ``key``.
-
-    Raises:
-        DefinitionError: It is not there, or of another operator.
-    """
+    """Return the content of the JSON file of a trained model, which has ``key``."""
     try:
         facts: dict[str, Any] = json.loads((Path(folder) / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

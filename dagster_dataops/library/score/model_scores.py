@@ -1,7 +1,6 @@
 """``score.Model``: the scores of a model of the user."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -49,7 +48,7 @@ class Model(score):
     ) -> None:
         super().__init__(**kwargs)
         self._scores: Callable[[list[str]], Sequence[float]]
-        self._scores = model if callable(model) else file_model(str(model), label)
+        self._scores = model if callable(model) else LoadedFile(_loaded, str(model), label)
         self._column, self._written = FieldKey(input_key), output_key
 
     def forward_batch(self, records: list[Record]) -> list[Any]:
@@ -61,24 +60,6 @@ class Model(score):
         for record, number in zip(records, scores, strict=True):
             record[self._written] = float(number)
         return list(records)
-
-
-def file_model(path: str, label: str | None) -> Callable[[list[str]], Scores]:
-    """Return the function from texts to scores by the model in a file.
-
-    The score is the probability of the class ``label``, by default the last one. The function is
-    pickled as the path; each process reads the file once.
-
-    Raises:
-        DefinitionError: There is no such file, or its ending is unknown.
-        MissingExtraError: The package that reads it is not installed.
-    """
-    return partial(_scores, LoadedFile(_loaded, path, label))
-
-
-def _scores(model: LoadedFile, texts: list[str]) -> Scores:
-    scores: Scores = model.value(texts)
-    return scores
 
 
 def _loaded(path: str, label: str | None) -> Callable[[list[str]], Scores]:

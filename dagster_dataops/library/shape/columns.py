@@ -137,11 +137,7 @@ class Add(shape):
 
 
 def check_present(record: Record, keys: Iterable[str]) -> None:
-    """Check that a record has columns.
-
-    Raises:
-        MissingColumnError: One is missing.
-    """
+    """Check that a record has columns."""
     for key in keys:
         if key not in record:
             raise MissingColumnError(key, f"its keys are {', '.join(record) or 'none'}")

@@ -49,11 +49,7 @@ class Template(shape):
 
 
 def _template_keys(template: str) -> list[str]:
-    """Return the columns of a template.
-
-    Raises:
-        DefinitionError: It is malformed, or names a column by position or an attribute.
-    """
+    """Return the columns of a template."""
     keys: dict[str, None] = {}
     try:
         open_fields = [template]

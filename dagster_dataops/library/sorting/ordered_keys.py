@@ -5,7 +5,6 @@ from typing import Final
 
 _POSITIVE: Final = struct.Struct(">BdH")
 _NEGATIVE: Final = struct.Struct(">Bd")
-_MAGNITUDE: Final = struct.Struct(">d")
 _REST: Final = struct.Struct(">H")
 _IS_NEGATIVE, _IS_POSITIVE, _IS_TEXT = 1, 2, b"\x03"
 _MISSING: Final = b"\xff"

@@ -258,11 +258,7 @@ _ALONE: Final = frozenset({"role", "content"})
 
 
 def _check_option(contents: SpecialContents, renderer: ChatRenderer) -> None:
-    """Check that tools and documents that are options hold no special token.
-
-    Raises:
-        DefinitionError: They do.
-    """
+    """Check that tools and documents that are options hold no special token."""
     try:
         contents.check(renderer.defaults)
     except UnfitRecordError as error:
@@ -276,11 +272,7 @@ def _is_plain(message: dict[str, Any]) -> bool:
 
 
 def _split_method(mask: str, on_overflow: str) -> str:
-    """Return how the trained turn is found if each is a record.
-
-    Raises:
-        DefinitionError: The options do not fit to that.
-    """
+    """Return how the trained turn is found if each is a record."""
     if mask not in {"auto", "final"}:
         msg = f"split_turns=True trains the last turn of each record; mask is {mask!r}, not 'final'"
         raise DefinitionError(msg)

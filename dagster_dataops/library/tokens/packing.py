@@ -379,11 +379,7 @@ def _joined(lists: Iterable[list[Any]]) -> list[Any]:
 
 
 def _columns(columns: Sequence[str] | None, input_key: str, output_key: str) -> tuple[str, ...]:
-    """Return the columns that are read.
-
-    Raises:
-        DefinitionError: There are none, or ``input_key`` or ``output_key`` is set as well.
-    """
+    """Return the columns that are read."""
     if columns is None:
         return (input_key,)
     if isinstance(columns, str) or not columns:

@@ -62,9 +62,6 @@ def decoder(columns: Sequence[str]) -> Callable[[bytes], Record]:
     """Return a function that returns the record in a line, as `decode` does.
 
     A column with integers is a `RawIntegers` if it is written as orjson writes it, else a list.
-
-    Args:
-        columns: The columns that may hold integers.
     """
     marks = [(name, orjson.dumps(name) + b":[") for name in columns]
 

@@ -20,12 +20,7 @@ _MARK: Final = "\ufdd6"  # is in no text: Unicode reserves it for use inside of 
 
 
 class SpecialContents:
-    """Finds the names of special tokens of a tokenizer in the contents of conversations.
-
-    Args:
-        tokenizer: The tokenizer.
-        renderer: Renders the conversations.
-    """
+    """Finds the names of special tokens of a tokenizer in the contents of conversations."""
 
     def __init__(self, tokenizer: Tokenizer, renderer: ChatRenderer) -> None:
         self._tokenizer, self._renderer = tokenizer, renderer
@@ -33,14 +28,7 @@ class SpecialContents:
         self._pattern = name_pattern(names) if names else None
 
     def check(self, contents: Mapping[str, Any]) -> None:
-        """Check that no content holds the name of a special token.
-
-        Args:
-            contents: A conversation, or ``tools`` and ``documents``.
-
-        Raises:
-            UnfitRecordError: One does.
-        """
+        """Check that no content holds the name of a special token."""
         if self._pattern is not None:
             for key in _CONTENTS:
                 self._check(key, contents.get(key))
@@ -64,14 +52,6 @@ class SpecialContents:
         """Return the tokens of a text in which special tokens of contents are plain text.
 
         What stands between two special tokens of the template is encoded by itself.
-
-        Args:
-            conversation: The conversation.
-            text: Its text.
-
-        Raises:
-            UnfitRecordError: The template changes contents, so that their place is not known, or
-                the tokenizer encodes the parts of a text otherwise than the whole.
         """
         starts = self._starts(conversation, text)
         if not starts:
@@ -106,12 +86,7 @@ class SpecialContents:
         return [self._marked(item) for item in value] if isinstance(value, (list, tuple)) else value
 
     def _pieces(self, text: str, starts: set[int]) -> Iterator[tuple[str, bool]]:
-        """Yield the pieces of a text, and whether special tokens in a piece are plain text.
-
-        Args:
-            text: The text.
-            starts: Where special tokens begin that are plain text.
-        """
+        """Yield the pieces of a text, and whether special tokens in a piece are plain text."""
         begin = behind = 0  # of what is not yielded yet, and of the last token of the template
         plain = False
         matches = [] if self._pattern is None else self._pattern.finditer(text)

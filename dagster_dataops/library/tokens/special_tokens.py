@@ -22,10 +22,6 @@ def chat_tokenizer(name: str, special_ids: Mapping[str, int] | None) -> Tokenize
     Args:
         name: The name of a tokenizer.
         special_ids: Ids of special tokens by name, for a tokenizer without special tokens.
-
-    Raises:
-        DefinitionError: There is no tokenizer of this name, ``special_ids`` is missing or not for
-            it, or an id is that of another token.
     """
     plain = tokenizer_of(name)
     plain.encode("")  # refuses a tokenizer without ids
@@ -44,11 +40,7 @@ def chat_tokenizer(name: str, special_ids: Mapping[str, int] | None) -> Tokenize
 
 
 def _check_ids(plain: Tokenizer, ids: Mapping[str, int]) -> None:
-    """Check that each special token has a name, and an id that no other token has.
-
-    Raises:
-        DefinitionError: One has not.
-    """
+    """Check that each special token has a name, and an id that no other token has."""
     names: dict[int, str] = {}
     for name, number in ids.items():
         if not name or number < 0:

@@ -52,11 +52,7 @@ class TrainedPlaces:
         self._reasoning, self._calls = reasoning, calls
 
     def spans(self, turns: Rendered, conversation: Record) -> list[Span]:
-        """Return the spans that are trained, as start and end in characters, in order.
-
-        Raises:
-            UnfitRecordError: It is not known where the turns or texts are that they depend on.
-        """
+        """Return the spans that are trained, as start and end in characters, in order."""
         if self._train == "all":
             return [(0, len(turns.text))]
         messages: Any = conversation[MESSAGES]
@@ -113,14 +109,6 @@ def _places(renderer: ChatRenderer, conversation: Record, text: str) -> list[_Pl
     """Return where reasoning, contents and calls of the assistant stand in a text, in order.
 
     The conversation is rendered again with marks in its texts, which distinguish equal texts.
-
-    Args:
-        renderer: Renders the conversation.
-        conversation: The conversation.
-        text: Its text, without marks.
-
-    Raises:
-        UnfitRecordError: With the marks it is another text.
     """
     messages: Any = conversation[MESSAGES]
     marked = [_marked(message) if message["role"] == ASSISTANT else message for message in messages]

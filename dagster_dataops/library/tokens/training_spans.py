@@ -35,9 +35,6 @@ class TurnFinder:
 
     Attributes:
         method: The method that is used.
-
-    Raises:
-        DefinitionError: The method does not fit the template, or the markers.
     """
 
     def __init__(
@@ -57,19 +54,11 @@ class TurnFinder:
         self._find: Callable[[dict[str, Any]], Rendered] = getattr(self, f"_by_{self.method}")
 
     def find(self, record: dict[str, Any]) -> Rendered:
-        """Return the text of a conversation, with the parts that the assistant wrote.
-
-        Raises:
-            UnfitRecordError: The template cannot render it, or the parts cannot be found.
-        """
+        """Return the text of a conversation, with the parts that the assistant wrote."""
         return self._find(record)
 
     def _fitting(self) -> str:
-        """Return the method that fits the template.
-
-        Raises:
-            DefinitionError: None does.
-        """
+        """Return the method that fits the template."""
         if self._renderer.marked:
             return "generation"
         try:
@@ -131,11 +120,7 @@ class TurnFinder:
         return Rendered(whole, parts)
 
     def _turn(self, record: dict[str, Any], number: int, whole: str) -> Part:
-        """Return the part of one turn, by the texts of the conversation before and up to it.
-
-        Raises:
-            UnfitRecordError: The whole text does not begin with them.
-        """
+        """Return the part of one turn, by the texts of the conversation before and up to it."""
         last = number == len(_messages(record)) - 1
         until = whole if last else self._renderer.render(_cut(record, number + 1)).text
         end = self._end(until, whole)

@@ -80,11 +80,7 @@ class IFEval(verify):
 
 
 def follows(text: str, name: object, arguments: object) -> bool:
-    """Return whether a text follows one instruction.
-
-    Raises:
-        UnfitRecordError: The instruction is unknown, or lacks an argument.
-    """
+    """Return whether a text follows one instruction."""
     if name not in _RULES:
         msg = f"instruction {name!r} is unknown; known are {', '.join(_RULES)}"
         raise UnfitRecordError(msg)

@@ -166,12 +166,7 @@ class JsonSchema(verify):
 
 
 class SchemaCheck:
-    """Checks values by a JSON Schema; pickled as the schema.
-
-    Raises:
-        DefinitionError: It is none, or refers to another document.
-        MissingExtraError: jsonschema-rs is not installed.
-    """
+    """Checks values by a JSON Schema; pickled as the schema."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema

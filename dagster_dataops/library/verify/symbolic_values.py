@@ -53,11 +53,7 @@ class _TooLongError(Exception):
 
 
 def symbolic_comparison() -> EqualValues:
-    """Return a function that compares two plain texts as expressions.
-
-    Raises:
-        MissingExtraError: math-verify is not installed.
-    """
+    """Return a function that compares two plain texts as expressions."""
     with needs_extra("verify.MathEqual with symbolic=True", "math"):
         import math_verify  # noqa: F401
     return _equal

@@ -241,11 +241,7 @@ class Audio(video):
 
 
 def _check_count(name: str, track: Any, frames: int) -> None:
-    """Check that a FLAC file has all samples that it declares.
-
-    Raises:
-        FileError: It has fewer.
-    """
+    """Check that a FLAC file has all samples that it declares."""
     seconds = 0 if track.duration is None else track.duration * track.time_base
     told = round(seconds * track.codec_context.rate)
     if frames < told:

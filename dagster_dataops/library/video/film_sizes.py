@@ -20,16 +20,7 @@ from dagster_dataops.library.file_column import LEAVE_OUT, decoding
 
 
 def check_complete(name: str, form: str, file: BinaryIO) -> None:
-    """Check that a film or sound is not cut off; only its head and its end are read.
-
-    Args:
-        name: Its path or URL, for errors.
-        form: Its format, as FFmpeg names it.
-        file: Its bytes; its position is then the beginning.
-
-    Raises:
-        FileError: It is cut off.
-    """
+    """Check that a film or sound is not cut off; only its head and its end are read."""
     size = file.seek(0, io.SEEK_END)
     end = _ENDS.get(form, _open_end)
     told = end(file, size)
@@ -45,16 +36,7 @@ def check_complete(name: str, form: str, file: BinaryIO) -> None:
 
 
 def check_frames(name: str, form: str, file: BinaryIO) -> None:
-    """Check the frames or pages of a sound, or of a film in Ogg; the whole file is read.
-
-    Args:
-        name: Its path or URL, for errors.
-        form: Its format, as FFmpeg names it.
-        file: A file on this machine, which is not empty.
-
-    Raises:
-        FileError: It is cut off, or checksums are wrong.
-    """
+    """Check the frames or pages of a sound, or of a film in Ogg; the whole file is read."""
     check = _FRAMES.get(form)
     if check is not None:
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, decoding(name, "read"):

@@ -1,7 +1,7 @@
 """`VideoSource` and `VideoFile`: films of records, opened and decoded within limits."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -9,7 +9,13 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from dagster_dataops.data import data_register
 from dagster_dataops.errors import FileError
 from dagster_dataops.files import FileReference, type_of_content
-from dagster_dataops.library.file_column import LEAVE_OUT, FileColumn, HeadFile, decoding
+from dagster_dataops.library.file_column import (
+    LEAVE_OUT,
+    FileColumn,
+    FileSource,
+    HeadFile,
+    decoding,
+)
 from dagster_dataops.library.images.image_files import MAX_PIXELS
 from dagster_dataops.library.option_values import needs_extra
 from dagster_dataops.library.video.film_sizes import check_complete, check_frames
@@ -38,11 +44,7 @@ _MPEG: Final = {b"\0\0\1\xba": "mpeg", b"\0\0\1\xb3": "mpegvideo"}
 
 
 def pyav(operator: str) -> Any:
-    """Return the package PyAV, with Pillow, numpy and soundfile at hand.
-
-    Raises:
-        MissingExtraError: One is not installed.
-    """
+    """Return the package PyAV, with Pillow, numpy and soundfile at hand."""
     with needs_extra(operator, "video"):
         import av
         import numpy  # noqa: F401
@@ -71,7 +73,7 @@ class VideoFacts(NamedTuple):
     sound: int
 
 
-class VideoSource:
+class VideoSource(FileSource):
     """The films that an input key names.
 
     Args:
@@ -80,9 +82,6 @@ class VideoSource:
         max_seconds: Longest duration.
         max_bytes: Most bytes of a file.
         kinds: What the media types of files begin with.
-
-    Raises:
-        MissingExtraError: PyAV, Pillow, numpy or soundfile is not installed.
     """
 
     def __init__(
@@ -94,22 +93,16 @@ class VideoSource:
         kinds: tuple[str, ...] = ("video/", "audio/ogg"),
     ) -> None:
         pyav(operator)
-        self.column = FileColumn(input_key, *kinds)
-        self._max_seconds, self.max_bytes = max_seconds, max_bytes
+        super().__init__(FileColumn(input_key, *kinds), max_bytes)
+        self._max_seconds = max_seconds
 
     def of(self, record: Record) -> "VideoFile":
         """Return the film of a record; its file is read on first use."""
         return VideoFile(self, record)
 
-    @contextmanager
-    def reached(self, reference: FileReference) -> Iterator[Path]:
-        """Yield the path of a file on this machine.
-
-        Raises:
-            FileError: It is missing, cannot be read, or has more than ``max_bytes``.
-        """
-        with reference.local(self.max_bytes) as path:
-            yield path
+    def reached(self, reference: FileReference) -> AbstractContextManager[Path]:
+        """Return a context with the path of a file on this machine."""
+        return reference.local(self.max_bytes)
 
     @contextmanager
     def film(self, record: Record) -> Iterator["OpenFilm"]:
@@ -120,11 +113,7 @@ class VideoSource:
 
     @contextmanager
     def opened(self, reference: FileReference, path: Path) -> Iterator["OpenFilm"]:
-        """Yield a film, open inside of the block.
-
-        Raises:
-            FileError: It is empty, of another type, damaged, or too long.
-        """
+        """Yield a film, open inside of the block."""
         with path.open("rb") as file:
             self.column.check_type(reference, file.read(_HEAD))
             with self.read(reference.file, file, str(path)) as film:
@@ -163,52 +152,31 @@ class VideoSource:
             yield film
 
     def check_length(self, name: str, seconds: float) -> None:
-        """Check a duration.
-
-        Raises:
-            FileError: It is longer than the limit.
-        """
+        """Check a duration."""
         if seconds > self._max_seconds:
             problem = f"has more than max_seconds={self._max_seconds:g} seconds"
             raise FileError(name, problem, "raise the limit, or leave the file out")
 
 
-class VideoFile(HeadFile):
+class VideoFile(HeadFile[VideoSource]):
     """The film of a record, of which no more is read than FFmpeg asks for."""
-
-    def __init__(self, source: VideoSource, record: Record) -> None:
-        super().__init__(source.column, record, source.max_bytes)
-        self._source = source
 
     @cached_property
     def facts(self) -> VideoFacts:
-        """What its head tells.
-
-        Raises:
-            FileError: It cannot be used.
-        """
+        """What its head tells."""
         with self.opened() as file, self._source.read(self.name, file, file) as film:
             return film.facts()
 
 
 class OpenFilm:
-    """An open film.
-
-    Args:
-        name: Its path or URL, for errors.
-        container: The container of PyAV.
-    """
+    """An open film."""
 
     def __init__(self, name: str, container: Any) -> None:
         self.name, self.container = name, container
 
     @property
     def pictures(self) -> Any:
-        """The stream of pictures of PyAV, the first one.
-
-        Raises:
-            FileError: There is none.
-        """
+        """The stream of pictures of PyAV, the first one."""
         streams = self.container.streams.video
         if not streams:
             raise FileError(self.name, "has no pictures", LEAVE_OUT)
@@ -233,11 +201,7 @@ class OpenFilm:
         return self.container.format.name in _GUESSING
 
     def facts(self) -> VideoFacts:
-        """Return what the head tells; a duration that it does not tell is that of the packets.
-
-        Raises:
-            FileError: It has no pictures, or is damaged.
-        """
+        """Return what the head tells; a duration that it does not tell is that of the packets."""
         stream, told = self.pictures, self.told_seconds
         context, rate = stream.codec_context, stream.average_rate
         if context is None or not context.width or not context.height:
@@ -260,11 +224,7 @@ class OpenFilm:
             return max(map(_end, self.container.demux(self.pictures)), default=0.0)
 
     def decoded(self, stream: Any) -> Iterator[Any]:
-        """Yield the frames of a stream in the order of time, and read all streams to their end.
-
-        Raises:
-            FileError: The stream is damaged, or the file ends before its duration.
-        """
+        """Yield the frames of a stream in the order of time, and read all streams to their end."""
         end = 0.0
         with decoding_film(self.name):
             for packet in self.container.demux():
@@ -277,11 +237,7 @@ class OpenFilm:
             raise FileError(self.name, problem, LEAVE_OUT)
 
     def decoded_pictures(self) -> Iterator[Any]:
-        """Yield the pictures of PyAV in the order of time, and read all streams to their end.
-
-        Raises:
-            FileError: There are none, one is damaged, or the file ends before its duration.
-        """
+        """Yield the pictures of PyAV in the order of time, and read all streams to their end."""
         frame = None
         for frame in self.decoded(self.pictures):
             yield self._checked(frame)
@@ -301,11 +257,7 @@ class OpenFilm:
 
 @contextmanager
 def decoding_film(file: str, verb: str = "decoded") -> Iterator[None]:
-    """Raise errors of FFmpeg as the error of a file.
-
-    Raises:
-        FileError: FFmpeg failed in the block.
-    """
+    """Raise errors of FFmpeg as the error of a file."""
     import av
 
     with decoding(file, verb):

@@ -80,19 +80,10 @@ def test_symbols_and_spaces_have_no_letters_or_marks_but_one_that_is_an_emoji():
     assert letters == {"\N{INFORMATION SOURCE}"}
 
 
-def test_whitespace_words_are_those_of_split():
+def test_words_are_split_by_name_or_by_a_function():
     assert words_function("whitespace")(" a, b\u00a0c\n") == ["a,", "b", "c"]
-
-
-def test_regex_words_take_each_chinese_character_alone():
     assert words_function("regex")("漢字 and カナ, x_1!") == ["漢", "字", "and", "カ", "ナ", "x_1"]
-
-
-def test_a_function_is_returned_as_it_is():
     assert words_function(list) is list
-
-
-def test_an_unknown_name_is_refused():
     with pytest.raises(DefinitionError, match="use whitespace, regex"):
         words_function("space")
 

@@ -82,7 +82,6 @@ def test_a_tokenizer_file_is_read(tmp_path) -> None:
 
 
 def written_tokenizer(folder: Path, **steps: Any) -> str:
-    """Return the path of a tokenizer.json of byte-level pairs, with some other steps."""
     tokenizers = pytest.importorskip("tokenizers", reason="needs the extra tokenizers")
     built = tokenizers.Tokenizer(tokenizers.models.BPE())
     built.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

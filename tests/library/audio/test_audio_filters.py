@@ -30,7 +30,6 @@ FORMS = [
 
 
 def tagged(name: str, record: dict[str, Any], **options: Any) -> float:
-    """Return the one signal of a filter."""
     (found,) = signals(getattr(data.audio, name)(mode="tag", **options), record).values()
     return float(found)
 
@@ -103,7 +102,6 @@ def test_blocks_and_windows_do_not_lose_samples(count: int, tmp_path: Path) -> N
 
 
 def loudness_of_ffmpeg(content: bytes) -> float:
-    """Return the integrated loudness by the filter ``ebur128``."""
     found = {}
     with av.open(io.BytesIO(content)) as container:
         (track,) = container.streams.audio

@@ -152,53 +152,26 @@ def test_what_is_no_conversation_is_an_error(record, found: str) -> None:
         to_messages(record)
 
 
-@pytest.mark.parametrize(
-    ("record", "found"),
-    [
-        ({"messages": []}, "no turn"),
-        ({"messages": [{"role": "user", "content": "a", "name": "b"}]}, "cannot hold name"),
-        ({"messages": [{"role": "user", "content": "a"}], "input": "b"}, "not the end"),
-        ({"messages": [{"role": "user", "content": "\n\nb"}], "input": "b"}, "not the end"),
-        ({"messages": [{"role": "user", "content": "a"}], "output": "b"}, "already"),
-        (
-            {
-                "messages": [
-                    {"role": "system", "content": "a"},
-                    {"role": "user", "content": "a"},
-                ],
-                "system": "b",
-            },
-            "differ",
-        ),
-        (
-            {"messages": [{"role": "system", "content": ""}, {"role": "user", "content": "a"}]},
-            "empty",
-        ),
-    ],
-)
-def test_what_alpaca_cannot_hold_is_an_error(record, found: str) -> None:
-    with pytest.raises(UnfitRecordError, match=found):
-        to_alpaca(record)
+USER = {"role": "user", "content": "a"}
+BESIDE = {"messages": [{"role": "system", "content": "a"}, USER], "system": "b"}
 
 
 @pytest.mark.parametrize(
-    ("record", "found"),
+    ("convert", "record", "found"),
     [
-        ({"messages": [{"role": "user", "content": "a", "value": "b"}]}, "'value'"),
-        ({"messages": [{"role": "user", "content": "a", "from": "gpt"}]}, "from='gpt'"),
-        ({"messages": [{"role": "user", "content": "a", "from": "human"}]}, "from='human'"),
-        (
-            {
-                "messages": [
-                    {"role": "system", "content": "a"},
-                    {"role": "user", "content": "a"},
-                ],
-                "system": "b",
-            },
-            "differ",
-        ),
+        (to_alpaca, {"messages": []}, "no turn"),
+        (to_alpaca, {"messages": [USER | {"name": "b"}]}, "cannot hold name"),
+        (to_alpaca, {"messages": [USER], "input": "b"}, "not the end"),
+        (to_alpaca, {"messages": [USER | {"content": "\n\nb"}], "input": "b"}, "not the end"),
+        (to_alpaca, {"messages": [USER], "output": "b"}, "already"),
+        (to_alpaca, BESIDE, "differ"),
+        (to_alpaca, {"messages": [{"role": "system", "content": ""}, USER]}, "empty"),
+        (to_sharegpt, {"messages": [USER | {"value": "b"}]}, "'value'"),
+        (to_sharegpt, {"messages": [USER | {"from": "gpt"}]}, "from='gpt'"),
+        (to_sharegpt, {"messages": [USER | {"from": "human"}]}, "from='human'"),
+        (to_sharegpt, BESIDE, "differ"),
     ],
 )
-def test_what_sharegpt_cannot_hold_is_an_error(record, found: str) -> None:
+def test_what_a_format_cannot_hold_is_an_error(convert, record, found: str) -> None:
     with pytest.raises(UnfitRecordError, match=found):
-        to_sharegpt(record)
+        convert(record)

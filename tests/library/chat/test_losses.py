@@ -30,8 +30,6 @@ BLOCKS = [
 
 
 class Counting:
-    """A context that sums up counts."""
-
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
 

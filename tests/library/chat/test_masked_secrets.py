@@ -8,7 +8,6 @@ MASKED = "<SECRET>"
 
 
 def named(**more: Any) -> dict[str, Any]:
-    """Return an object whose names look like secrets."""
     return {"type": KEY, "id": KEY, "name": KEY, **more}
 
 

@@ -150,8 +150,6 @@ def test_a_user_registers_stream_operators_of_any_shape(registry: OperatorRegist
     group = registry.new_group("shapes")
 
     class Pairs(group):  # type: ignore[misc, valid-type]
-        """Pairs of records, the second input backwards."""
-
         def __init__(self, names: list[str], **kwargs: Any) -> None:
             super().__init__(**kwargs)
             self.names = names

@@ -16,9 +16,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagster_dataops.errors import StorageError
 from dagster_dataops.library.dedup.algorithms import representatives
-from dagster_dataops.library.dedup.algorithms.disk_array import disk_array
 from dagster_dataops.library.dedup.algorithms.lsh_bands import buckets_of, choose_bands
 from dagster_dataops.library.dedup.algorithms.representatives import (
     Linkage,
@@ -62,7 +60,6 @@ def similar(one: Any, other: Any, limit: float | None) -> bool:
 
 
 def brute_force(records: list[Any], similarity: Similarity) -> list[bool]:
-    """Return which records are kept, by comparing all pairs."""
     order = list(range(len(records)))
     if similarity.ranked:
         order.sort(key=lambda position: -records[position][1])
@@ -222,22 +219,4 @@ def test_signatures_share_the_buckets_of_the_bands_in_which_they_agree() -> None
     one = buckets_of([1, 2, 3, 4, 5, 6, 9], 3, 2)
     other = buckets_of([1, 2, 3, 5, 5, 6, 8], 3, 2)
     assert [a == b for a, b in zip(one, other, strict=True)] == [True, False, True]
-
-
-def test_equal_bands_at_different_places_are_different_buckets() -> None:
-    buckets = buckets_of([7, 7, 7, 7], 2, 2)
-    assert len(set(buckets)) == 2
-
-
-def test_integers_are_zero_until_they_are_set(tmp_path: Path) -> None:
-    values = disk_array(tmp_path / "array", 1000)
-    values[999] = (1 << 64) - 1
-    assert (sum(values[:999]), values[999], len(values)) == (0, (1 << 64) - 1, 1000)
-    assert (tmp_path / "array").stat().st_blocks * 512 >= 8000  # reserved
-    assert disk_array(tmp_path / "empty", 0)[0] == 0
-
-
-def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "array").write_bytes(b"x")
-    with pytest.raises(StorageError, match="array"):
-        disk_array(tmp_path / "array", 1)
+    assert len(set(buckets_of([7, 7, 7, 7], 2, 2))) == 2

@@ -13,7 +13,6 @@ def text_of(seed: int, words: int = 50) -> str:
 
 
 def mixed(first: int, second: int, words: int) -> str:
-    """Return a text of which the first words are those of one text, the others of another."""
     return " ".join([*text_of(first).split()[:words], *text_of(second).split()[words:]])
 
 

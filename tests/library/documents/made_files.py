@@ -61,7 +61,6 @@ def pdf(
 
 
 def raw_pdf(path: Path, contents: Sequence[bytes], *, stream: str = "", more: bytes = b"") -> Path:
-    """Write a PDF file by hand: one page for each content stream, with entries of its dict."""
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b""]
     kids = []
     for content in contents:
@@ -89,19 +88,16 @@ def raw_pdf(path: Path, contents: Sequence[bytes], *, stream: str = "", more: by
 
 
 def shown(text: str) -> bytes:
-    """Return a content stream that shows a text."""
     return f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode()
 
 
 def deflated_bomb(megabytes: int) -> bytes:
-    """Return a content stream of spaces that unpacks to so many megabytes."""
     packer = zlib.compressobj(9)
     block = b" " * (1 << 20)
     return b"".join([*(packer.compress(block) for _ in range(megabytes)), packer.flush()])
 
 
 def zipped(path: Path, parts: Mapping[str, str | bytes]) -> Path:
-    """Write a zip archive."""
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)

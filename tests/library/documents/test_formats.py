@@ -68,10 +68,11 @@ def test_without_a_column_of_pages_the_whole_document_is_read(tmp_path: Path) ->
 
 def test_markdown_of_a_pdf_file_has_headings_items_and_paragraphs(tmp_path: Path) -> None:
     lines = "# Title\nA line that goes\non here.\n\nAnother one.\n\n• first\n• second\n\n#tag 1"
-    path = pdf(tmp_path / "a.pdf", [lines])
+    path = pdf(tmp_path / "a.pdf", [lines, "A divided exam-\nple of this."])
 
     assert texts_of(path, "ToMarkdown") == [
-        "# Title\n\nA line that goes on here.\n\nAnother one.\n\n- first\n\n- second\n\n\\#tag 1"
+        "# Title\n\nA line that goes on here.\n\nAnother one.\n\n- first\n\n- second\n\n\\#tag 1",
+        "A divided example of this.",
     ]
 
 
@@ -212,12 +213,6 @@ def test_markdown_of_word_has_headings_lists_tables_and_links(tmp_path: Path) ->
     assert texts_of(path, "ToMarkdown") == [expected]
     assert texts_of(path)[0].splitlines()[-3:] == ["see here, new", "a_b\ta_b", "a_b\td"]
     assert texts_of(path, "Tables", output_key="tables") == [[[["a_b", "a_b"], ["a_b", "d"]]]]
-
-
-def test_a_word_that_is_divided_is_put_together_in_markdown(tmp_path: Path) -> None:
-    path = pdf(tmp_path / "a.pdf", ["A long exam-\nple of this."])
-
-    assert texts_of(path, "ToMarkdown") == ["A long example of this."]
 
 
 def test_word_files_of_the_strict_form_are_read(tmp_path: Path) -> None:

@@ -86,7 +86,6 @@ def test_content_that_is_no_document_is_named(name: str, folder: Path, good: byt
 
 
 def _refused(path: object, reason: str, **options: object) -> FileError:
-    """Check the error of each kind of operator for a file; return the last one."""
     for operator in (data.documents.Pages, data.documents.ToText, data.documents.Metadata):
         with pytest.raises(FileError) as caught:
             operator(**options).forward({"file": str(path), "page": 1})
@@ -196,21 +195,17 @@ def test_a_page_that_a_document_lacks_is_an_error(folder: Path, good: bytes) -> 
             read.forward({"file": str(folder / "good.pdf"), "page": page})
 
 
-def test_more_pages_than_the_limit_are_an_error(folder: Path, good: bytes) -> None:
-    with pytest.raises(FileError, match="has 2 pages, more than max_pages=1"):
-        data.documents.Pages(max_pages=1).forward({"file": str(folder / "good.pdf")})
-
-
-def test_a_file_larger_than_the_limit_is_an_error(folder: Path, good: bytes) -> None:
-    with pytest.raises(FileError, match="max_bytes=100 bytes"):
-        data.documents.Pages(max_bytes=100).forward({"file": str(folder / "good.pdf")})
-
-
-def test_a_picture_larger_than_the_limit_is_an_error(folder: Path, good: bytes) -> None:
-    with pytest.raises(FileError, match="more than 1,000; raise max_pixels"):
-        data.documents.ToImage(max_pixels=1000).forward(
-            {"file": str(folder / "good.pdf"), "page": 1}
-        )
+@each(
+    "case",
+    [
+        (data.documents.Pages(max_pages=1), "has 2 pages, more than max_pages=1"),
+        (data.documents.Pages(max_bytes=100), "max_bytes=100 bytes"),
+        (data.documents.ToImage(max_pixels=1000), "more than 1,000; raise max_pixels"),
+    ],
+)
+def test_what_is_larger_than_the_limit_is_an_error(case, folder: Path, good: bytes) -> None:
+    with pytest.raises(FileError, match=case[1]):
+        case[0].forward({"file": str(folder / "good.pdf"), "page": 1})
 
 
 def test_an_encrypted_file_needs_its_password(tmp_path: Path) -> None:

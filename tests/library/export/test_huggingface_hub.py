@@ -146,6 +146,8 @@ def test_the_card_has_options_without_secrets_and_private_paths(hub, tmp_path):
             api_key="s3cr3t-value", url="https://me:s3cr3t-value@a.b/c", words=str(words),
             names=["a|b", "s3cr3t-value"], limits={"most": 3}, pattern="\\d+",
         )  # fmt: skip
+        forms = ["/srv/me/words/", "file:///srv/me/a.txt", "~me/b.txt", "D:\\me\\c.txt", "/"]
+        ppl.paths = data.hub_tests.secretive(names=forms)
         ppl.plain = data.hub_tests.secretive()
         ppl.hub = data.export.HuggingFaceHub(tmp_path / "pushed", "org/name")
     ppl.materialize(RECORDS[:5])
@@ -162,17 +164,7 @@ def test_the_card_has_options_without_secrets_and_private_paths(hub, tmp_path):
     assert "s3cr3t" not in text
     assert str(tmp_path) not in text
     assert "| plain | api_key" not in text
-
-
-def test_of_private_paths_of_every_form_the_card_has_the_last_name(hub, tmp_path):
-    forms = ["/srv/me/words/", "file:///srv/me/a.txt", "~me/b.txt", "D:\\me\\c.txt", "/"]
-    with pipeline("corpus") as ppl:
-        ppl.secretive = data.hub_tests.secretive(names=forms)
-        ppl.hub = data.export.HuggingFaceHub(tmp_path / "pushed", "org/name")
-    ppl.materialize(RECORDS[:5])
-
-    text = hub.files("org/name")["README.md"].decode()
-    assert "| secretive | names | words, a.txt, b.txt, c.txt, / |" in text
+    assert "| paths | names | words, a.txt, b.txt, c.txt, / |" in text
 
 
 def test_the_card_has_the_checks_of_the_results(hub, tmp_path):
@@ -344,7 +336,6 @@ def test_a_passing_outage_is_outlasted_and_a_long_one_keeps_the_earlier_data(hub
 
 
 def broken(handler: Any) -> None:
-    """Close the connection without a reply."""
     handler.close_connection = True
 
 
@@ -392,15 +383,7 @@ ppl.materialize(Path(sys.argv[1]) / "input.jsonl")
 def killing(
     call: str, number: int, hub: Hub, process: list[subprocess.Popen], *, done: bool
 ) -> Callable[[str, str], Any]:
-    """Return a fault that kills the process in a call, before it gets the answer.
-
-    Args:
-        call: Part of the path.
-        number: Which of these calls, from 1.
-        hub: The Hub.
-        process: The process.
-        done: Whether the Hub does what the call asks for before the process ends.
-    """
+    """Return a fault that kills the process in a call, before it gets the answer."""
     calls = iter(range(1, 1000))
 
     def killed(handler: Any) -> None:

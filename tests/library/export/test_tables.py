@@ -32,7 +32,6 @@ MIXED = [
 
 
 def parts(folder: Path) -> list[bytes]:
-    """Return the content of each file of an export, in order of their names."""
     return [path.read_bytes() for path in sorted(folder.glob("part-*"))]
 
 

@@ -64,7 +64,7 @@ BAD: dict[str, tuple[str, bytes | None, str]] = {
     "text": ("a", b"no image at all", "it is no image of the formats"),
     "archive": ("a", zipped(), "is application/zip, no image file"),
     "postscript": ("a", b"%!PS-Adobe-3.0 EPSF-3.0\n", "is application/postscript, no image"),
-    "huge": ("a.png", huge_png(), "pixels"),
+    "huge": ("a.png", huge_png(), "2500000000 pixels.* limit of 178956970 pixels; replace"),
     "damaged EXIF": ("a.jpg", with_exif(b"MM\0*\0\0\0\x08\xff\xff"), "EXIF"),
     "no order in EXIF": ("a.jpg", with_exif(b"XX\0*\0\0\0\x08\0\0"), "EXIF"),
     "unknown orientation": ("a.jpg", with_exif(NOT_UPRIGHT), "orientation 4660"),
@@ -114,12 +114,6 @@ def test_a_missing_column_of_files_names_the_columns_that_are_there() -> None:
         data.images.Size().forward({"fil": "a.png", "id": 1})
     with pytest.raises(FileError, match="column 'file': is null; "):
         data.images.Size().forward({"file": None, "id": 1})
-
-
-def test_more_pixels_than_pillow_opens_are_an_error_that_names_its_limit(tmp_path: Path) -> None:
-    record = stored(tmp_path, "a.png", huge_png())
-    with pytest.raises(FileError, match=r"2500000000 pixels.* limit of 178956970 pixels; replace"):
-        data.images.Check().forward(record)
 
 
 def test_the_size_is_checked_before_pixels_are_decoded(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ def widths(images: list[Any]) -> list[list[float]]:
 
 
 def one(operator: Any, record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record that an operator makes of one."""
     (found,) = operator.forward_batch([dict(record)])
     return dict(found)
 

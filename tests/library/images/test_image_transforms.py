@@ -16,7 +16,6 @@ from tests.library.media import animation, opened, picture, saved, stored
 
 
 def new(operator: Any, record: dict[str, Any]) -> Any:
-    """Return the image that an operator makes of that of a record."""
     return Image.open(io.BytesIO(operator.forward(dict(record))["file"].data))
 
 

@@ -19,7 +19,6 @@ SECRET = b"SECRETPLACE"
 
 
 def with_metadata(form: str, orientation: int = 1) -> bytes:
-    """Return an image with a place, a text, XMP and a profile."""
     exif = Image.Exif()
     exif[0x0112] = orientation
     exif[0x010E] = SECRET.decode()

@@ -23,7 +23,6 @@ def near(one: int, other: int, distance: int) -> bool:
 
 
 def kept_by_hand(hashes: list[int], distance: int) -> list[int]:
-    """Return for each hash the position of the first kept one that is near."""
     kept: list[int] = []
     owners = []
     for position, value in enumerate(hashes):

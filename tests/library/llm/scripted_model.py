@@ -26,5 +26,4 @@ class ScriptedModel:
 
     @property
     def prompts(self) -> list[str]:
-        """The last messages of the requests."""
         return [request["messages"][-1]["content"] for request in self.requests]

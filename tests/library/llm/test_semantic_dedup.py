@@ -17,7 +17,6 @@ np = pytest.importorskip("numpy")
 
 
 def corpus(count: int, width: int = 24) -> list[dict[str, Any]]:
-    """Return records with vectors, many of them near to another one."""
     generator = np.random.default_rng(3)
     centres = generator.standard_normal((count // 3, width))
     chosen = generator.integers(0, len(centres), count)
@@ -29,7 +28,6 @@ def corpus(count: int, width: int = 24) -> list[dict[str, Any]]:
 
 
 def brute_force(records: list[dict[str, Any]], threshold: float) -> list[int]:
-    """Return the records that are kept, one after the other."""
     kept: list[int] = []
     vectors = np.array([record["vector"] for record in records])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

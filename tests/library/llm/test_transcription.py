@@ -69,28 +69,20 @@ def test_silence_is_an_empty_text(server: RunningServer, sounds: Path) -> None:
     assert row["text"] == ""
 
 
-def test_an_image_is_an_error_of_its_record(
-    server: RunningServer, sounds: Path, root: Path
+@pytest.mark.usefixtures("server")
+def test_an_image_and_several_recordings_are_errors_of_their_records(
+    sounds: Path, root: Path
 ) -> None:
     (sounds / "a.png").write_bytes(png())
+    image, one, other = (f"{sounds}/{name}" for name in ("a.png", "a.wav", "b.wav"))
 
-    rows = data.llm.Transcribe()([{"file": f"{sounds}/a.png"}, {"file": f"{sounds}/a.wav"}])
-
-    assert len(rows) == 1
-    (path,) = root.rglob("*_error.jsonl")
-    assert "image/png" in json.loads(path.read_text())["message"]
-
-
-def test_several_recordings_of_a_record_are_an_error(
-    server: RunningServer, sounds: Path, root: Path
-) -> None:
-    one = f"{sounds}/a.wav"
-
-    rows = data.llm.Transcribe()([{"file": [one, f"{sounds}/b.wav"]}, {"file": [one]}])
+    rows = data.llm.Transcribe()([{"file": image}, {"file": [one, other]}, {"file": [one]}])
 
     assert len(rows) == 1
     (path,) = root.rglob("*_error.jsonl")
-    assert "2 recordings" in json.loads(path.read_text())["message"]
+    told = [json.loads(line)["message"] for line in path.read_text().splitlines()]
+    assert "image/png" in told[0]
+    assert "2 recordings" in told[1]
 
 
 @pytest.mark.parametrize("params", [{"response_format": "srt"}, {"stream": True}], ids=str)

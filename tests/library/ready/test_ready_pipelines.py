@@ -30,8 +30,6 @@ def in_a_folder(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
-    """Return a function that sets a model for all calls without a client."""
-
     def use(answer: Callable[[str, Row], Any]) -> ScriptedModel:
         model = ScriptedModel(answer)
         monkeypatch.setitem(config.clients, "default", ModelClient(complete=model))
@@ -41,7 +39,6 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
 
 
 def results_of(ppl: Pipeline, records: list[Row]) -> dict[str, list[Row]]:
-    """Return the records of all nodes; no record may fail."""
     reports = ppl.materialize(records)
     for name, report in reports.items():
         assert report.manifest.failed == 0, name
@@ -56,8 +53,6 @@ def vectors_of(request: Row) -> Row:
 
 
 class Vectors(ScriptedModel):
-    """A scripted model that also makes vectors."""
-
     async def complete(self, request: Row) -> Row:
         return vectors_of(request) if "input" in request else await super().complete(request)
 
@@ -301,7 +296,6 @@ def test_segments_are_translated_and_scored(answering) -> None:
 
 
 def photographs(folder: Path) -> list[Row]:
-    """Write three images, of which the last two look alike, and a small one."""
     image_module = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
     numpy = pytest.importorskip("numpy")
     pictures = []

@@ -15,12 +15,10 @@ Decide = Callable[[Row], None]
 
 
 def questions(folder: Path) -> list[Path]:
-    """Return the files of questions in a folder of a review."""
     return sorted(path for path in folder.glob("questions-*") if path.suffix != ".xml")
 
 
 def faults_in(folder: Path) -> list[str]:
-    """Return the faults of the files with decisions in a folder of a review."""
     return ReviewFolder(folder).answers().faults
 
 
@@ -30,7 +28,6 @@ def files_of_state(folder: Path) -> list[str]:
 
 
 def lines_of(folder: Path) -> list[Row]:
-    """Return the questions of all jsonl files."""
     lines = [line for path in questions(folder) for line in path.read_bytes().splitlines()]
     return [orjson.loads(line) for line in lines]
 
@@ -46,12 +43,10 @@ def decide(folder: Path, decision: Callable[[Row], Row], name: str = "decided.js
 
 
 def table_of(path: Path) -> list[Row]:
-    """Return the rows of a CSV file of questions."""
     return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
 
 
 def text_of_table(rows: list[Row], delimiter: str = ",", newline: str = "\r\n") -> str:
-    """Return rows as a spreadsheet saves them."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, list(rows[0]), delimiter=delimiter, lineterminator=newline)
     writer.writeheader()

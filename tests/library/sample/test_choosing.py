@@ -146,7 +146,6 @@ ODD = [
 def test_values_that_are_read_some_at_a_time_give_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, missing: str
 ) -> None:
-    """They are compared with those of ``sketch``, called for each record."""
     chosen = Random(seed)
     lines = [line for _ in range(40) for line in [*chosen.choices(USUAL[:10], k=40), ODD[0]]]
     lines = [chosen.choice(ODD) if chosen.random() < seed / 100 else line for line in lines]

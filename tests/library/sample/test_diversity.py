@@ -10,7 +10,6 @@ from dagster_dataops.errors import DatasetOperatorError, DefinitionError
 
 
 def centers(vectors: Any, number: int) -> list[int]:
-    """Return the positions of the centers, found from the definition."""
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     chosen: list[int] = []
     for _ in range(number):

@@ -18,7 +18,7 @@ from dagster_dataops.library.sorting.first_values import first_of_values
 from dagster_dataops.library.sorting.keyed_lines import KeyedLines
 from dagster_dataops.library.sorting.ordered_keys import ordered_key
 from dagster_dataops.library.sorting.ranking import Ranking, first_of_groups
-from dagster_dataops.library.sorting.spill_lists import BitArray, SpillLists, passes
+from dagster_dataops.library.sorting.spill_lists import SpillLists
 
 KEYS = st.binary(max_size=3).map(lambda key: key + bytes(3 - len(key)))
 
@@ -55,6 +55,9 @@ def test_a_disk_that_refuses_is_named(tmp_path: Path) -> None:
     entries = ExternalSort(tmp_path / "missing", 1, name="left")
     with pytest.raises(StorageError, match="missing/left-000000: cannot write"):
         entries.add(b"a", b"")
+    lists = SpillLists(tmp_path / "missing", 1, ENTRY, 0)
+    with pytest.raises(StorageError, match="missing/000000: cannot write"):
+        lists.add(0, ENTRY.pack(1, 1))
 
 
 _PEAK = """
@@ -231,23 +234,3 @@ def test_lists_are_read_in_the_order_they_were_written(tmp_path: Path, max_bytes
     for number in range(3):
         lists.drop(number)
     assert (list(lists.read(1)), list(tmp_path.iterdir())) == ([], [])
-
-
-def test_a_disk_that_refuses_lists_is_named(tmp_path: Path) -> None:
-    lists = SpillLists(tmp_path / "missing", 1, ENTRY, 0)
-    with pytest.raises(StorageError, match="missing/000000: cannot write"):
-        lists.add(0, ENTRY.pack(1, 1))
-
-
-@given(st.lists(st.booleans()))
-def test_bits_are_read_as_they_were_set(wanted: list[bool]) -> None:
-    bits = BitArray(len(wanted))
-    for position, value in enumerate(wanted):
-        if value:
-            bits.set(position)
-    assert list(bits) == wanted
-
-
-def test_passes_are_as_few_as_memory_allows() -> None:
-    assert [passes(100, 10, room) for room in (10_000, 1000, 999, 500, 0)] == [1, 1, 2, 2, 1000]
-    assert passes(0, 10, 0) == 1

@@ -41,7 +41,6 @@ def test_records_without_signals_are_refused_by_default():
 
 
 def summary_of(values, bins=4, top=2):
-    """Return the summary of a column with the values."""
     records = ({"a": value} for value in values)
     (summary,) = data.stats.Summary(["a"], bins=bins, top=top).forward_batch_input(records)
     return summary["columns"]["a"]

@@ -34,7 +34,6 @@ def packed(records: list[dict[str, Any]], most: int, **options: Any) -> list[dic
 
 
 def first_fit_by_hand(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Pack as the rule reads: the least room that fits, of equal ones that which came first."""
     packs: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # the room of each pack, and when it got it
     for step, place in enumerate(sorted(range(len(lengths)), key=lambda at: -lengths[at])):

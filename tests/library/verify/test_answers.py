@@ -124,12 +124,12 @@ def test_modes_tolerance_and_keys() -> None:
         operator.forward({"a": [1], "b": "1"})
 
 
+def correct(operator, answer, reference):
+    return operator.forward({"answer": answer, "reference": reference})["correct"]
+
+
 def both_ways(operator, pair):
-    first, second = pair
-    return [
-        operator.forward({"answer": answer, "reference": reference})["correct"]
-        for answer, reference in ((first, second), (second, first))
-    ]
+    return [correct(operator, *pair), correct(operator, *pair[::-1])]
 
 
 @each("pair", EQUAL)
@@ -151,9 +151,7 @@ def symbolic():
 @each("pair", [*EQUAL, *EQUAL_EXPRESSIONS])
 @pytest.mark.slow
 def test_equal_expressions_are_equal(symbolic, pair):
-    assert (
-        symbolic.forward(dict(zip(("answer", "reference"), pair, strict=True)))["correct"] is True
-    )
+    assert correct(symbolic, *pair) is True
 
 
 TO_300_DIGITS = [pair for pair in DIFFERENT if "10^{-300}" in pair[0]]  # these take seconds
@@ -161,17 +159,13 @@ TO_300_DIGITS = [pair for pair in DIFFERENT if "10^{-300}" in pair[0]]  # these 
 
 @each("pair", [pair for pair in DIFFERENT if pair not in TO_300_DIGITS])
 def test_different_answers_are_never_equal_as_expressions(symbolic, pair):
-    assert (
-        symbolic.forward(dict(zip(("answer", "reference"), pair, strict=True)))["correct"] is False
-    )
+    assert correct(symbolic, *pair) is False
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", TO_300_DIGITS)
 def test_answers_that_differ_in_the_last_of_300_digits_are_not_equal(symbolic, pair):
-    assert (
-        symbolic.forward(dict(zip(("answer", "reference"), pair, strict=True)))["correct"] is False
-    )
+    assert correct(symbolic, *pair) is False
 
 
 @pytest.mark.slow

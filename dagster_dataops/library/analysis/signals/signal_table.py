@@ -69,11 +69,7 @@ _OF_NGRAMS: Final[Mapping[str, tuple[Callable[..., float], range]]] = {
 
 
 def signal_table(split: Splitter) -> dict[str, Signal]:
-    """Return all signals by name.
-
-    Args:
-        split: How texts are split into words.
-    """
+    """Return all signals by name."""
     table = dict(_PLAIN)
     table |= {name: partial(function, split=split) for name, function in _OF_WORDS.items()}
     for name, (function, sizes) in _OF_NGRAMS.items():

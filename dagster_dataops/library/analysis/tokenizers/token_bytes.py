@@ -28,9 +28,6 @@ def token_bytes(loaded: Any) -> TokenBytes | None:
 
     Each token of such a tokenizer is a sequence of bytes of the text, and no byte is added or
     replaced. If the lengths of the tokens of a text add up to its length, none was removed either.
-
-    Args:
-        loaded: A tokenizer of the package tokenizers.
     """
     normalizer = _state(loaded.normalizer)
     keeps = _NORMALIZERS.get(normalizer.get("type"))

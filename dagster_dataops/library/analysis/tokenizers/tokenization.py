@@ -109,35 +109,19 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """Return the ids of the tokens.
-
-        Raises:
-            DefinitionError: The tokenizer has no ids.
-        """
+        """Return the ids of the tokens."""
 
     @abstractmethod
     def encode_with_offsets(self, text: str) -> Encoded | EncodedBytes:
-        """Return the ids of the tokens, with their places in the text.
-
-        Raises:
-            DefinitionError: The tokenizer has no ids.
-        """
+        """Return the ids of the tokens, with their places in the text."""
 
     def encode_plain(self, text: str) -> Encoded | EncodedBytes:
-        """Return what `encode_with_offsets` does, with names of special tokens as plain text.
-
-        Raises:
-            DefinitionError: The tokenizer has no ids.
-        """
+        """Return what `encode_with_offsets` does, with names of special tokens as plain text."""
         return self.encode_with_offsets(text)
 
     @abstractmethod
     def decode(self, ids: list[int]) -> str:
-        """Return the text of ids, also of special tokens. Parts of characters become U+FFFD.
-
-        Raises:
-            DefinitionError: The tokenizer has no ids, or no token for one of these.
-        """
+        """Return the text of ids, also of special tokens. Parts of characters become U+FFFD."""
 
     @property
     def special(self) -> Mapping[str, int]:
@@ -359,11 +343,7 @@ def _no_token(name: str, number: int) -> DefinitionError:
 
 
 def _bpe_openai(name: str) -> tuple[Any, Any]:
-    """Return the package and its bindings. Importing it reads its vocabularies: about a second.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Return the package and its bindings. Importing it reads its vocabularies: about a second."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of how it reads its files
         with needs_extra(f"tokenizer {name!r}", "tokens"):
@@ -378,10 +358,6 @@ def tokenizer(name: str) -> Tokenizer:
     Args:
         name: ``"o200k_base"``, ``"cl100k_base"`` or ``"voyage3_base"`` of bpe-openai; the path of
             a ``tokenizer.json``; ``"whitespace"`` or ``"bytes"``.
-
-    Raises:
-        DefinitionError: There is no tokenizer of this name.
-        MissingExtraError: Its package is not installed.
     """
     return _of_file(name) if name.endswith(FILE_ENDING) else _of_name(name)
 

@@ -23,11 +23,7 @@ class BucketMembers(NamedTuple):
 
 
 def equal_buckets(buckets: Any) -> BucketMembers:
-    """Return the members of the buckets that occur several times in an array.
-
-    Args:
-        buckets: The bucket at each position, one for each record.
-    """
+    """Return the members of the buckets that occur several times in an array."""
     import numpy
 
     order = numpy.argsort(buckets, kind="stable")

@@ -67,11 +67,7 @@ class NgramHashes:
 
 
 class MinHash:
-    """Computes MinHash signatures of ``count`` values; another seed gives others.
-
-    Raises:
-        MissingExtraError: A package of the extra is not installed; names the operator.
-    """
+    """Computes MinHash signatures of ``count`` values; another seed gives others."""
 
     def __init__(self, operator: str, count: int, seed: int) -> None:
         with needs_extra(operator, "dedup"):

@@ -26,9 +26,6 @@ def rank_value(record: Record, keep: str, text: str) -> float:
         keep: ``first`` for none, ``longest`` for the length of ``text``, or the column of a number,
             of which a missing value and NaN are less than all others.
         text: The text of the record.
-
-    Raises:
-        TypeError: The value is no number.
     """
     if keep in {"first", "longest"}:
         return len(text) if keep == "longest" else 0
@@ -36,11 +33,7 @@ def rank_value(record: Record, keep: str, text: str) -> float:
 
 
 def column_rank(record: Record, key: str) -> float:
-    """Return the number in a column; a missing value and NaN are less than all others.
-
-    Raises:
-        TypeError: The value is no number.
-    """
+    """Return the number in a column; a missing value and NaN are less than all others."""
     value = record.get(key)
     if value is None:
         return _LEAST

@@ -91,11 +91,7 @@ class SketchFiles:
                 self._open.append(path.open("w+b"))
 
     def shared(self, max_bytes: int) -> Iterator[BucketMembers]:
-        """Yield the buckets that several records share.
-
-        Args:
-            max_bytes: The approximate memory limit.
-        """
+        """Yield the buckets that several records share."""
         turns = passes(self.count, SORT_BYTES, max_bytes)
         for band in range(self.bands):
             for turn in range(turns):

@@ -1,24 +1,21 @@
 """`BookFile`: EPUB files. A page is an item of the spine, usually a chapter."""
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
 
 from typing_extensions import override
 
-from dagster_dataops.files import File
 from dagster_dataops.library.documents.formats.document import (
-    Document,
     Limits,
-    Table,
     checked_page,
     damaged,
     described,
     encrypted,
 )
-from dagster_dataops.library.documents.formats.web_pages import HtmlReader, images_of
+from dagster_dataops.library.documents.formats.web_pages import HtmlDocument, decoded
 from dagster_dataops.library.documents.formats.zipped_parts import ZippedParts, joined_name
 
 _CONTAINER: Final = "META-INF/container.xml"
@@ -29,22 +26,13 @@ _DC: Final = "{http://purl.org/dc/elements/1.1/}"
 _CIPHER: Final = "{http://www.w3.org/2001/04/xmlenc#}CipherReference"
 
 
-class BookFile(Document):
-    """An open EPUB file.
-
-    Args:
-        path: Where it is.
-        name: Its path or URL, for errors.
-        limits: The largest documents that are read.
-
-    Raises:
-        FileError: It is damaged, encrypted, or too large.
-    """
+class BookFile(HtmlDocument):
+    """An open EPUB file."""
 
     format = "epub"
 
     def __init__(self, path: Path, name: str, limits: Limits) -> None:
-        self._name, self._reader = name, HtmlReader()
+        super().__init__(name)
         self._parts = ZippedParts(path, name, limits)
         root = self._parts.xml(_CONTAINER).find(f".//{_CONTAINERS}rootfile")
         package_name = "" if root is None else root.get("full-path", "")
@@ -74,27 +62,9 @@ class BookFile(Document):
                 raise encrypted(self._name, "leave it out, or get a copy without protection")
 
     @override
-    def text(self, page: int) -> str:
-        return self._reader.text(self._chapter(page))
-
-    @override
-    def markdown(self, page: int) -> str:
-        return self._reader.markdown(self._chapter(page))
-
-    @override
-    def tables(self, page: int) -> list[Table]:
-        return self._reader.tables(self._chapter(page))
-
-    @override
-    def images(self, page: int) -> Iterator[File]:
-        sources = self._reader.sources(self._chapter(page))
-        folder = posixpath.dirname(self._chapters[page - 1])
-
-        def stored(source: str) -> bytes | None:
-            part = joined_name(folder, source)
-            return self._parts.read(part) if part in self._parts.names else None
-
-        return images_of(sources, stored)
+    def stored(self, page: int, source: str) -> bytes | None:
+        part = joined_name(posixpath.dirname(self._chapters[page - 1]), source)
+        return self._parts.read(part) if part in self._parts.names else None
 
     @override
     def metadata(self) -> Mapping[str, str | None]:
@@ -104,10 +74,11 @@ class BookFile(Document):
     def close(self) -> None:
         self._parts.close()
 
-    def _chapter(self, page: int) -> str:
-        checked_page(self._name, page, self.page_count)
-        if self._last is None or self._last[0] != page:
-            self._last = page, self._reader.decoded(self._parts.read(self._chapters[page - 1]))
+    @override
+    def page(self, number: int) -> str:
+        checked_page(self._name, number, self.page_count)
+        if self._last is None or self._last[0] != number:
+            self._last = number, decoded(self._parts.read(self._chapters[number - 1]))
         return self._last[1]
 
 

@@ -98,11 +98,7 @@ def damaged(name: str, reason: str) -> FileError:
 
 
 def checked_page(name: str, page: int, pages: int) -> int:
-    """Return the number of a page if the document has it.
-
-    Raises:
-        FileError: It has not.
-    """
+    """Return the number of a page if the document has it."""
     if not 1 <= page <= pages:
         problem = f"has {pages:,} pages, so no page {page:,}"
         raise FileError(name, problem, "make its pages by documents.Pages again")

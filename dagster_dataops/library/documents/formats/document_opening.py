@@ -19,7 +19,6 @@ from dagster_dataops.library.documents.formats.word_file import WordFile
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument."
 _PDF: Final = "application/pdf"
 _HTML: Final = "text/html"
-_ZIP: Final = "application/zip"
 _OLE: Final = "application/x-ole-storage"
 _FORMATS: Final[dict[str, Callable[[Path, str, Limits], Document]]] = {  # by media type
     f"{_OFFICE}wordprocessingml.document": WordFile,
@@ -59,12 +58,7 @@ class OpenDocument(NamedTuple):
 
 
 def media_type_of(path: Path, reference: FileReference) -> str:
-    """Return the media type of a document, by its content.
-
-    Raises:
-        FileError: It is empty, an archive or no document, or is of another type than its name or
-            the record states.
-    """
+    """Return the media type of a document, by its content."""
     name = reference.file
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
@@ -106,17 +100,7 @@ def _type_of_zip(path: Path) -> str | None:
 def opened_document(
     path: Path, reference: FileReference, password: str, limits: Limits
 ) -> Document:
-    """Return the document in a file.
-
-    Args:
-        path: Where it is on this machine.
-        reference: The reference in the record.
-        password: Its password; empty for none.
-        limits: The largest documents that are read.
-
-    Raises:
-        FileError: It is no document, or is damaged, encrypted or too large.
-    """
+    """Return the document in a file."""
     kind = media_type_of(path, reference)
     if kind == _PDF:
         from dagster_dataops.library.documents.formats.pdf_file import PdfFile
@@ -166,11 +150,7 @@ def _local(reference: FileReference, limits: Limits) -> Iterator[Path]:
 
 
 class Documents:
-    """Opens documents. The last one of each thread stays open: its next pages need it again.
-
-    Args:
-        limits: The largest documents that are read.
-    """
+    """Opens documents. The last one of each thread stays open: its next pages need it again."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -178,11 +158,7 @@ class Documents:
         self._all: list[_Kept] = []
 
     def opened(self, reference: FileReference, password: str) -> OpenDocument:
-        """Return a document, which stays open until the next call in this thread.
-
-        Raises:
-            FileError: It cannot be used, or has changed since it was opened.
-        """
+        """Return a document, which stays open until the next call in this thread."""
         kept: _Kept | None = getattr(self._thread, "kept", None)
         if kept is None:
             kept = self._thread.kept = _Kept()

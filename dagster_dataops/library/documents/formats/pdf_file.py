@@ -38,17 +38,7 @@ _POINTS: Final = 72  # an inch
 
 
 class PdfFile(Document):
-    """An open PDF file.
-
-    Args:
-        path: Where it is.
-        name: Its path or URL, for errors.
-        password: Its password; empty for none.
-        limits: The largest documents that are read.
-
-    Raises:
-        FileError: It is encrypted, or damaged.
-    """
+    """An open PDF file."""
 
     format = "pdf"
 
@@ -166,11 +156,7 @@ class PdfFile(Document):
         return _OpenedPage(self, checked_page(self._name, page, self.page_count))
 
     def load(self, page: int) -> Any:
-        """Return a page of PDFium.
-
-        Raises:
-            FileError: It is damaged.
-        """
+        """Return a page of PDFium."""
         try:
             return self._document[page - 1]
         except self._error:
@@ -198,11 +184,7 @@ class _OpenedPage:
 
 
 def _check_end(path: Path, name: str) -> None:
-    """Check that a file has the end mark of PDF: PDFium reads what is left of a truncated one.
-
-    Raises:
-        FileError: It has not.
-    """
+    """Check that a file has the end mark of PDF: PDFium reads what is left of a truncated one."""
     with path.open("rb") as file:
         head = file.read(PDF_HEAD)
         size = file.seek(0, 2)

@@ -30,12 +30,7 @@ class Line(NamedTuple):
 
 
 def text_lines(textpage: Any, raw: Any) -> list[Line]:
-    """Return the lines of a page, in the order in which the file has them.
-
-    Args:
-        textpage: A text page of pypdfium2.
-        raw: The functions of PDFium.
-    """
+    """Return the lines of a page, in the order in which the file has them."""
     lines, place = [], 0
     for text in textpage.get_text_range().split("\r\n"):
         start = place + len(text) - len(text.lstrip())

@@ -1,6 +1,6 @@
 """`SlidesFile`: PPTX files, read by this package. A page is a slide."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
@@ -9,23 +9,19 @@ from typing_extensions import override
 
 from dagster_dataops.files import File
 from dagster_dataops.library.documents.formats.document import (
-    Document,
     Limits,
     Size,
-    Table,
     checked_page,
     damaged,
 )
-from dagster_dataops.library.documents.formats.office_blocks import Block, markdown_of, text_of
+from dagster_dataops.library.documents.formats.office_blocks import Block
 from dagster_dataops.library.documents.formats.office_parts import (
     ALTERNATIVES,
+    OfficeFile,
     R,
     content_of,
-    main_part,
-    metadata_of,
     stored_images,
 )
-from dagster_dataops.library.documents.formats.zipped_parts import ZippedParts
 
 _P: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _A: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -34,33 +30,22 @@ _PLAIN: Final = {"subTitle", "dt", "ftr", "sldNum"}  # places whose paragraphs a
 _EMU: Final = 12_700  # a point
 
 
-class SlidesFile(Document):
-    """An open PPTX file: its slides in order, with hidden ones, without notes.
-
-    Args:
-        path: Where it is.
-        name: Its path or URL, for errors.
-        limits: The largest documents that are read.
-
-    Raises:
-        FileError: It is damaged, or too large.
-    """
+class SlidesFile(OfficeFile):
+    """An open PPTX file: its slides in order, with hidden ones, without notes."""
 
     format = "pptx"
 
     def __init__(self, path: Path, name: str, limits: Limits) -> None:
-        self._name, self._parts = name, ZippedParts(path, name, limits)
-        main = main_part(self._parts, "ppt/presentation.xml")
-        presentation = self._parts.xml(main)
-        relations = self._parts.relations(main)
+        super().__init__(path, name, limits, "ppt/presentation.xml")
+        relations = self._relations
         self._slides = [
             relations[relation].target
             if relation in relations
             else relation  # which fails for that page
-            for slide in presentation.iter(f"{_P}sldId")
+            for slide in self._root.iter(f"{_P}sldId")
             for relation in [slide.get(f"{R}id", "")]
         ]
-        self._size = _size(presentation.find(f"{_P}sldSz"))
+        self._size = _size(self._root.find(f"{_P}sldSz"))
         self.page_count = len(self._slides)
         if not self._slides:
             raise damaged(name, "it has no slides")
@@ -71,29 +56,13 @@ class SlidesFile(Document):
         return self._size
 
     @override
-    def text(self, page: int) -> str:
-        return text_of(self._slide(page)[0])
-
-    @override
-    def markdown(self, page: int) -> str:
-        return markdown_of(self._slide(page)[0])
-
-    @override
-    def tables(self, page: int) -> list[Table]:
-        return [block.rows for block in self._slide(page)[0] if block.rows is not None]
+    def blocks(self, page: int) -> list[Block]:
+        return self._slide(page)[0]
 
     @override
     def images(self, page: int) -> Iterator[File]:
         relations = self._parts.relations(self._slides[page - 1])
         return stored_images(self._parts, relations, self._slide(page)[1])
-
-    @override
-    def metadata(self) -> Mapping[str, str | None]:
-        return metadata_of(self._parts)
-
-    @override
-    def close(self) -> None:
-        self._parts.close()
 
     def _slide(self, page: int) -> tuple[list[Block], list[str]]:
         """Return the blocks of a slide and the ids of its images."""

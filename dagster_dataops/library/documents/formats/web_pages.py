@@ -3,7 +3,8 @@
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
@@ -31,116 +32,100 @@ _STYLE: Final = {"heading_style": "ATX", "bullets": "-", "table_infer_header": T
 _READ: Final = "page"  # the column that the operators of the group html read
 
 
-class HtmlReader:
-    """Reads HTML: text by resiliparse, Markdown and tables by the operators of the group html."""
+class HtmlDocument(Document):
+    """A document whose pages are HTML. A subclass defines `page`.
 
-    def __init__(self) -> None:
+    Text is read by resiliparse, Markdown and tables by the operators of the group html.
+    """
+
+    def __init__(self, name: str) -> None:
         with needs_extra("reading HTML and EPUB documents", "documents"):
             import bs4  # noqa: F401 - of html.ToMarkdown
             import lxml  # noqa: F401 - of html.Tables
             import markdownify  # noqa: F401
             import resiliparse  # noqa: F401
+        self._name = name
         self._markdown = page_data.ToMarkdown(input_key=_READ)
         self._tables = page_data.Tables(input_key=_READ)
 
-    @staticmethod
-    def decoded(content: bytes) -> str:
-        """Return the text of a page, by its mark, its declaration or the likeliest encoding.
+    @abstractmethod
+    def page(self, number: int) -> str:
+        """Return the HTML of a page."""
 
-        Raises:
-            ValueError: It is no text, or in UTF-32, which HTML does not allow.
-        """
-        if b"\0" in content[:1024] and not _UTF_16.match(content):
-            msg = "is no HTML: it has zero bytes"
-            raise ValueError(msg)
-        from resiliparse.parse.encoding import bytes_to_str, detect_encoding
-
-        encoding = detect_encoding(content, from_html_meta=True) or "utf-8"
-        return readable(bytes_to_str(content, encoding))
-
-    @staticmethod
-    def text(page: str) -> str:
-        """Return the whole text of a page."""
+    @override
+    def text(self, page: int) -> str:
         from resiliparse.extract.html2text import extract_plain_text
 
-        if is_deep(page):
+        html = self.page(page)
+        if is_deep(html):
             raise too_deep("documents.ToText")
-        text: str = extract_plain_text(page, main_content=False, alt_texts=False)
+        text: str = extract_plain_text(html, main_content=False, alt_texts=False)
         return text
 
-    def markdown(self, page: str) -> str:
+    @override
+    def markdown(self, page: int) -> str:
         """Return a page as Markdown, in the style of the other formats, without its title."""
-        return self._markdown.converted(page, unread="head > title", **_STYLE).strip()
+        html = self.page(page)
+        return self._markdown.converted(html, unread="head > title", **_STYLE).strip()
 
-    def tables(self, page: str) -> list[Table]:
-        """Return the tables of a page."""
-        tables: Any = self._tables.forward({_READ: page})["tables"]
+    @override
+    def tables(self, page: int) -> list[Table]:
+        tables: Any = self._tables.forward({_READ: self.page(page)})["tables"]
         return list(tables)
 
-    @staticmethod
-    def sources(page: str) -> list[str]:
-        """Return the addresses of the images of a page."""
-        images = _elements(page, "img", "image")
+    @override
+    def images(self, page: int) -> Iterator[File]:
+        images = _elements(self.page(page), "img", "image")
         addresses = (
-            next((image.get(key) for key in _SOURCES if image.get(key)), None) for image in images
+            next((image.get(key) for key in _SOURCES if image.get(key)), "") for image in images
         )
-        return [address for address in addresses if address]
+        for source in dict.fromkeys(filter(None, addresses)):
+            is_data = source.startswith("data:")
+            content = _data(source) if is_data else self.stored(page, source)
+            if content:
+                yield File(content, type_of_content(content) or "")
 
-    @staticmethod
-    def head(page: str) -> dict[str, str]:
-        """Return the ``title`` of a page, and its named ``meta`` elements, without those in SVG."""
-        facts: dict[str, str] = {}
-        for element in _elements(page, "title", "meta"):
-            if element.tag == "meta":
-                facts.setdefault(str(element.get("name")).lower(), element.get("content", ""))
-            elif element.getparent().tag != "svg":
-                facts.setdefault("title", " ".join("".join(element.itertext()).split()))
-        return facts
+    def stored(self, page: int, source: str) -> bytes | None:  # noqa: ARG002 - of subclasses
+        """Return the content of an image that the document holds; ``None`` for others."""
+        return None
 
 
-class WebPage(Document):
-    """An open HTML file: one page. Its images are those that it holds as ``data:`` addresses.
+def decoded(content: bytes) -> str:
+    """Return the text of a page, by its mark, its declaration or the likeliest encoding.
 
-    Args:
-        path: Where it is.
-        name: Its path or URL, for errors.
-        limits: The largest documents that are read.
+    Raises:
+        ValueError: It is no text, or in UTF-32, which HTML does not allow.
     """
+    if b"\0" in content[:1024] and not _UTF_16.match(content):
+        msg = "is no HTML: it has zero bytes"
+        raise ValueError(msg)
+    from resiliparse.parse.encoding import bytes_to_str, detect_encoding
+
+    encoding = detect_encoding(content, from_html_meta=True) or "utf-8"
+    return readable(bytes_to_str(content, encoding))
+
+
+class WebPage(HtmlDocument):
+    """An open HTML file: one page. Its images are those that it holds as ``data:`` addresses."""
 
     format = "html"
     page_count = 1
 
     def __init__(self, path: Path, name: str, limits: Limits) -> None:
-        self._name, self._reader = name, HtmlReader()
+        super().__init__(name)
         content = path.read_bytes()
         if len(content) > limits.max_bytes:
             problem = f"is too large: it has more than max_bytes={limits.max_bytes:,} bytes"
             raise FileError(name, problem, "raise the limit, or leave the file out")
         try:
-            self._page = self._reader.decoded(content)
+            self._page = decoded(content)
         except ValueError as error:
             raise FileError(name, str(error), "correct the name, or leave the file out") from None
 
     @override
-    def text(self, page: int) -> str:
-        return self._reader.text(self._of(page))
-
-    @override
-    def markdown(self, page: int) -> str:
-        return self._reader.markdown(self._of(page))
-
-    @override
-    def tables(self, page: int) -> list[Table]:
-        return self._reader.tables(self._of(page))
-
-    @override
-    def images(self, page: int) -> Iterator[File]:
-        return images_of(self._reader.sources(self._of(page)), lambda _: None)
-
-    @override
     def metadata(self) -> Mapping[str, str | None]:
         values: Any = page_data.Metadata(input_key=_READ).forward({_READ: self._page})["metadata"]
-        head = self._reader.head(self._page)
+        head = _head(self._page)
         return described(
             title=head.get("title") or values["title"],
             author=values["author"],
@@ -151,9 +136,21 @@ class WebPage(Document):
             producer=head.get("generator"),
         )
 
-    def _of(self, page: int) -> str:
-        checked_page(self._name, page, 1)
+    @override
+    def page(self, number: int) -> str:
+        checked_page(self._name, number, 1)
         return self._page
+
+
+def _head(page: str) -> dict[str, str]:
+    """Return the ``title`` of a page, and its named ``meta`` elements, without those in SVG."""
+    facts: dict[str, str] = {}
+    for element in _elements(page, "title", "meta"):
+        if element.tag == "meta":
+            facts.setdefault(str(element.get("name")).lower(), element.get("content", ""))
+        elif element.getparent().tag != "svg":
+            facts.setdefault("title", " ".join("".join(element.itertext()).split()))
+    return facts
 
 
 def _elements(page: str, *tags: str) -> Iterator[Any]:
@@ -163,20 +160,6 @@ def _elements(page: str, *tags: str) -> Iterator[Any]:
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True)
     root = etree.fromstring(page.encode(), parser) if page.strip() else None
     return iter(()) if root is None else root.iter(*tags)
-
-
-def images_of(sources: list[str], stored: Callable[[str], bytes | None]) -> Iterator[File]:
-    """Yield the images that a page shows.
-
-    Args:
-        sources: Their addresses.
-        stored: Return the content of an image that the document holds; ``None`` for others.
-    """
-    for source in dict.fromkeys(sources):
-        content = _data(source) if source.startswith("data:") else stored(source)
-        if content:
-            kind = type_of_content(content)
-            yield File(content, kind or "")
 
 
 def _data(address: str) -> bytes | None:

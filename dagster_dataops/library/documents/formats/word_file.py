@@ -10,20 +10,18 @@ from typing_extensions import override
 
 from dagster_dataops.files import File
 from dagster_dataops.library.documents.formats.document import (
-    Document,
     Limits,
     Size,
     Table,
     checked_page,
     damaged,
 )
-from dagster_dataops.library.documents.formats.office_blocks import Block, markdown_of, text_of
+from dagster_dataops.library.documents.formats.office_blocks import Block
 from dagster_dataops.library.documents.formats.office_parts import (
     ALTERNATIVES,
+    OfficeFile,
     R,
     content_of,
-    main_part,
-    metadata_of,
     stored_images,
 )
 from dagster_dataops.library.documents.formats.word_styles import ParagraphForms, W
@@ -37,7 +35,7 @@ from dagster_dataops.library.documents.formats.word_texts import (
     nearest,
     plain_text,
 )
-from dagster_dataops.library.documents.formats.zipped_parts import Relation, ZippedParts
+from dagster_dataops.library.documents.formats.zipped_parts import Relation
 
 _TWIPS: Final = 20  # a point
 _NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,9})?")
@@ -53,31 +51,21 @@ class WordPage:
         self.size: Size | None = None
 
 
-class WordFile(Document):
+class WordFile(OfficeFile):
     """An open DOCX file.
 
     Word has no fixed pages. A page ends at an explicit break (of a page, of a section that begins
     a page, before a paragraph), and where Word began a new page when it saved the file
     (``lastRenderedPageBreak``); a file without these is one page.
-
-    Args:
-        path: Where it is.
-        name: Its path or URL, for errors.
-        limits: The largest documents that are read.
-
-    Raises:
-        FileError: It is damaged, or too large.
     """
 
     format = "docx"
 
     def __init__(self, path: Path, name: str, limits: Limits) -> None:
-        self._name, self._parts = name, ZippedParts(path, name, limits)
-        main = main_part(self._parts, "word/document.xml")
-        body = self._parts.xml(main).find(f"{W}body")
+        super().__init__(path, name, limits, "word/document.xml")
+        body = self._root.find(f"{W}body")
         if body is None:
             raise damaged(name, "it has no body")
-        self._relations = self._parts.relations(main)
         forms = ParagraphForms(self._parts, self._relations.values())
         self._pages = _Reader(forms, self._relations).pages(body)
         self.page_count = len(self._pages)
@@ -87,28 +75,12 @@ class WordFile(Document):
         return self._page(page).size
 
     @override
-    def text(self, page: int) -> str:
-        return text_of(self._page(page).blocks)
-
-    @override
-    def markdown(self, page: int) -> str:
-        return markdown_of(self._page(page).blocks)
-
-    @override
-    def tables(self, page: int) -> list[Table]:
-        return [block.rows for block in self._page(page).blocks if block.rows is not None]
+    def blocks(self, page: int) -> list[Block]:
+        return self._page(page).blocks
 
     @override
     def images(self, page: int) -> Iterator[File]:
         return stored_images(self._parts, self._relations, self._page(page).images)
-
-    @override
-    def metadata(self) -> Mapping[str, str | None]:
-        return metadata_of(self._parts)
-
-    @override
-    def close(self) -> None:
-        self._parts.close()
 
     def _page(self, page: int) -> WordPage:
         return self._pages[checked_page(self._name, page, self.page_count) - 1]

@@ -28,12 +28,7 @@ class Form(NamedTuple):
 
 
 class ParagraphForms:
-    """The forms of paragraphs, by their own properties and by their styles.
-
-    Args:
-        parts: The file.
-        relations: What the main part refers to.
-    """
+    """The forms of paragraphs, by their own properties and by their styles."""
 
     def __init__(self, parts: ZippedParts, relations: Iterable[Relation]) -> None:
         by_kind = {

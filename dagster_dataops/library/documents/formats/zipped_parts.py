@@ -37,16 +37,7 @@ class Relation(NamedTuple):
 
 
 class ZippedParts:
-    """An open zip archive. Nothing is unpacked to the disk.
-
-    Args:
-        path: Where it is.
-        name: Its path or URL, for errors.
-        limits: The largest documents that are read; parts count with what they unpack to.
-
-    Raises:
-        FileError: It is no zip archive, or is truncated.
-    """
+    """An open zip archive. Nothing is unpacked to the disk."""
 
     def __init__(self, path: Path, name: str, limits: Limits) -> None:
         self._name, self._limit = name, limits.max_bytes
@@ -59,11 +50,7 @@ class ZippedParts:
         self.names = frozenset(self._zip.namelist())
 
     def read(self, part: str) -> bytes:
-        """Return the content of a part.
-
-        Raises:
-            FileError: There is no such part, or it is encrypted, damaged or too large.
-        """
+        """Return the content of a part."""
         try:
             info = self._zip.getinfo(part)
         except KeyError:
@@ -87,11 +74,7 @@ class ZippedParts:
             raise FileError(self._name, f"{problem}={self._limit:,} bytes", remedy)
 
     def xml(self, part: str) -> Element:
-        """Return the root element of a part.
-
-        Raises:
-            FileError: It is no XML, or has entities of its own, which may expand without limit.
-        """
+        """Return the root element of a part."""
         parser = XMLParser(target=_Builder())  # noqa: S314 - the builder refuses entities
         try:
             parser.feed(self.read(part))
