@@ -209,11 +209,7 @@ class _AssetsRun:
             raise RunStoppedError(_listed(self.keys), "it was interrupted") from None
 
     def _config(self, job: dg.JobDefinition) -> dict[str, Any]:
-        """Return the configuration of the launch.
-
-        Raises:
-            ConfigurationError: Records of several assets, or of no operator, are to be chosen.
-        """
+        """Return the configuration of the launch."""
         config: dict[str, Any] = {"loggers": {_JOB: {}}} if self.log else {}
         if self.call is not None and self.call.config is not None:
             config["ops"] = {self.call.step: self.call.config}

@@ -149,10 +149,7 @@ def with_clients(
 
 
 def _estimate(dry: Manifest, scale: float, folder: NodeFolder, price: Price | None) -> Estimate:
-    """Return the estimate of a node, from the manifest of the run over a sample.
-
-    There are ``scale`` records for each one of the sample; ``folder`` has the node's real results.
-    """
+    """Return the estimate of a node by a run over a sample, of ``scale`` records for each one."""
     counts = {name: float(number) * scale for name, number in dry.counts.items()}
     tokens_in, most = round(counts.get("tokens_in", 0.0)), counts.get("tokens_out", 0.0)
     expected = most * _share_of_longest(Manifest.of(folder), counts)

@@ -212,11 +212,7 @@ class ModelSession:
         return paid.reply, False
 
     def _stored(self, endpoint: Endpoint, request: dict[str, Any], key: str) -> StoredReply | None:
-        """Return the stored reply to a request; ``None`` if there is none that is an answer.
-
-        Raises:
-            ModelError: The reply is in a file of the user, and no answer.
-        """
+        """Return the stored reply to a request; ``None`` if there is none that is an answer."""
         try:
             stored = self._store.get(key, rejected=not self._context.retries_failed)
         except UnaddressedRepliesError as error:
@@ -302,11 +298,7 @@ class ModelSession:
         return ReplyNotRecordedError(reason)
 
     async def _tried(self, endpoint: Endpoint, request: dict[str, Any]) -> StoredReply:
-        """Send a request until there is a reply or another try cannot help.
-
-        Returns:
-            The reply, with the seconds of the try that got it.
-        """
+        """Send a request until there is a reply or another try cannot help."""
         number, begun = 0, time.monotonic()
         while True:
             self._check_open(str(request["model"]))
@@ -493,10 +485,7 @@ def _published(context: OperatorContext) -> str:
 
 
 def _served_by(client: ModelClient) -> ServedBy | None:
-    """Return the server whose stored replies count; ``None`` for those of all servers.
-
-    Which replies are in a file of the user, the user knows.
-    """
+    """Return the server whose stored replies count; ``None``: all in a file that the user chose."""
     if client.cassette is None:
         return client.server
     return None if client.mode == "replay" else client.server._replace(unaddressed="use")

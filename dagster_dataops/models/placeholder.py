@@ -51,10 +51,7 @@ def _vector_for(text: str) -> list[float]:
 
 
 def _texts_for(request: dict[str, Any]) -> Iterator[str]:
-    """Yield texts that differ, also from those for other requests.
-
-    Equal texts would lead to equal further requests, which are sent once.
-    """
+    """Yield texts that differ, also for other requests: equal further requests are sent once."""
     key = request_key(request)[:8]
     return (f"placeholder {key} {number}" for number in itertools.count(1))
 

@@ -169,14 +169,8 @@ def _run_node(
 ) -> RunReport:
     """Run one node.
 
-    Args:
-        context: How runs are made.
-        node: The node.
-        inputs: Its datasets, in order.
-        folder: Folder of its result.
-        else_anew: Whether to process all records if the failed ones cannot be retried alone. True
-            if the input has just changed, or if the operator takes all records at once in a
-            pipeline.
+    With ``else_anew`` all records are processed if the failed ones cannot be retried alone: the
+    input has just changed, or the operator takes all records at once in a pipeline.
     """
     chosen = context.resume.node if isinstance(context.resume, ChosenRecords) else ""
     if chosen and chosen != node.name:
@@ -191,11 +185,7 @@ def _run_node(
 
 
 def _check_ours(report: RunReport) -> None:
-    """Check that the result was not replaced before it was read.
-
-    Raises:
-        InputError: Another run has replaced the result: two runs share a folder.
-    """
+    """Check that no other run, which shares the folder, has replaced the result meanwhile."""
     if local_path(report.dataset.location) is None:  # each publication has a key of its own
         return
     now = report.dataset.stamp()

@@ -118,10 +118,7 @@ def _result_of(
 def _record(
     context: StepContext, spec: dg.AssetSpec, results: Mapping[Any, PartitionResult]
 ) -> None:
-    """Record partitions of an asset that the step yields no result for.
-
-    The step failed on other partitions, or the run did not select the asset.
-    """
+    """Record partitions without a result: the step failed on others, or the asset is unselected."""
     for key, result in results.items():
         tags = {**result.tags, "dagster/data_version": result.dataset.fingerprint or ""}
         if spec.code_version is not None:

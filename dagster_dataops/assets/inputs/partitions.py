@@ -117,10 +117,7 @@ def _given_parts(value: object, partition: str | None, *, several: bool) -> list
 def _partitions_of_input(
     context: StepContext, argument: str, value: object
 ) -> dg.PartitionsDefinition | None:
-    """Return the partitions of an input if ``value`` is a dict by partition key.
-
-    A dict may also be one stored record.
-    """
+    """Return the partitions of an input if ``value`` is a dict by key, not one stored record."""
     if not isinstance(value, Mapping):
         return None
     try:

@@ -82,14 +82,7 @@ def _left_empty(config: Any, description: str) -> dg.Field:
 
 
 def _setting_field(name: str, *, modes: dg.Enum | None = None) -> dg.Field:
-    """Return the field of a setting, with the first sentence of its description.
-
-    The fields are part of the schema of every node, and of the snapshot of every job.
-
-    Args:
-        name: Name of the setting.
-        modes: The type of concurrency modes, for their setting.
-    """
+    """Return the field of a setting with a short text: it is in the schema of every node."""
     setting = _SETTINGS[name]
     schema = {"type": setting.kind.json_type, "items": {"type": "string"}}
     chosen = {MODE: modes, MISSING: MISSING_TYPE}

@@ -211,10 +211,7 @@ def preview(rows: list[dict[str, Any]]) -> str:
 
 
 def _shown(value: object) -> object:
-    """Return name and size of the file for a reference, and any other value unchanged.
-
-    The whole reference is so long that no other column would be seen.
-    """
+    """Return name and size of the file for a reference, which is long; else the value unchanged."""
     if not is_reference(value):
         return value
     try:

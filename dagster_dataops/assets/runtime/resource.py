@@ -261,11 +261,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return {**config.storage_options, **values}
 
     def _mapping(self, name: str) -> dict[str, Any]:
-        """Return the mapping of a field.
-
-        Raises:
-            ConfigurationError: It is a resource that Dagster has not set up.
-        """
+        """Return the mapping of a field, unless it is a resource that Dagster has not set up."""
         value = getattr(self, name)
         if is_resource(value):
             allowed = "a mapping here: a resource gives one only in a run that has it as a resource"
@@ -282,11 +278,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             yield resource
 
     def _file_settings(self) -> dict[str, Any]:
-        """Return the settings of `config` for files, as the fields set them.
-
-        Raises:
-            ConfigurationError: A variable is not set, or no folder can have the path.
-        """
+        """Return the settings of `config` for files, as the fields set them."""
         return {
             "url_options": from_environment("url_options", self._mapping("url_options")),
             "file_cache": folder_setting("file_cache", self.file_cache)

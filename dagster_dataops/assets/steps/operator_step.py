@@ -121,14 +121,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
 def _op_of(
     plan: AssetPlan, options: StepOptions, body: Body, assets: Mapping[str, Any]
 ) -> dg.OpDefinition:
-    """Return the op of a step.
-
-    Args:
-        plan: The plan of the operator.
-        options: Dagster's options of the step.
-        body: The body of the step.
-        assets: As `_asset_options` returns it.
-    """
+    """Return the op of a step, with the outputs of ``assets`` from `_asset_options`."""
     spec = plan.spec
     loaded = _loaded(plan)
     ins = {name: _in_of(plan.ins[name]) for name in loaded}

@@ -293,12 +293,7 @@ class BatchState:
 
 
 def _state_in(path: Path) -> dict[str, Any]:
-    """Return the content of the file of the batches; empty if there is none.
-
-    Raises:
-        NewerVersionError: A newer version has written it. Its batches may be paid for.
-        StorageError: It is damaged.
-    """
+    """Return the content of the file of the batches; that of a newer version may be paid for."""
     try:
         with storage(path, "read the batches"):
             content = path.read_bytes()

@@ -157,12 +157,7 @@ def text_of(raw: Mapping[str, Any]) -> str:
 
 
 def _choices(raw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the choices in the order of their index.
-
-    Raises:
-        BadReplyError: There are none.
-        UnfinishedReplyError: There is an error in their place.
-    """
+    """Return the choices in the order of their index; raise an error without any."""
     _check_error(raw, "the reply")
     choices = raw.get("choices")
     if (

@@ -191,11 +191,7 @@ def _node(part: Part) -> str:
 
 
 def _stage(graph: Operations, part: Part) -> Stage:
-    """Return the stage that is given, by itself or by name.
-
-    Raises:
-        StreamDefinitionError: It is not in the stream, or several have the name.
-    """
+    """Return the stage that is given, by itself or by name; refuse none and several."""
     stages = distinct_stages(_last(graph))
     same = [stage for stage in stages if stage is part or stage.name == part]
     if len(same) == 1:
@@ -231,11 +227,7 @@ def _stage_of(action: str, new: Any, *upon: Operations) -> Stage:
 
 
 def _check_takes(action: str, function: Callable[..., Any], count: int) -> None:
-    """Refuse a function that cannot be called with as many streams.
-
-    Raises:
-        StreamDefinitionError: It cannot.
-    """
+    """Refuse a function that cannot be called with as many streams."""
     try:
         signature = inspect.signature(function)
     except ValueError:  # of some functions in C

@@ -64,11 +64,7 @@ def remove_node(graph: OperatorGraph, name: str) -> OperatorGraph:
 
 
 def _rebuilt(graph: OperatorGraph, changed: dict[str, list[OperatorNode]]) -> OperatorGraph:
-    """Return the graph with other nodes in the places of the named ones, checked.
-
-    Raises:
-        PipelineDefinitionError: The nodes do not fit together.
-    """
+    """Return the graph with other nodes in the places of the named ones, checked."""
     nodes = [added for name, node in graph.nodes.items() for added in changed.get(name, [node])]
     return OperatorGraph.of(graph.name, nodes)
 

@@ -191,11 +191,7 @@ def compared(
 
 
 def _check_in_place(version: ResultVersion) -> None:
-    """Check that the files of a version are unchanged since they were published.
-
-    Raises:
-        TraceOutdatedError: One was edited or deleted, or a run has published another result.
-    """
+    """Check that the files of a version are unchanged since they were published."""
     if Manifest.of(version.folder) != version.manifest:
         reason = "another result was published while it was compared; try again"
         raise TraceOutdatedError(str(version.folder.path), reason)
@@ -248,11 +244,7 @@ def _digest(version: ResultVersion, output: str) -> str | None:
 
 
 def _before(node: NodeFolder, version: ResultVersion) -> str:
-    """Return the name of the version before another one.
-
-    Raises:
-        VersionMissingError: There is none.
-    """
+    """Return the name of the version before another one."""
     numbers = versions_at(node).numbers()
     if version.name != CURRENT:
         numbers = [number for number in numbers if number < int(version.name)]

@@ -52,10 +52,7 @@ def is_same_input(before: Manifest, after: Manifest) -> bool:
 def _inputs_at(
     before: ResultVersion, after: ResultVersion
 ) -> tuple[ResultVersion, ResultVersion, str] | None:
-    """Return the versions of the result that is the only input of both, and the name of its output.
-
-    ``None`` if it is not, or if one of the versions was not kept.
-    """
+    """Return the kept versions of the result that is the only input of both, and its output."""
     facts = [version.manifest.inputs for version in (before, after)]
     if any(len(listed) != 1 for listed in facts):
         return None

@@ -144,11 +144,7 @@ class KeptMap:
                         yield self._record(self._records[span] + within), fields[code]
 
     def _entry(self, kept: int) -> MapEntry:
-        """Return the entry of a record that did not fail.
-
-        Args:
-            kept: The number of records before it that did not fail.
-        """
+        """Return the entry of the record before which ``kept`` records did not fail."""
         first, last = kept, kept + 1
         while first and "merged" in self._fields_at(first):
             first -= 1
@@ -216,12 +212,7 @@ def _numbers(table: tuple[bytes, ...], output: int | None) -> list[int]:
 
 
 def _lines_in(codes: "array[int]", numbers: list[int]) -> int:
-    """Return the number of lines of records, from the codes of their dispositions.
-
-    Args:
-        codes: The code of each record.
-        numbers: The number of lines for each code.
-    """
+    """Return the number of lines of records; ``numbers`` has that for each code."""
     if codes.itemsize > 1 or len(numbers) > _FEW:
         return sum(map(numbers.__getitem__, codes))
     text = codes.tobytes()

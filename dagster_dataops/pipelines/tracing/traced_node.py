@@ -151,22 +151,14 @@ def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, Found
 
 
 def _at_hand(location: Location, node: NodeFolder) -> Location:
-    """Return where an input is; the copy of a result in the bucket of the node is refreshed.
-
-    Raises:
-        StorageError: The store cannot be read.
-    """
+    """Return where an input is; the copy of a result in the bucket of the node is refreshed."""
     if isinstance(location, Path):
         place_of_file(node.located(location)).refresh()
     return location
 
 
 def _loaded(path: Path) -> Manifest | None:
-    """Return the manifest at a path; ``None`` if it is missing or damaged.
-
-    Raises:
-        TraceError: It is of another version of this package.
-    """
+    """Return the manifest at a path, if it is there and whole; refuse other formats."""
     try:
         manifest, other = Manifest.load(path), unreadable(path)
     except NewerVersionError as error:
@@ -283,11 +275,7 @@ class TracedNode:
         return f"a function left out {counted(left_out, 'items')} of the stream" if left_out else ""
 
     def _check_traced(self) -> None:
-        """Check that the map was not switched off.
-
-        Raises:
-            TraceError: It was.
-        """
+        """Check that the map was not switched off."""
         manifest = self._manifest
         if manifest.traced or manifest.mapped or self._trace is Tracing.NONE:
             return

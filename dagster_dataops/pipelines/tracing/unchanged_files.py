@@ -41,10 +41,7 @@ def unchanged(
 def _states_behind(
     results: list[Path], bucket: StoreBucket | None, *, nodes_before: bool
 ) -> dict[Location, FileState | None]:
-    """Return the states of all files behind results, those of nodes and of sources.
-
-    ``None`` stands for a missing file. The time of the last link or permission is left out.
-    """
+    """Return the states of all files of nodes and sources; ``None`` for a missing one."""
     states: dict[Location, FileState | None] = {}
     waiting: list[Location] = list(results)
     while waiting:
@@ -60,6 +57,6 @@ def _states_behind(
 
 def _state_of(path: Location) -> FileState | None:
     try:
-        return state_at(path)._replace(changed_ns=0)
+        return state_at(path)._replace(changed_ns=0)  # of the last link or permission
     except (OSError, InputError):
         return None

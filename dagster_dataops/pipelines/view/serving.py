@@ -72,11 +72,7 @@ def serve(
 
 
 def _listening(port: int) -> socket.socket:
-    """Return a socket that listens on a port of 127.0.0.1.
-
-    Raises:
-        ConfigurationError: The port is taken, or no port.
-    """
+    """Return a socket that listens on a port of this machine."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

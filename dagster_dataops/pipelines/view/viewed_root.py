@@ -271,11 +271,7 @@ def _makers(nodes: Sequence[ViewedNode]) -> dict[str, tuple[ViewedNode, str]]:
 
 
 def _refresh(place: Root) -> None:
-    """Copy the manifests and small results of a bucket to this machine; large ones stay there.
-
-    Raises:
-        StorageError: The store cannot be read.
-    """
+    """Copy manifests and small results of a bucket to this machine; large ones stay there."""
     bucket = place.bucket
     if bucket is None:
         return

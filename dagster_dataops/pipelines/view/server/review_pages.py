@@ -83,15 +83,7 @@ class ReviewPages:
         sent: dict[str, str] | None = None,
         reason: str = "",
     ) -> Response:
-        """Answer with a question.
-
-        Args:
-            request: The request.
-            review: The review; ``None`` if there is none.
-            id_: The question; empty for the next that is open.
-            sent: The values of a form that was refused.
-            reason: Why it was refused.
-        """
+        """Answer with a question or the next open one; of a form ``sent`` that was refused, why."""
         key = request.path_params["key"]
         if review is None:
             return self._refusal(404, f"There is no review {key!r}.")

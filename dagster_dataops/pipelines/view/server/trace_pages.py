@@ -104,11 +104,7 @@ def _traces(request: PageRequest, number: int, leaves: Sequence[ViewedNode]) -> 
 
 
 def _path(location: Location) -> str:
-    """Return the path of a file of this machine.
-
-    Raises:
-        InputError: It is an object.
-    """
+    """Return the path of a file of this machine; refuse an object."""
     path = local_path(location)
     if path is None:
         reason = "is an object on a store; records are followed only in results on this machine"

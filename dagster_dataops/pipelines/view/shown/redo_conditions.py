@@ -134,11 +134,7 @@ def _notes(conditions: Sequence[Condition], *, chain: bool) -> Iterator[str]:
 
 
 def _test(condition: Condition, columns: Collection[str]) -> Test:
-    """Return the test of a condition on a column.
-
-    Raises:
-        _NoConditionError: There is none.
-    """
+    """Return the test of a condition on a column."""
     name = Name(RESULT, _path(condition.column, columns))
     value = condition.value
     if condition.test == "contains":
