@@ -81,7 +81,8 @@ def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[st
             node's own folder may be locked by another run.
     """
     graph = with_source(graph, data)
-    _take_versions(graph)
+    for node in graph.nodes.values():  # before one runs and fills a shared cache
+        _ = node.operator.__dataops__.spec.code_version, node.operator.__dataops__.identity_parts
     context = plain_context()
     _warn_of_old_code(context, graph)
     _check_node(context, graph)
@@ -129,13 +130,6 @@ def _check_node(context: RunContext, graph: OperatorGraph) -> None:
         names = ", ".join(graph.nodes)
         allowed = f"for a node of the pipeline: {names}"
         raise ConfigurationError("data_process_resume", vars(resume), allowed)
-
-
-def _take_versions(graph: OperatorGraph) -> None:
-    """Compute the versions of all operators before one runs and fills a shared cache."""
-    for node in graph.nodes.values():
-        invocation = node.operator.__dataops__
-        _ = invocation.spec.code_version, invocation.identity_parts
 
 
 def _without_streams(context: RunContext, data: object, saved: Root) -> object:

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
 
 from typing_extensions import override
@@ -97,13 +96,11 @@ def find(graph: Operations | OperatorGraph, wanted: Wanted) -> list[Stage] | lis
         return FoundStages(
             [stage for stage in stages if stage.name == wanted], wanted, _names(stages)
         )
-    test: Callable[[Any], bool] = partial(_is_a, wanted) if isinstance(wanted, type) else wanted
-    chosen = [stage for stage in stages if test(stage)]
+    if isinstance(wanted, type):
+        chosen = [stage for stage in stages if isinstance(stage, wanted)]
+    else:
+        chosen = [stage for stage in stages if wanted(stage)]
     return FoundStages(chosen, getattr(wanted, "__name__", "wanted"), _names(stages))
-
-
-def _is_a(kind: type, stage: Stage) -> bool:
-    return isinstance(stage, kind)
 
 
 def replace(graph: _Graph, old: Part, new: New) -> _Graph:

@@ -16,7 +16,11 @@ def find_nodes(graph: OperatorGraph, wanted: str | Callable[[Any], bool]) -> lis
         return [node for node in graph.ordered() if isinstance(node.operator, wanted)]
     if callable(wanted):
         return [node for node in graph.ordered() if wanted(node)]
-    return [node for node in graph.ordered() if wanted in {node.name, _operator_name(node)}]
+    return [
+        node
+        for node in graph.ordered()
+        if wanted in {node.name, node.operator.__dataops__.spec.qualified_name}
+    ]
 
 
 def replace_node(graph: OperatorGraph, name: str, new: object) -> OperatorGraph:
@@ -87,7 +91,3 @@ def _operator(graph: OperatorGraph, operator: object) -> Operator:
         )
         raise PipelineDefinitionError(graph.name, reason)
     return operator
-
-
-def _operator_name(node: OperatorNode) -> str:
-    return node.operator.__dataops__.spec.qualified_name

@@ -226,7 +226,7 @@ def _compared_lines(
     of_equal_input: str,
     samples: int,
 ) -> ChangedLines:
-    if _digest(before, output) == _digest(after, output):
+    if before.results[output].fingerprint == after.results[output].fingerprint:
         return ChangedLines(same=after.results[output].rows or 0)
     changes = matched_lines(before, after, output)
     if changes is None:
@@ -237,10 +237,6 @@ def _compared_lines(
         cause = of_equal_input if same_input else unknown
         return counted_by_content(before, after, output, (why, cause), samples)
     return ChangeCounter(before, after, of_equal_input, samples).count(changes)
-
-
-def _digest(version: ResultVersion, output: str) -> str | None:
-    return version.results[output].fingerprint
 
 
 def _before(node: NodeFolder, version: ResultVersion) -> str:

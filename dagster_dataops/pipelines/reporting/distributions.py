@@ -47,7 +47,8 @@ class Distribution:
         self.count += 1
         self.total += value
         self.least, self.most = min(self.least, value), max(self.most, value)
-        self.tally[value if -1000 < value < 1000 and value == int(value) else _rounded(value)] += 1
+        exact = -1000 < value < 1000 and value == int(value)
+        self.tally[value if exact else float(f"{value:.3g}")] += 1
 
     @property
     def mean(self) -> float:
@@ -91,10 +92,6 @@ class Distribution:
                 at += 1
             counts[at] += self.tally[value]
         return [Bar(*limits, count) for limits, count in zip(pairwise(edges), counts, strict=True)]
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.3g}")
 
 
 def _edges(low: float, high: float, middle: float, *, whole: bool) -> list[float]:

@@ -16,7 +16,6 @@ import orjson
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import TraceError
 from dagster_dataops.foundation.places.bucket import Location
@@ -137,7 +136,11 @@ class KeptMap:
             if notes is None or not notes.table:
                 continue
             fields = [_fields(disposition) for disposition in (USUAL, *notes.table)]
-            chosen = {code for code, entry in enumerate(fields) if _is_dropped(entry)}
+            chosen = {
+                code
+                for code, entry in enumerate(fields)
+                if not entry.get("emitted", 1) and "merged" not in entry
+            }
             if chosen:
                 for within, code in enumerate(notes.codes):
                     if code in chosen:
@@ -185,7 +188,10 @@ class KeptMap:
         """Return the disposition of each record of a span; empty if all are usual."""
         if self._last[0] != start:
             notes = self._notes.get(start)
-            self._last = (start, [] if notes is None or not notes.table else _dispositions(notes))
+            codes: list[bytes] = []
+            if notes is not None and notes.table:
+                codes = list(map((USUAL, *notes.table).__getitem__, notes.codes))
+            self._last = start, codes
         return self._last[1]
 
     def _emitted_by(self, codes: Sequence[bytes], output: int) -> Iterator[int]:
@@ -194,10 +200,6 @@ class KeptMap:
             code: lines_emitted(code, output if self._routed else None) for code in set(codes)
         }
         return map(numbers.__getitem__, codes)
-
-
-def _is_dropped(fields: dict[str, Any]) -> bool:
-    return not fields.get("emitted", 1) and "merged" not in fields
 
 
 def _sums(numbers: "array[int]") -> "array[int]":
@@ -219,10 +221,6 @@ def _lines_in(codes: "array[int]", numbers: list[int]) -> int:
     unusual = {code: text.count(code) for code in range(1, len(numbers))}  # fast: they are few
     usual = len(text) - sum(unusual.values())
     return usual * numbers[0] + sum(numbers[code] * number for code, number in unusual.items())
-
-
-def _dispositions(notes: SpanNotes) -> list[bytes]:
-    return list(map((USUAL, *notes.table).__getitem__, notes.codes))
 
 
 @cache

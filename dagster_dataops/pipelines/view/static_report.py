@@ -107,13 +107,13 @@ def write_report(title: str, root: Path, places: Iterable[Root], path: Path) -> 
 
 def report_facts(nodes: Sequence[ViewedNode]) -> list[dict[str, Any]]:
     """Return what a report shows of each node; only numbers of those after the hundredth."""
-    names = {key_of_result(path): node.name for node in nodes for path in node.published.results}
+    names = {key_of_result(path): node.name for node in nodes for path in node.results}
     budget = RowBudget()
     shown = []
     for number, node in enumerate(nodes):
-        facts = counts_of(node.published)
+        facts = counts_of(node)
         if number < _MOST_DETAILED:
-            facts |= details_of(node.published, names, budget)
+            facts |= details_of(node, names, budget)
         shown.append(facts)
     return shown
 

@@ -16,7 +16,7 @@ def overview_page(view: View) -> dict[str, Any]:
         "picture": funnel(funnel_nodes(view.root, nodes, node_link)),
         "most": MOST,
         "nodes": [
-            counts_of(node.published)
+            counts_of(node)
             | {
                 "title": node.title,
                 "link": node_link(node),
@@ -71,7 +71,7 @@ def _rows_of(node: ViewedNode, facts: Mapping[str, Any]) -> int:
 
 
 def _of(node: ViewedNode, inputs: list[tuple[str, int]], link: str) -> FunnelNode:
-    facts = counts_of(node.published)
+    facts = counts_of(node)
     if node.manifest is None:
         return FunnelNode(node.key, node.name, link, None, node.state, 0, 0, 0, ())
     entered = facts["rows_in"] if inputs else None

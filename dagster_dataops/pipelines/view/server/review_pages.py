@@ -91,14 +91,14 @@ class ReviewPages:
         question = review.question(id_ or _next(review, after))
         if id_ and question is None:
             return self._refusal(404, f"No question has the id {id_!r}.")
-        shown = dict(question.shown) if question else {}
+        shown, decided = (dict(question.shown), question.decision) if question else ({}, None)
         context = {
             "key": key,
             "review": review,
             "question": question,
             "cells": [(name, cell(shown, name, 0, length=LONG)) for name in shown],
             "texts": {**question.edit, **_edited(sent or {})} if question else {},
-            "comment": (sent or {}).get("comment", _comment(question)),
+            "comment": (sent or {}).get("comment", decided.comment if decided else ""),
             "reason": reason,
             "saved": review.question(request.query_params.get("saved", "")),
             "skip": link("review", key, reviewer=review.reviewer, after=question.id)
@@ -171,7 +171,3 @@ def _edited(sent: dict[str, str]) -> dict[str, str]:
     return {
         name.removeprefix(_EDITED): text for name, text in sent.items() if name.startswith(_EDITED)
     }
-
-
-def _comment(question: Any) -> str:
-    return question.decision.comment if question and question.decision else ""
