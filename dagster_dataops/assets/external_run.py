@@ -162,15 +162,9 @@ def _listed(keys: Sequence[dg.AssetKey]) -> str:
 class _AssetsRun:
     """A run of assets in this process.
 
-    Attributes:
-        definitions: The definitions.
-        keys: The keys of the assets.
-        checks: The keys of the checks; ``None`` for all checks of the assets.
-        partitions: The keys of the partitions, in order.
-        log: Gets the log lines of the steps; ``None`` for Dagster's default.
-        run_id: Its id; ``None`` for a new one.
-        call: What the step asked for that started this process.
-        redo_records: The condition that chooses the records to process again; ``None`` without.
+    ``checks`` is ``None`` for all checks of the assets, ``log`` for Dagster's default,
+    ``run_id`` for a new one, ``call`` for a process that no step has started, and
+    ``redo_records`` to run as usual.
     """
 
     definitions: dg.Definitions

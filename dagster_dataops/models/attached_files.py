@@ -35,13 +35,7 @@ _SCHEMES: Final = frozenset({"http", "https", "data"})
 
 
 class FormFile(NamedTuple):
-    """A file as the field of a form.
-
-    Attributes:
-        name: Its name.
-        data: Its content.
-        media_type: Its media type.
-    """
+    """A file as the field of a form."""
 
     name: str
     data: bytes

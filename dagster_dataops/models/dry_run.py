@@ -132,10 +132,7 @@ def with_clients(
 ) -> Operator:
     """Return an operator that asks another client, also each part of a chain.
 
-    Args:
-        operator: The operator.
-        clients: The clients of the run by name.
-        other: Returns the client to ask instead of one.
+    ``other`` returns the client to ask instead of one.
     """
     if isinstance(operator, Chain):
         return operator.with_parts(
@@ -175,10 +172,7 @@ def _share_of_longest(last: Manifest | None, counts: Mapping[str, float]) -> flo
 def usual_output(last: Manifest | None, calls: float, most: float) -> float:
     """Return about how many tokens replies have: as those of the last result of a node.
 
-    Args:
-        last: The manifest of the last result.
-        calls: The number of replies.
-        most: The tokens of all replies, if each is as long as it may be.
+    ``most`` are the tokens of all replies, if each is as long as it may be.
     """
     return most * _share_of_longest(last, {"calls": calls, "tokens_out": most})
 

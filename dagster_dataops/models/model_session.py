@@ -86,11 +86,8 @@ class ModelSession:
     A request that was answered before is answered from the stored replies. Equal requests at the
     same time are sent once.
 
-    Args:
-        client: The client.
-        name: Its name: clients of one name share their limits.
-        context: The context of the operator.
-        keep_replies: Whether replies are kept as long as the result.
+    Clients of one name share their limits. With ``keep_replies``, replies are kept as long as
+    the result.
 
     Attributes:
         batches: Where replies come from that are delivered in batches.
@@ -251,10 +248,7 @@ class ModelSession:
     ) -> None:
         """Check that the vectors of a reply are as long as others of the result.
 
-        Args:
-            request: The request.
-            length: Numbers in each of its vectors.
-            length_in: Returns the length of the vectors in a reply; 0 if it has none.
+        ``length_in`` returns the length of the vectors in a reply; 0 if it has none.
 
         Raises:
             InvalidOutputError: They are not.

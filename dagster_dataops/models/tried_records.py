@@ -323,15 +323,7 @@ def try_operator(
     *,
     calls: bool = True,
 ) -> TriedRecords:
-    """Run an operator on records that a node has processed before; see `try_pipeline`.
-
-    Args:
-        folder: The folder of the node.
-        operator: The operator with the present code.
-        records: The number of records to try.
-        clients: Objects that operators get by name; by default ``config.clients``.
-        calls: Whether models may be called.
-    """
+    """Run an operator on records that a node has processed before, as `try_pipeline` does."""
     clients = config.clients if clients is None else clients
     if records < 1:
         raise ConfigurationError("--records", records, "a whole number of records, 1 or more")

@@ -74,11 +74,8 @@ def _result(report: RunReport) -> Any:
 def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[str, RunReport]:
     """Run every node over ``data`` and return the reports by node name.
 
-    Args:
-        graph: The nodes.
-        data: A list of dicts, one dict, a path, a `JsonlDataset`, or a stream.
-        scratch: Folder for temporary results: given records, and nodes with ``_save_data=False``. A
-            node's own folder may be locked by another run.
+    ``scratch`` is the folder for temporary results: given records, and nodes with
+    ``_save_data=False``, whose own folder may be locked by another run.
     """
     graph = with_source(graph, data)
     for node in graph.nodes.values():  # before one runs and fills a shared cache

@@ -23,12 +23,8 @@ from dagster_dataops.errors import StorageError
 class CheckedAsset:
     """An asset with its declared checks.
 
-    Attributes:
-        key: The key of the asset.
-        checks: The checks that run together.
-        partitions: The partitions of the asset, if it has any.
-        path: The file of an external asset, or the pattern of one file per partition; ``None``
-            for the result of an operator.
+    ``path`` is the file of an external asset, or the pattern of one file per partition;
+    ``None`` for the result of an operator.
     """
 
     key: dg.AssetKey
@@ -44,10 +40,7 @@ def declared_results(
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the results of the selected checks of an asset.
 
-    Args:
-        context: The context of the step.
-        asset: The asset; the partitions of the run are checked, or all of them.
-        dataops: The resource, which maps assets to the folders of their results.
+    The partitions of the run are checked, or all of them.
 
     Raises:
         ResultMissingError: The asset has no published result.

@@ -25,9 +25,7 @@ Cell: TypeAlias = str | int | float | bool | None
 class Violations:
     """Records that violate a check.
 
-    Attributes:
-        count: The number of records.
-        first: Byte offset of the line, problem and value of the first records, in order.
+    ``first`` has byte offset of the line, problem and value of the first records, in order.
     """
 
     count: int = 0

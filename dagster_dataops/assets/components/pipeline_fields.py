@@ -79,12 +79,7 @@ class SourceModel(dg.Model):
 
 @dataclass(frozen=True, slots=True)
 class SourceFunction:
-    """A source that is a function of one of the component's modules.
-
-    Attributes:
-        name: Name of the function.
-        place: Position in the defs.yaml.
-    """
+    """A source that is a function of one of the component's modules."""
 
     name: str
     place: YamlPlace

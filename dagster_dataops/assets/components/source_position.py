@@ -64,12 +64,7 @@ class YamlPlace:
         return str(file.relative_to(work) if file.is_relative_to(work) else file)
 
     def error(self, subject: str, error: Exception) -> Exception:
-        """Return the error to raise for ``error``, with file, line and excerpt if known.
-
-        Args:
-            subject: Subject of the error, such as ``node 'upper'``.
-            error: Original error.
-        """
+        """Return the error to raise for ``error``, with file, line and excerpt if known."""
         tree = self.context and self.context.source_position_tree
         if not tree or not self.context or isinstance(error, DefsYamlError):
             return error

@@ -15,10 +15,8 @@ _SAMPLE: Final = "partition"
 def listed_partitions(pattern: str, dataops: DataOpsResource) -> list[str]:
     """Return the keys of the partitions that have a file, in order.
 
-    Args:
-        pattern: A path or the URL of an object with ``{partition}``, such as
-            ``s3://bucket/inbox/{partition}.jsonl``.
-        dataops: The resource; its ``storage_options`` are those of the object store.
+    The pattern is a path or the URL of an object, such as
+    ``s3://bucket/inbox/{partition}.jsonl``.
 
     Raises:
         ConfigurationError: The pattern has another placeholder than ``{partition}``, or is a URL of

@@ -24,12 +24,7 @@ from dagster_dataops.foundation.quantities import counted
 
 @dataclass(frozen=True)
 class SourceWork:
-    """The work of a step that materializes the asset of a source function.
-
-    Attributes:
-        function: As for `source_result`.
-        spec: The spec of the asset; its key and partitions are used.
-    """
+    """The work of a step that materializes the asset of a source function."""
 
     function: Callable[..., Any]
     spec: dg.AssetSpec
@@ -67,12 +62,7 @@ def source_result(
 
     A stream that the function returns is written with a checkpoint, so that a killed run resumes.
 
-    Args:
-        context: The context of the step.
-        dataops: The resource.
-        function: Returns records or a stream; takes the partition's key if there is one.
-        folder: The folder of the asset or of its partition.
-        partition: The key of the partition.
+    ``function`` returns records or a stream; it takes the partition's key if there is one.
 
     Raises:
         InputError: The function yielded an item that is not a record.

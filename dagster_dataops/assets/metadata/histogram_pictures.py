@@ -26,12 +26,7 @@ _HEIGHT: Final = 60
 
 
 def histogram_metadata(dataset: JsonlDataset, operator: str) -> dict[str, Any]:
-    """Return a picture for each of the first columns with numbers; empty for other operators.
-
-    Args:
-        dataset: The result.
-        operator: Qualified name of the operator that wrote it.
-    """
+    """Return a picture for each of the first columns with numbers; empty for other operators."""
     if operator != SUMMARY:
         return {}
     try:

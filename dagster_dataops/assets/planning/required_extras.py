@@ -12,10 +12,6 @@ from dagster_dataops.foundation.places.url_forms import is_object_url, is_url
 def check_extras(resource: DataOpsResource | None, source: object) -> None:
     """Check that the packages for the root of the results and for the source are installed.
 
-    Args:
-        resource: The resource of the definitions, if they have their own.
-        source: The source of the pipeline.
-
     Raises:
         MissingExtraError: A package is missing; it names the extra.
     """

@@ -469,10 +469,6 @@ def _log_view_command(context: StepContext, run: str, root: str) -> None:
 def resource_of(context: Any, resource_key: str) -> DataOpsResource:
     """Return the resource of a step or sensor that requires it, or the IO manager that has it.
 
-    Args:
-        context: Context of the step or the evaluation.
-        resource_key: Key of the resource.
-
     Raises:
         ConfigurationError: There is neither.
     """

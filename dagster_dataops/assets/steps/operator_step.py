@@ -25,16 +25,7 @@ _CHECKED: Final = dg.Out(dg.Nothing, is_required=False)  # the output of a check
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
-    """Dagster's options of a step.
-
-    Attributes:
-        retry_policy: Retries after a failure; a retry resumes where the attempt stopped.
-        pool: The concurrency pool of the step.
-        op_tags: The tags of its op.
-        backfill_policy: The number of partitions in a run.
-        resource_key: The key of the `DataOpsResource`.
-        hook: The method around the operators of the step.
-    """
+    """Dagster's options of a step."""
 
     retry_policy: dg.RetryPolicy | None = None
     pool: str | None = None
@@ -85,12 +76,7 @@ class OperatorAssets(dg.AssetsDefinition):
     def __init__(
         self, *, called: Callable[[], dg.AssetsDefinition] | None = None, **options: Any
     ) -> None:
-        """Make the assets.
-
-        Args:
-            called: Returns the same step with the resource as an argument.
-            **options: Options of `dagster.AssetsDefinition`.
-        """
+        """Make the assets; ``called`` returns the same step with the resource as an argument."""
         super().__init__(**options)
         self._called = called
 

@@ -85,11 +85,8 @@ def reply_of(
 ) -> Reply:
     """Return the reply in the JSON of a server. All its choices must be answers.
 
-    Args:
-        raw: The JSON.
-        replayed: Whether it was stored.
-        offers_tools: Whether the request offers tools, so that their calls are an answer.
-        empty: Whether a reply without a text is one.
+    With ``offers_tools``, calls of tools are an answer; with ``empty``, so is a reply without a
+    text.
 
     Raises:
         BadReplyError: There is no answer in it.

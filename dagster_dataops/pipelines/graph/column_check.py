@@ -40,11 +40,6 @@ def check_columns(
     Returns:
         The known columns of each result; nothing if no columns are declared.
 
-    Args:
-        pipeline: The pipeline's name.
-        nodes: The nodes in topological order.
-        source: The known columns of the source.
-
     Raises:
         PipelineDefinitionError: A node reads a column that is missing or of another type. The
             message names the node, the column and the existing columns.

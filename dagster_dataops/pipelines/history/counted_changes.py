@@ -31,11 +31,7 @@ _OF_INPUT: Final = {
 class ChangeCounter:
     """Counts the changes of lines that were matched by their input.
 
-    Args:
-        before: The first version.
-        after: The second one.
-        cause: Why a line differs although its input record does not, in words.
-        samples: How many lines of each kind are shown.
+    ``cause`` tells why a line differs although its input record does not.
     """
 
     def __init__(

@@ -161,12 +161,7 @@ def compared(
 ) -> Difference:
     """Return the difference of two versions of a node.
 
-    Args:
-        node: Its folder.
-        before: The first version.
-        after: The second one.
-        samples: How many lines of each kind are shown.
-        outputs: The names of the results to compare; by default all that both versions have.
+    Only ``outputs`` are compared; by default all results that both versions have.
     """
     same_input = is_same_input(before.manifest, after.manifest)
     for version in (before, after):
@@ -203,10 +198,6 @@ def _check_in_place(version: ResultVersion) -> None:
 
 def changed_since(folder: Path, version: int) -> ChangedLines:
     """Compare the lines of one result with those of a version of its node.
-
-    Args:
-        folder: The folder of the result.
-        version: The number of the version.
 
     Raises:
         VersionMissingError: There is no such version.

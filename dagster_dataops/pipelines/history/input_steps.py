@@ -26,11 +26,8 @@ def input_steps(
     result's own inputs, as far as they are kept. Other ones are matched by the digests of their
     records.
 
-    Args:
-        before: The first version.
-        after: The second one.
-        steps_of_lines: Return the steps through the lines of an output of two versions, whose lines
-            can be matched by their input; ``None`` if they cannot.
+    ``steps_of_lines`` returns the steps through the lines of an output of two versions;
+    ``None`` if these cannot be matched by their input.
     """
     if is_same_input(before.manifest, after.manifest):
         return iter([InputStep(Change.EQUAL, after.manifest.rows_in)])

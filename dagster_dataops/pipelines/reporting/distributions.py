@@ -26,15 +26,7 @@ class Bar(NamedTuple):
 
 @dataclass
 class Distribution:
-    """Numbers, of which three digits are kept.
-
-    Attributes:
-        count: How many there are.
-        total: Their sum.
-        least: The least.
-        most: The greatest.
-        tally: How often each number occurs, with three digits.
-    """
+    """Numbers, of which three digits are kept."""
 
     count: int = 0
     total: float = 0.0
@@ -56,11 +48,7 @@ class Distribution:
         return self.total / self.count
 
     def quantile(self, part: float) -> float:
-        """Return a quantile, with three digits.
-
-        Args:
-            part: The share of the numbers that are at most the quantile, from 0 to 1.
-        """
+        """Return the number, with three digits, that ``part`` of the numbers are at most."""
         left = part * self.count
         for value in sorted(self.tally):
             left -= self.tally[value]

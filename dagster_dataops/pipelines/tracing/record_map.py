@@ -232,9 +232,7 @@ def _fields(disposition: bytes) -> dict[str, Any]:
 def lines_emitted(disposition: bytes, output: int | None) -> int:
     """Return the number of result lines of a record.
 
-    Args:
-        disposition: Of the record.
-        output: The index of a named output; ``None`` for a node with one result.
+    ``output`` is the index of a named output; ``None`` for a node with one result.
     """
     fields = _fields(disposition)
     if output is not None:
@@ -273,10 +271,7 @@ def find_error_row(
 ) -> dict[str, Any] | None:
     """Return the row of a failed record; ``None`` if it is not in the error file.
 
-    Args:
-        folder: The folder of the node.
-        index: The index of the record.
-        path: The input of the record; ``None`` if there is one.
+    ``path`` is the input of the record, if there are several.
     """
     start = b'{"index":%d,' % index
     with storage(folder.errors, "read the failed records"), folder.errors.open("rb") as file:

@@ -64,12 +64,7 @@ class NodeEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class TracedInput:
-    """A file that a node reads.
-
-    Attributes:
-        path: Where the file is.
-        facts: The facts about it in the manifest of the node.
-    """
+    """A file that a node reads."""
 
     path: Location
     facts: dict[str, Any]
@@ -133,12 +128,7 @@ def _is_ours(path: Location) -> bool:
 
 
 def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, FoundLine]:
-    """Return the lines of records; those of missing files are left out.
-
-    Args:
-        refs: The records.
-        longest: Number of bytes to cut texts to.
-    """
+    """Return the lines of records, cut to ``longest`` bytes, without those of missing files."""
     wanted: dict[Location, set[int]] = {}
     for ref in refs:
         wanted.setdefault(ref.path, set()).add(ref.record)
@@ -288,10 +278,6 @@ class TracedNode:
 
     def entry_of_line(self, result: Location, line: int) -> NodeEntry | None:
         """Return the entry of the records that a line was made of; ``None`` if the trail ends.
-
-        Args:
-            result: One of the results.
-            line: Index of the line.
 
         Raises:
             TraceError: The map was switched off, or cannot be read.

@@ -73,11 +73,7 @@ class Step:
         return "\n".join(self.lines())
 
     def lines(self, followed: Iterable[Place] = ()) -> Iterator[str]:
-        """Yield the lines of the text.
-
-        Args:
-            followed: Places whose text is shown although many lines came out.
-        """
+        """Yield the lines of the text; it shows ``followed`` places even if many came out."""
         yield f"{self.node} ({self.operator}): {_numbers(self.given)} -> {self._became()}"
         if self.entered:
             parts = ", ".join(f"{part} {number}" for part, number in self.entered)

@@ -17,10 +17,7 @@ def unchanged(
 ) -> Iterator[None]:
     """Check that all files behind results stay as they are inside the block.
 
-    Args:
-        results: The results.
-        bucket: The bucket, if they are in its working copy; else ``None``.
-        nodes_before: Whether the files of all nodes before them count, not only their inputs.
+    With ``nodes_before``, the files of all nodes before them count, not only their inputs.
 
     Raises:
         TraceOutdatedError: One was published or changed meanwhile, even if the block has failed.

@@ -43,11 +43,8 @@ def serve(
 ) -> str:
     """Serve a view on this machine until Ctrl-C; return the text that the command prints last.
 
-    Args:
-        shown: As for `view_application`.
-        port: The port; 0 for any that is free.
-        reviews: As for `view_application`.
-        opens: Whether to open a browser.
+    The port 0 is any that is free. With ``opens``, a browser is opened. Other arguments are as
+    for `view_application`.
 
     Raises:
         ConfigurationError: The port is taken, or there is no such folder or pipeline.

@@ -70,12 +70,7 @@ def report(
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """A report that was written.
-
-    Attributes:
-        path: The file.
-        nodes: Name, state and numbers of each node, as `counts_of` returns them.
-    """
+    """A report that was written."""
 
     path: Path
     nodes: list[dict[str, Any]]
@@ -83,12 +78,6 @@ class WrittenReport:
 
 def write_report(title: str, root: Path, places: Iterable[Root], path: Path) -> WrittenReport:
     """Write a report.
-
-    Args:
-        title: Its title.
-        root: The folder that it names.
-        places: Folders of the nodes.
-        path: The file to write.
 
     Raises:
         ResultMissingError: Nothing is published there.

@@ -110,10 +110,7 @@ class ViewedNode(PublishedNode):
 class ViewedRoot:
     """The nodes below some folders.
 
-    Args:
-        title: A name of the root for titles.
-        places: The folders.
-        top: The folder that they are in; keys of nodes are relative to it.
+    Keys of nodes are relative to ``top``, the folder that the places are in.
     """
 
     def __init__(self, title: str, places: Sequence[Root], top: Root) -> None:

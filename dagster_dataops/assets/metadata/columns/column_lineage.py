@@ -58,11 +58,8 @@ class ColumnOrigin:
 class ColumnTracer:
     """Finds the origins of the columns of a result.
 
-    Args:
-        options: The options of the operator; ``input_key`` and ``output_key`` are used.
-        upstream: The inputs with their asset keys; several with one key are partitions.
-        result: The dataset that the operator wrote.
-        origin: How the records of the result follow from those of the inputs.
+    Of the options, ``input_key`` and ``output_key`` are used. Several inputs with one key are
+    partitions.
     """
 
     def __init__(
@@ -87,8 +84,7 @@ class ColumnTracer:
     def trace(self, columns: Iterable[str] = ()) -> list[ColumnOrigin]:
         """Return the origins of the columns of the result, then those of dropped columns.
 
-        Args:
-            columns: Columns that were found in other records than the first ones.
+        ``columns`` were found in other records than the first ones.
         """
         names = dict.fromkeys([*columns, *self._values])
         gone = [name for name in self._known if name not in names]

@@ -38,10 +38,6 @@ def reported_results(
 ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
     """Yield the results that an external process has sent; log the events of other assets.
 
-    Args:
-        context: The context of the step that launched it.
-        invocation: What ``run`` of the client returned.
-
     Raises:
         ExternalRunError: It sent none, or not all of them arrived.
     """

@@ -36,13 +36,7 @@ def node_link(node: ViewedNode) -> str:
 def funnel_nodes(
     root: ViewedRoot, nodes: Iterable[ViewedNode], link_of: Callable[[ViewedNode], str]
 ) -> list[FunnelNode]:
-    """Return the boxes of the picture: the source files, then the nodes.
-
-    Args:
-        root: Finds the node that wrote a file.
-        nodes: The nodes.
-        link_of: Returns the address of a node.
-    """
+    """Return the boxes of the picture: the source files, then the nodes."""
     sources: dict[str, FunnelNode] = {}
     shown = []
     for node in nodes:

@@ -29,12 +29,7 @@ Answer = Callable[..., Response]  # of a template, a status, and the values that
 
 
 class ReviewPages:
-    """The pages of reviews.
-
-    Args:
-        view: The state of the view, with reviews.
-        answer: Answers with a template.
-    """
+    """The pages of reviews."""
 
     def __init__(self, view: View, answer: Answer) -> None:
         assert view.reviews is not None  # noqa: S101 - checked by the caller

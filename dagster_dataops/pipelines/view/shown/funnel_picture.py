@@ -72,14 +72,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Funnel:
-    """The picture.
-
-    Attributes:
-        width: In pixels.
-        height: In pixels.
-        boxes: The nodes.
-        lines: The lines between them.
-    """
+    """The picture."""
 
     width: float
     height: float
