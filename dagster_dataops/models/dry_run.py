@@ -114,15 +114,14 @@ def estimates_of(
 
 def _dry_nodes(graph: OperatorGraph, clients: Mapping[str, Any]) -> Iterator[OperatorNode]:
     """Yield the nodes, without calls of models and without files outside of their folders."""
+
+    def placeholder(client: ModelClient) -> ModelClient:
+        return ModelClient(complete=Placeholder(client.media_tokens), prices=client.prices)
+
     for node in graph.ordered():
         if not node.operator.__dataops__.spec.kind.exports:
-            operator = exporting(with_clients(node.operator, clients, _placeholder), None)
-            yield OperatorNode(node.name, operator, node.inputs)
-
-
-def _placeholder(client: ModelClient) -> ModelClient:
-    """Return a client that calls no model."""
-    return ModelClient(complete=Placeholder(client.media_tokens), prices=client.prices)
+            dry = with_clients(node.operator, clients, placeholder)
+            yield OperatorNode(node.name, exporting(dry, None), node.inputs)
 
 
 def with_clients(
