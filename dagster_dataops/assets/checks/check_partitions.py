@@ -1,15 +1,11 @@
 """Partitions of checks: Dagster keeps the last result of a check for each partition."""
 
-import inspect
 import warnings
 from collections.abc import Sequence
-from typing import Final
 
 import dagster as dg
 
 from dagster_dataops.assets.inputs.partitions import named
-
-_TAKES_PARTITIONS: Final = "partitions_def" in inspect.signature(dg.AssetCheckSpec).parameters
 
 
 def partitions_of_checks(
@@ -29,8 +25,8 @@ def partitions_of_checks(
 def with_partitions(
     spec: dg.AssetCheckSpec, partitions_def: dg.PartitionsDefinition | None
 ) -> dg.AssetCheckSpec:
-    """Return the spec of a check with partitions, if Dagster can give it any."""
-    if partitions_def is None or not _TAKES_PARTITIONS or spec.partitions_def is not None:
+    """Return the spec of a check with partitions."""
+    if partitions_def is None or spec.partitions_def is not None:
         return spec
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.PreviewWarning)

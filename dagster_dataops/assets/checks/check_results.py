@@ -53,7 +53,9 @@ def declared_results(
     findings: list[list[Finding]] = [[] for _ in checks]
     for partition in partitions_to_check(context, asset, dataops):
         dataset, manifest = _file_of(asset, dataops, partition)
-        found_here = _findings(checks, dataset, manifest)
+        inspectors = [check.inspector() for check in checks]
+        inspected = inspect(dataset, manifest, inspectors)
+        found_here = [inspector(inspected) for inspector in inspectors]
         for place, finding in zip(findings, found_here, strict=True):
             place.append(replace(finding, partition=partition))
         if asset.path is None and manifest is not None:
@@ -97,14 +99,6 @@ def _selected(context: StepContext | dg.AssetCheckExecutionContext, key: dg.Asse
     if isinstance(context, dg.OpExecutionContext):  # an op has no asset checks
         return set()
     return {check.name for check in context.selected_asset_check_keys if check.asset_key == key}
-
-
-def _findings(
-    checks: Sequence[DeclaredCheck], dataset: JsonlDataset, manifest: Manifest | None
-) -> list[Finding]:
-    inspectors = [check.inspector() for check in checks]
-    inspected = inspect(dataset, manifest, inspectors)
-    return [inspector(inspected) for inspector in inspectors]
 
 
 def _note(

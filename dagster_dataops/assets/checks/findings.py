@@ -71,16 +71,14 @@ class Finding:
         if not self.violations.first or self.location is None:
             return []
         rows: list[dict[str, Cell]] = []
+        where = {} if self.partition is None else {"partition": self.partition}
         with opened(self.location) as source:
             check_same(self.location, source, self.state)
             counter = LineCounter(source)
             for start, problem, value in self.violations.first:
                 row: dict[str, Cell] = {"line": counter.line_at(start), "problem": problem}
-                rows.append({**self._where(), **row, "value": value})
+                rows.append({**where, **row, "value": value})
         return rows
-
-    def _where(self) -> dict[str, Cell]:
-        return {} if self.partition is None else {"partition": self.partition}
 
 
 def check_same(location: Location, source: Readable, state: FileState | None) -> None:

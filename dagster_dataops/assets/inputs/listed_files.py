@@ -23,14 +23,13 @@ def listed_partitions(pattern: str, dataops: DataOpsResource) -> list[str]:
             no object store.
         InputError: The object store cannot be read, or nothing matches.
     """
-    keys = _objects(pattern, dataops) if is_url(pattern) else _files(pattern)
+    if is_url(pattern):
+        keys = _objects(pattern, dataops)
+    else:
+        keys = [key for key, path in matching(pattern) if path.is_file()]
     if not keys:
         raise InputError(pattern, "has no files: no partition could be made of it")
     return sorted(keys)
-
-
-def _files(pattern: str) -> list[str]:
-    return [key for key, path in matching(pattern) if path.is_file()]
 
 
 def _objects(pattern: str, dataops: DataOpsResource) -> list[str]:

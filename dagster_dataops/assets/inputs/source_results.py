@@ -32,23 +32,13 @@ class SourceWork:
     def run(
         self, context: StepContext, dataops: DataOpsResource
     ) -> Iterator[dg.MaterializeResult[Any]]:
-        """Call the function and yield the result."""
-        return materialize_source(context, dataops, self.function, self.spec)
+        """Call the function and yield the result, as `materialize_all` does."""
 
+        def make(partition: str | None) -> list[PartitionResult]:
+            folder = dataops.folder(self.spec.key.path, partition)
+            return [source_result(context, dataops, self.function, folder, partition)]
 
-def materialize_source(
-    context: StepContext,
-    dataops: DataOpsResource,
-    function: Callable[..., Any],
-    spec: dg.AssetSpec,
-) -> Iterator[dg.MaterializeResult[Any]]:
-    """Materialize the asset of a source function, as `materialize_all` does."""
-
-    def make(partition: str | None) -> list[PartitionResult]:
-        folder = dataops.folder(spec.key.path, partition)
-        return [source_result(context, dataops, function, folder, partition)]
-
-    return materialize_all(context, [spec], make)
+        return materialize_all(context, [self.spec], make)
 
 
 def source_result(

@@ -130,7 +130,8 @@ def _op_of(
 
 def _asset_options(plan: AssetPlan, options: StepOptions) -> dict[str, Any]:
     """Return options of the assets of a step."""
-    checks, outs = _checks(plan), _results(plan)
+    checks = {check.get_python_identifier(): check for check in plan.check_specs}
+    outs = plan.outputs or {"result": plan.spec}
     return {
         "keys_by_input_name": {**_loaded(plan), **_waited(plan)},
         "keys_by_output_name": {name: out.key for name, out in outs.items()},
@@ -150,16 +151,6 @@ def _loaded(plan: AssetPlan) -> dict[str, dg.AssetKey]:
 def _waited(plan: AssetPlan) -> dict[str, dg.AssetKey]:
     """Return the inputs that are not loaded, by name."""
     return {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
-
-
-def _checks(plan: AssetPlan) -> dict[str, dg.AssetCheckSpec]:
-    """Return the checks of a step by the name of their output."""
-    return {check.get_python_identifier(): check for check in plan.check_specs}
-
-
-def _results(plan: AssetPlan) -> Mapping[str, dg.AssetSpec]:
-    """Return the results of a step by the name of their output."""
-    return plan.outputs or {"result": plan.spec}
 
 
 def _name_of(plan: AssetPlan) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dagster_dataops import DataOpsIOManager, JsonlDataset
-from dagster_dataops.assets.inputs.io_manager import as_form, records_of
+from dagster_dataops.assets.inputs.io_manager import in_form, records_of
 from dagster_dataops.errors import InputError, ResultMissingError
 from tests.assets.helpers import (
     dataset_of,
@@ -96,7 +96,7 @@ def test_a_polars_annotation_gives_a_frame(
 def test_a_polars_frame_infers_types_from_all_rows(tmp_path: Path) -> None:
     rows = [{"value": None} for _ in range(200)] + [{"value": 0.5}]
     dataset = dataset_of(tmp_path / "rows.jsonl", rows)
-    assert as_form(dataset, polars_frame()).to_dicts() == rows
+    assert in_form([dataset], polars_frame()).to_dicts() == rows
 
 
 def _polars_of(rows: Any) -> Any:

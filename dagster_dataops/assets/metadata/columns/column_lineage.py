@@ -97,7 +97,8 @@ class ColumnTracer:
         same = self._passing(column, holders)
         if same:
             return self._lineage(column, [(key, column) for key in same], PASSED)
-        written = self._written_into(column)
+        known = {*self._known, column}
+        written = [key for key in self._written if column_of(key, known) == column]
         if holders:
             return self._lineage(
                 column, self._changed_from(column, written), self._changed(holders)
@@ -149,10 +150,6 @@ class ColumnTracer:
         return [
             (key, name) for name in gone for key in self._inputs if self._agrees(name, column, key)
         ]
-
-    def _written_into(self, column: str) -> list[str]:
-        """Return the declared keys that name the column or a path inside it."""
-        return [key for key in self._written if column_of(key, {*self._known, column}) == column]
 
     def _reads_of(self, written: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(read for key in written for read in self._written[key]))

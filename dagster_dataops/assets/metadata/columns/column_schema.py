@@ -149,10 +149,6 @@ def with_texts(schema: dg.TableSchema, texts: Mapping[str, str]) -> dg.TableSche
     return dg.TableSchema(columns=columns, constraints=schema.constraints)
 
 
-def _joined(*sentences: str | None) -> str | None:
-    return " ".join(filter(None, sentences)) or None
-
-
 def schema_of(dataset: JsonlDataset) -> ColumnSchema:
     """Return the columns of a dataset, from a sample of about 250 records spread over it.
 
