@@ -63,14 +63,33 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "_FORMS", dict(forms._FORMS))
 
 
+TIMES: Rows = [{"date": "2024-01-01 00:00:00", "id": "007", "nan": "NaN", "big": 2**53 + 1}]
+TABLES: list[tuple[list[Rows], Rows]] = [
+    ([ROWS], FILLED),
+    ([TIMES], TIMES),  # texts that look like times or numbers stay texts
+    ([[]], []),
+    ([], []),
+    (
+        [[{"a": 1, "b": "x"}], [], [{"c": [1], "a": 1.5}, {}]],
+        [
+            {"a": 1.0, "b": "x", "c": None},
+            {"a": 1.5, "b": None, "c": [1]},
+            {"a": None, "b": None, "c": None},
+        ],
+    ),
+]
+
+
 @pytest.mark.parametrize("name", READ)
-def test_a_table_has_a_column_for_every_key(
-    name: str, written: Callable[..., JsonlDataset]
+@pytest.mark.parametrize(("parts", "rows"), TABLES)
+def test_a_table_has_a_column_for_every_key_of_all_partitions_in_order(
+    name: str, parts: list[Rows], rows: Rows, written: Callable[..., JsonlDataset]
 ) -> None:
     annotation, read = class_of(name), READ[name]
-    value = in_form([written(ROWS)], annotation)
+    files = [written(part, str(9 - number)) for number, part in enumerate(parts)]
+    value = in_form(files, annotation)
     assert isinstance(value, annotation)
-    assert read(value) == FILLED
+    assert read(value) == rows
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -84,39 +103,6 @@ def test_a_stream_of_hugging_face_reads_records_one_by_one(
     stream = in_form([written(ROWS)], class_of("datasets.IterableDataset"))
     assert list(stream) == ROWS
     assert list(records_of(stream)) == ROWS
-
-
-@pytest.mark.parametrize("name", READ)
-def test_partitions_are_joined_in_order_by_the_names_of_columns(
-    name: str, written: Callable[..., JsonlDataset]
-) -> None:
-    annotation, read = class_of(name), READ[name]
-    parts = [
-        written([{"a": 1, "b": "x"}], "z"),
-        written([], "empty"),
-        written([{"c": [1], "a": 1.5}, {}], "a"),
-    ]
-    assert read(in_form(parts, annotation)) == [
-        {"a": 1.0, "b": "x", "c": None},
-        {"a": 1.5, "b": None, "c": [1]},
-        {"a": None, "b": None, "c": None},
-    ]
-
-
-@pytest.mark.parametrize("name", READ)
-def test_no_records_are_an_empty_value(name: str, written: Callable[..., JsonlDataset]) -> None:
-    annotation, read = class_of(name), READ[name]
-    assert read(in_form([written([])], annotation)) == []
-    assert read(in_form([], annotation)) == []
-
-
-@pytest.mark.parametrize("name", READ)
-def test_texts_that_look_like_times_or_numbers_stay_texts(
-    name: str, written: Callable[..., JsonlDataset]
-) -> None:
-    annotation, read = class_of(name), READ[name]
-    rows = [{"date": "2024-01-01 00:00:00", "id": "007", "nan": "NaN", "big": 2**53 + 1}]
-    assert read(in_form([written(rows)], annotation)) == rows
 
 
 FRAMES: dict[str, Rows] = {
