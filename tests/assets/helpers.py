@@ -64,6 +64,21 @@ def execute(
     )
 
 
+def check_alone(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, *checks: Any, **keywords: Any
+) -> dg.ExecuteInProcessResult:
+    """Run only these checks: their keys, or (name of a node, name of a check)."""
+    keys = [
+        one
+        if isinstance(one, dg.AssetCheckKey)
+        else dg.AssetCheckKey(dg.AssetKey(["docs", one[0]]), one[1])
+        for one in checks
+    ]
+    job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(*keys))
+    merged = dg.Definitions.merge(definitions, dg.Definitions(jobs=[job]))
+    return merged.resolve_job_def("alone").execute_in_process(instance=instance, **keywords)
+
+
 def asset_of(definitions: dg.Definitions, *key: str) -> dg.AssetsDefinition:
     return definitions.resolve_assets_def(list(key))
 

@@ -251,23 +251,12 @@ def test_a_join_takes_the_previews_of_all_its_inputs(
     ]
 
 
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        ({"limit": 0}, "a preview takes at least 1 record"),
-        ({"limit": -2}, "a preview takes at least 1 record"),
-    ],
-)
+@pytest.mark.parametrize("limit", [0, -2])
 def test_a_preview_of_nothing_is_refused_before_anything_runs(
-    ppl: Pipeline,
-    root: Path,
-    instance: dg.DagsterInstance,
-    records: Any,
-    config: dict[str, Any],
-    said: str,
+    ppl: Pipeline, root: Path, instance: dg.DagsterInstance, records: Any, limit: int
 ) -> None:
-    with pytest.raises(dg.Failure, match=said):
-        preview(definitions_of(ppl, records(9), root), instance, **config)
+    with pytest.raises(dg.Failure, match="a preview takes at least 1 record"):
+        preview(definitions_of(ppl, records(9), root), instance, limit=limit)
     assert not (root / "docs").exists()
 
 
