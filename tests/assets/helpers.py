@@ -95,6 +95,14 @@ def metadata_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, Any]:
     return {name.removeprefix("dagster_dataops/"): value.value for name, value in found.items()}
 
 
+def tags_of(instance: dg.DagsterInstance, *key: str) -> Mapping[str, str]:
+    """Return the tags of the last materialization of an asset."""
+    event = instance.get_latest_materialization_event(dg.AssetKey(list(key)))
+    assert event is not None
+    assert event.asset_materialization is not None
+    return event.asset_materialization.tags or {}
+
+
 def checks_of(result: dg.ExecuteInProcessResult) -> list[dg.AssetCheckEvaluation]:
     """Return the results of the checks of a run, in order."""
     return result.get_asset_check_evaluations()
