@@ -97,11 +97,7 @@ def lay_out(
 
 
 def pools_by_node(graph: OperatorGraph, pools: Mapping[str, str] | str) -> Mapping[str, str]:
-    """Return the pool of each node that has one.
-
-    Args:
-        graph: The nodes.
-        pools: By node, or one for all nodes.
+    """Return the pool of each node that has one; ``pools`` is by node, or one for all nodes.
 
     Raises:
         PipelineDefinitionError: A node is unknown.

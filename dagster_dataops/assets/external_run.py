@@ -162,15 +162,9 @@ def _listed(keys: Sequence[dg.AssetKey]) -> str:
 class _AssetsRun:
     """A run of assets in this process.
 
-    Attributes:
-        definitions: The definitions.
-        keys: The keys of the assets.
-        checks: The keys of the checks; ``None`` for all checks of the assets.
-        partitions: The keys of the partitions, in order.
-        log: Gets the log lines of the steps; ``None`` for Dagster's default.
-        run_id: Its id; ``None`` for a new one.
-        call: What the step asked for that started this process.
-        redo_records: The condition that chooses the records to process again; ``None`` without.
+    ``checks`` is ``None`` for all checks of the assets, ``log`` for Dagster's default,
+    ``run_id`` for a new one, ``call`` for a process that no step has started, and
+    ``redo_records`` to run as usual.
     """
 
     definitions: dg.Definitions
@@ -209,11 +203,7 @@ class _AssetsRun:
             raise RunStoppedError(_listed(self.keys), "it was interrupted") from None
 
     def _config(self, job: dg.JobDefinition) -> dict[str, Any]:
-        """Return the configuration of the launch.
-
-        Raises:
-            ConfigurationError: Records of several assets, or of no operator, are to be chosen.
-        """
+        """Return the configuration of the launch."""
         config: dict[str, Any] = {"loggers": {_JOB: {}}} if self.log else {}
         if self.call is not None and self.call.config is not None:
             config["ops"] = {self.call.step: self.call.config}

@@ -24,10 +24,6 @@ _Lazy: Final[Any] = type(_none)  # of functions with ``@dg.definitions``; it has
 def loaded_definitions(modules: Sequence[str], files: Sequence[str]) -> list[dg.Definitions]:
     """Return the definitions at the scope of modules and files.
 
-    Args:
-        modules: Names of modules.
-        files: Paths of Python files.
-
     Raises:
         ConfigurationError: A file is missing or cannot be imported, or one has no definitions.
     """

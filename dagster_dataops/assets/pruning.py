@@ -22,12 +22,7 @@ from dagster_dataops.pipelines.view.static_report import FILE_NAME
 
 @dataclass(frozen=True, slots=True)
 class UnusedFolder:
-    """A folder of a result that belongs to no asset or partition.
-
-    Attributes:
-        path: The folder; of a bucket that of the working copy.
-        size_bytes: The space of the files in it.
-    """
+    """A folder of a result that belongs to no asset or partition."""
 
     path: Path
     size_bytes: int

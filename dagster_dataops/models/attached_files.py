@@ -35,13 +35,7 @@ _SCHEMES: Final = frozenset({"http", "https", "data"})
 
 
 class FormFile(NamedTuple):
-    """A file as the field of a form.
-
-    Attributes:
-        name: Its name.
-        data: Its content.
-        media_type: Its media type.
-    """
+    """A file as the field of a form."""
 
     name: str
     data: bytes
@@ -175,13 +169,7 @@ class FilePart(dict[str, Any]):
         return FormFile(name, data, media_type)
 
     def _check(self, reference: FileReference, data: bytes) -> None:
-        """Check the media type of a file, and that it is whole.
-
-        Images and sounds show their type by their content.
-
-        Raises:
-            FileError: It is empty, of another kind, cut off or damaged.
-        """
+        """Check that a file is whole, and its media type: by the content of images and sounds."""
         if not data:
             raise FileError(reference.file, "is empty", "leave the file out")
         media_type, name = reference.media_type_of(data), _NAMES[self._kind]
@@ -308,11 +296,7 @@ def _file_parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[FilePart]:
 
 
 def _values(record: Record, column: str) -> list[Any]:
-    """Return the files that a column names: one, or a list of one or more.
-
-    Raises:
-        FileReferenceError: There is none.
-    """
+    """Return the files that a column names: one, or a list of one or more."""
     if column not in record:
         names = ", ".join(map(repr, record)) or "no column"
         raise FileReferenceError(f"column {column!r}", f"is missing; there is {names}", "name one")

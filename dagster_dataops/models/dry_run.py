@@ -114,15 +114,14 @@ def estimates_of(
 
 def _dry_nodes(graph: OperatorGraph, clients: Mapping[str, Any]) -> Iterator[OperatorNode]:
     """Yield the nodes, without calls of models and without files outside of their folders."""
+
+    def placeholder(client: ModelClient) -> ModelClient:
+        return ModelClient(complete=Placeholder(client.media_tokens), prices=client.prices)
+
     for node in graph.ordered():
         if not node.operator.__dataops__.spec.kind.exports:
-            operator = exporting(with_clients(node.operator, clients, _placeholder), None)
-            yield OperatorNode(node.name, operator, node.inputs)
-
-
-def _placeholder(client: ModelClient) -> ModelClient:
-    """Return a client that calls no model."""
-    return ModelClient(complete=Placeholder(client.media_tokens), prices=client.prices)
+            dry = with_clients(node.operator, clients, placeholder)
+            yield OperatorNode(node.name, exporting(dry, None), node.inputs)
 
 
 def with_clients(
@@ -132,10 +131,7 @@ def with_clients(
 ) -> Operator:
     """Return an operator that asks another client, also each part of a chain.
 
-    Args:
-        operator: The operator.
-        clients: The clients of the run by name.
-        other: Returns the client to ask instead of one.
+    ``other`` returns the client to ask instead of one.
     """
     if isinstance(operator, Chain):
         return operator.with_parts(
@@ -149,10 +145,7 @@ def with_clients(
 
 
 def _estimate(dry: Manifest, scale: float, folder: NodeFolder, price: Price | None) -> Estimate:
-    """Return the estimate of a node, from the manifest of the run over a sample.
-
-    There are ``scale`` records for each one of the sample; ``folder`` has the node's real results.
-    """
+    """Return the estimate of a node by a run over a sample, of ``scale`` records for each one."""
     counts = {name: float(number) * scale for name, number in dry.counts.items()}
     tokens_in, most = round(counts.get("tokens_in", 0.0)), counts.get("tokens_out", 0.0)
     expected = most * _share_of_longest(Manifest.of(folder), counts)
@@ -178,10 +171,7 @@ def _share_of_longest(last: Manifest | None, counts: Mapping[str, float]) -> flo
 def usual_output(last: Manifest | None, calls: float, most: float) -> float:
     """Return about how many tokens replies have: as those of the last result of a node.
 
-    Args:
-        last: The manifest of the last result.
-        calls: The number of replies.
-        most: The tokens of all replies, if each is as long as it may be.
+    ``most`` are the tokens of all replies, if each is as long as it may be.
     """
     return most * _share_of_longest(last, {"calls": calls, "tokens_out": most})
 

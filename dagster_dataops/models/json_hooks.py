@@ -103,13 +103,7 @@ class LLMDataJson(LLMOperator):
         raise InvalidOutputError(reason[:_MAX_TEXT])
 
     def _usable_output(self, text: str, record: Record) -> Any:
-        """Return the first JSON value in a text that `verify_output` takes.
-
-        Raises:
-            ValueError: There is no JSON.
-            _RefusedOutputError: It takes none.
-            Exception: What `verify_output` raised for the first one.
-        """
+        """Return the first JSON value in a text that `verify_output` takes; else raise why not."""
         first: Exception | None = None
         for piece in json_texts(text, scalars=True):
             try:

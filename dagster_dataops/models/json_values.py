@@ -64,17 +64,11 @@ def json_texts(text: str, starts: str = OBJECTS + LISTS, *, scalars: bool = Fals
     if whole[0] in starts or scalars:
         yield whole
     if scalars:
-        yield from _alone(whole[begin:])
+        yield without_end_marks(whole[begin:]).strip()
+        yield from (fence[1].strip() for fence in _FENCE.finditer(whole[begin:]))
     yield from (text for _, text in _placed(whole, begin, starts))
     if begin:
         yield from (text for at, text in _placed(whole, 0, starts) if at < begin < at + len(text))
-
-
-def _alone(text: str) -> Iterator[str]:
-    """Yield a text without marks of its end, and the content of its fences."""
-    yield without_end_marks(text).strip()
-    for fence in _FENCE.finditer(text):
-        yield fence[1].strip()
 
 
 def without_end_marks(text: str) -> str:

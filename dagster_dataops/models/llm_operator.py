@@ -371,11 +371,7 @@ class LLMOperator(ModelOperator):
         raise _unusable(InvalidOutputError(reason), reply, len(asked))
 
     def _usable(self, reply: Reply) -> Reply:
-        """Return a reply that is complete.
-
-        Raises:
-            ModelError: It is not.
-        """
+        """Return a reply that is complete; raise an error with its facts if it is not."""
         if reply.refusal:
             raise _unusable(RefusedError(reply.refusal[:_MAX_TEXT]), reply)
         if reply.filtered:
@@ -437,10 +433,7 @@ class LLMOperator(ModelOperator):
 
 
 def _correction(reply: Reply, fault: str) -> list[dict[str, str]]:
-    """Return the messages that ask again for a reply of the right form.
-
-    Only the last wrong reply is shown: the cost grows with the number of tries, not its square.
-    """
+    """Return the messages that ask again; they show the last wrong reply only, for the cost."""
     wanted = f"That is not valid: {fault}\nReply again, with nothing but JSON as asked for."
     return [{"role": "assistant", "content": reply.text}, {"role": "user", "content": wanted}]
 

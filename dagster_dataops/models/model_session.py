@@ -86,11 +86,8 @@ class ModelSession:
     A request that was answered before is answered from the stored replies. Equal requests at the
     same time are sent once.
 
-    Args:
-        client: The client.
-        name: Its name: clients of one name share their limits.
-        context: The context of the operator.
-        keep_replies: Whether replies are kept as long as the result.
+    Clients of one name share their limits. With ``keep_replies``, replies are kept as long as
+    the result.
 
     Attributes:
         batches: Where replies come from that are delivered in batches.
@@ -212,11 +209,7 @@ class ModelSession:
         return paid.reply, False
 
     def _stored(self, endpoint: Endpoint, request: dict[str, Any], key: str) -> StoredReply | None:
-        """Return the stored reply to a request; ``None`` if there is none that is an answer.
-
-        Raises:
-            ModelError: The reply is in a file of the user, and no answer.
-        """
+        """Return the stored reply to a request; ``None`` if there is none that is an answer."""
         try:
             stored = self._store.get(key, rejected=not self._context.retries_failed)
         except UnaddressedRepliesError as error:
@@ -255,10 +248,7 @@ class ModelSession:
     ) -> None:
         """Check that the vectors of a reply are as long as others of the result.
 
-        Args:
-            request: The request.
-            length: Numbers in each of its vectors.
-            length_in: Returns the length of the vectors in a reply; 0 if it has none.
+        ``length_in`` returns the length of the vectors in a reply; 0 if it has none.
 
         Raises:
             InvalidOutputError: They are not.
@@ -302,11 +292,7 @@ class ModelSession:
         return ReplyNotRecordedError(reason)
 
     async def _tried(self, endpoint: Endpoint, request: dict[str, Any]) -> StoredReply:
-        """Send a request until there is a reply or another try cannot help.
-
-        Returns:
-            The reply, with the seconds of the try that got it.
-        """
+        """Send a request until there is a reply or another try cannot help."""
         number, begun = 0, time.monotonic()
         while True:
             self._check_open(str(request["model"]))
@@ -493,10 +479,7 @@ def _published(context: OperatorContext) -> str:
 
 
 def _served_by(client: ModelClient) -> ServedBy | None:
-    """Return the server whose stored replies count; ``None`` for those of all servers.
-
-    Which replies are in a file of the user, the user knows.
-    """
+    """Return the server whose stored replies count; ``None``: all in a file that the user chose."""
     if client.cassette is None:
         return client.server
     return None if client.mode == "replay" else client.server._replace(unaddressed="use")

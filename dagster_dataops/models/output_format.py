@@ -70,7 +70,9 @@ class OutputFormat:
         else:
             schema = self._model.model_json_schema()
             self.field = _field(schema)
-        self._starts, self._scalars = _starts_of(schema)
+        kinds = _types_of(schema, schema)
+        self._starts = (OBJECTS if "object" in kinds else "") + (LISTS if "array" in kinds else "")
+        self._scalars = bool(kinds - {"object", "array"})
 
     def parse(self, text: str) -> Any:
         """Return the first value in the text of a reply that has the form.
@@ -116,13 +118,6 @@ def _better(fault: ValueError | None, other: ValueError) -> ValueError:
     """Return the fault that says more: the first one of JSON, or else the first one."""
     said_more = isinstance(other, _OtherFormError) and not isinstance(fault, _OtherFormError)
     return other if fault is None or said_more else fault
-
-
-def _starts_of(schema: dict[str, Any]) -> tuple[str, bool]:
-    """Return with what the values of a JSON Schema begin, and whether they may be scalars."""
-    kinds = _types_of(schema, schema)
-    starts = (OBJECTS if "object" in kinds else "") + (LISTS if "array" in kinds else "")
-    return starts, bool(kinds - {"object", "array"})
 
 
 def _types_of(schema: Any, root: dict[str, Any], depth: int = 0) -> set[str]:

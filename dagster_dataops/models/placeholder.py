@@ -35,7 +35,8 @@ class Placeholder:
                 for at, text in enumerate(request["input"])
             ]
             return {"data": vectors, "usage": usage}
-        texts = _texts_for(request)
+        key = request_key(request)[:8]  # equal texts would lead to equal further requests
+        texts = (f"placeholder {key} {number}" for number in itertools.count(1))
         wanted = (request.get("response_format") or {}).get("json_schema")
         text = next(texts)
         if wanted is not None:
@@ -48,15 +49,6 @@ def _vector_for(text: str) -> list[float]:
     """Return a vector that is far from those of other texts."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIMENSIONS)
     return [byte / 255 - 0.5 for byte in digest.digest()]
-
-
-def _texts_for(request: dict[str, Any]) -> Iterator[str]:
-    """Yield texts that differ, also from those for other requests.
-
-    Equal texts would lead to equal further requests, which are sent once.
-    """
-    key = request_key(request)[:8]
-    return (f"placeholder {key} {number}" for number in itertools.count(1))
 
 
 def instance_of(

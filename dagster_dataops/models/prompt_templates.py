@@ -78,7 +78,8 @@ def rendered(text: str, values: Mapping[str, Any]) -> str:
         return str(compiled(text).render(seen))
     except TemplateError as error:
         known = ", ".join(values) or "none"
-        near = next(filter(None, (nearest(name, values) for name in _absent(text, values))), None)
+        absent = (name for name in needed_names(text) if name not in values)
+        near = next(filter(None, (nearest(name, values) for name in absent)), None)
         hint = f"; did you mean {near!r}?" if near else ""
         reason = f"the prompt cannot be made: {error.message}; known: {known}{hint}"
         raise UnfitRecordError(reason) from None
@@ -101,10 +102,6 @@ def rendered_prompt(text: str, values: Mapping[str, Any]) -> str:
 def with_values(values: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return values for templates with more, which replace those of the same name; none is read."""
     return ChainMap(dict(more), values)  # type: ignore[arg-type]  # templates change none
-
-
-def _absent(text: str, values: Mapping[str, Any]) -> list[str]:
-    return [name for name in needed_names(text) if name not in values]
 
 
 def needed_names(text: str) -> list[str]:

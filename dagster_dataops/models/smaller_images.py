@@ -21,12 +21,6 @@ def within(side: int, data: bytes, media_type: str, name: str) -> tuple[bytes, s
 
     A smaller image is returned as it is. Else a JPEG becomes a JPEG, any other image a PNG.
 
-    Args:
-        side: Pixels of the longer side.
-        data: The file of the image.
-        media_type: Its media type.
-        name: Its name, for errors.
-
     Raises:
         FileError: It cannot be decoded, or has several pictures.
         MissingExtraError: Pillow or numpy is not installed.

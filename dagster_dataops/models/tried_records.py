@@ -323,15 +323,7 @@ def try_operator(
     *,
     calls: bool = True,
 ) -> TriedRecords:
-    """Run an operator on records that a node has processed before; see `try_pipeline`.
-
-    Args:
-        folder: The folder of the node.
-        operator: The operator with the present code.
-        records: The number of records to try.
-        clients: Objects that operators get by name; by default ``config.clients``.
-        calls: Whether models may be called.
-    """
+    """Run an operator on records that a node has processed before, as `try_pipeline` does."""
     clients = config.clients if clients is None else clients
     if records < 1:
         raise ConfigurationError("--records", records, "a whole number of records, 1 or more")
@@ -414,12 +406,7 @@ def _would_call(
 
 
 def _check_files(node: TracedNode) -> None:
-    """Check that the node still has its input and its result, unchanged.
-
-    Raises:
-        TryRefusedError: An input is gone.
-        TraceOutdatedError: A file has changed.
-    """
+    """Check that the node still has its input and its result, unchanged."""
     for source in node.inputs:
         if not exists(source.path):
             reason = f"its input {source.path} is gone, such as the records of a call in Python"
@@ -430,11 +417,7 @@ def _check_files(node: TracedNode) -> None:
 
 
 def _entry_of(node: TracedNode, ref: Ref) -> NodeEntry:
-    """Return the outcome of a record.
-
-    Raises:
-        TryRefusedError: It became lines together with other records.
-    """
+    """Return the outcome of a record; refuse one that became lines together with others."""
     (entry, *_) = node.entries_of_record(ref) or [NodeEntry([ref], (), {"emitted": 0})]
     if len(entry.given) > 1:
         reason = "batches of its records become lines together, and other batches would be made"

@@ -65,9 +65,7 @@ def chain(*parts: Any, name: str = "", **settings: Any) -> Chain:
 def chained(pipeline: str, graph: OperatorGraph) -> OperatorGraph:
     """Return the graph with its nodes, which must be in a line, as the parts of one node.
 
-    Args:
-        pipeline: Name of the pipeline, for errors.
-        graph: Record operators. The new node has the name and the export of the last.
+    The new node has the name and the export of the last.
 
     Raises:
         PipelineDefinitionError: Nodes are not in a line, or one is no record operator.

@@ -23,12 +23,7 @@ class Combined:
     inputs: tuple[object, ...]
 
     def nodes(self, pipeline: str, name: str, inputs: object) -> list[str]:
-        """Return the names of the input nodes.
-
-        Args:
-            pipeline: Name of the pipeline.
-            name: Name of the new node.
-            inputs: Must be ``None``, because the combination already has its inputs.
+        """Return the names of the nodes to combine; further ``inputs`` must be ``None``.
 
         Raises:
             PipelineDefinitionError: An input is not a node, or ``inputs`` is given too.

@@ -20,10 +20,8 @@ _FUNCTIONS: Final = OperatorRegistry(_run)  # of plain functions, which are not 
 def constructed(operator: object, name: str) -> object:
     """Return an operator class or a function as an operator; anything else as it is.
 
-    Args:
-        operator: A class without required options, or a function of all records, or of one if its
-            first parameter is annotated ``dict``.
-        name: Name of the operator if the function is a ``lambda``.
+    A class has no required options. A function takes all records, or one if its first parameter
+    is annotated ``dict``; ``name`` is that of a ``lambda``.
 
     Raises:
         OperatorDefinitionError: A function takes no data.

@@ -8,11 +8,6 @@ from dagster_dataops.pipelines.pipeline import Pipeline
 def pipeline_in(file: str, name: str, setting: str = "ROOT") -> Pipeline:
     """Return the pipeline with a name in a Python file, which is imported.
 
-    Args:
-        file: The path of the file.
-        name: The name of the pipeline in it.
-        setting: The setting or argument with the file, for errors.
-
     Raises:
         ConfigurationError: There is no such file or pipeline, or the file cannot be imported.
     """

@@ -75,17 +75,15 @@ def _result(report: RunReport) -> Any:
 def materialize(graph: OperatorGraph, data: object, *, scratch: Path) -> dict[str, RunReport]:
     """Run every node over ``data`` and return the reports by node name.
 
-    Args:
-        graph: The nodes.
-        data: A list of dicts, one dict, a path, a `JsonlDataset`, or a stream.
-        scratch: Folder for temporary results: given records, and nodes with ``_save_data=False``. A
-            node's own folder may be locked by another run.
+    ``scratch`` is the folder for temporary results: given records, and nodes with
+    ``_save_data=False``, whose own folder may be locked by another run.
 
     Raises:
         NewerVersionError: A node has files of a newer version; no node has run.
     """
     graph = with_source(graph, data)
-    _take_versions(graph)
+    for node in graph.nodes.values():  # before one runs and fills a shared cache
+        _ = node.operator.__dataops__.spec.code_version, node.operator.__dataops__.identity_parts
     context = plain_context()
     _warn_of_old_code(context, graph)
     _check_node(context, graph)
@@ -138,13 +136,6 @@ def _check_node(context: RunContext, graph: OperatorGraph) -> None:
         raise ConfigurationError("data_process_resume", vars(resume), allowed)
 
 
-def _take_versions(graph: OperatorGraph) -> None:
-    """Compute the versions of all operators before one runs and fills a shared cache."""
-    for node in graph.nodes.values():
-        invocation = node.operator.__dataops__
-        _ = invocation.spec.code_version, invocation.identity_parts
-
-
 def _without_streams(context: RunContext, data: object, saved: Root) -> object:
     """Return ``data``. A stream is written to a dataset, and the dataset is returned."""
     if isinstance(data, (list, dict, str, os.PathLike, JsonlDataset)):
@@ -176,14 +167,8 @@ def _run_node(
 ) -> RunReport:
     """Run one node.
 
-    Args:
-        context: How runs are made.
-        node: The node.
-        inputs: Its datasets, in order.
-        folder: Folder of its result.
-        else_anew: Whether to process all records if the failed ones cannot be retried alone. True
-            if the input has just changed, or if the operator takes all records at once in a
-            pipeline.
+    With ``else_anew`` all records are processed if the failed ones cannot be retried alone: the
+    input has just changed, or the operator takes all records at once in a pipeline.
     """
     chosen = context.resume.node if isinstance(context.resume, ChosenRecords) else ""
     if chosen and chosen != node.name:
@@ -198,11 +183,7 @@ def _run_node(
 
 
 def _check_ours(report: RunReport) -> None:
-    """Check that the result was not replaced before it was read.
-
-    Raises:
-        InputError: Another run has replaced the result: two runs share a folder.
-    """
+    """Check that no other run, which shares the folder, has replaced the result meanwhile."""
     if local_path(report.dataset.location) is None:  # each publication has a key of its own
         return
     now = report.dataset.stamp()

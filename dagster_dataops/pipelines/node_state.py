@@ -15,10 +15,6 @@ def node_states(graph: OperatorGraph, root: Root) -> dict[str, str]:
     """Return the state of each node in words, by name.
 
     A state is ``not run``, ``done, 3 rows, 1 failed`` or ``unfinished, 2 of 3 records``.
-
-    Args:
-        graph: The nodes.
-        root: Folder of the pipeline's results, with one folder for each node.
     """
     manifests: dict[str, Manifest | None] = {}
     states = {}

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from inspect import isawaitable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
@@ -25,13 +25,6 @@ from dagster_dataops.records import Record
 
 _NODE: Final = "node"
 _NEW: Final = "column_that_no_operator_knows"
-
-
-class _ChangedRecords(NamedTuple):
-    """A change of records, in words, and the records after it."""
-
-    text: str
-    records: list[Record]
 
 
 def fault_of_reads(operator: Operator, records: Sequence[Record]) -> str:
@@ -55,11 +48,11 @@ def fault_of_reads(operator: Operator, records: Sequence[Record]) -> str:
         kept, anew = (_runner(operator, Path(folder), reuses) for reuses in (True, False))
         if kept(records) != anew(records):
             return "two calls for the same records gave different results"
-        different = (each for each in variants if kept(each.records) != anew(each.records))
+        different = (text for text, changed in variants if kept(changed) != anew(changed))
         wrong = next(different, None)
     if wrong is None:
         return ""
-    return f"{wrong.text}, and a kept outcome is not what a call returns"
+    return f"{wrong}, and a kept outcome is not what a call returns"
 
 
 def _runner(operator: Operator, folder: Path, reuses: bool) -> Callable[[Any], bytes]:  # noqa: FBT001
@@ -100,22 +93,17 @@ def _undeclared(operator: Operator, records: Sequence[Record]) -> list[str]:
     return sorted(names - terms.columns)
 
 
-def _variants(records: Sequence[Record]) -> Iterator[_ChangedRecords]:
-    """Yield changes of records, one column at a time."""
+def _variants(records: Sequence[Record]) -> Iterator[tuple[str, list[Record]]]:
+    """Yield changes of records in words, each of one column, and the records after it."""
     rows = list(records)
     names = list(dict.fromkeys(name for record in rows for name in record))
-    yield _ChangedRecords("a column was added", [{**record, _NEW: "new"} for record in rows])
-    yield _ChangedRecords("a column was added in front", [{_NEW: 1, **record} for record in rows])
+    yield "a column was added", [{**record, _NEW: "new"} for record in rows]
+    yield "a column was added in front", [{_NEW: 1, **record} for record in rows]
     reverse = [dict(reversed(record.items())) for record in rows]
-    yield _ChangedRecords("the columns have another order", reverse)
+    yield "the columns have another order", reverse
     for name in names:
-        yield _ChangedRecords(
-            f"column {name!r} was removed", [_without(record, name) for record in rows]
-        )
+        without = [{key: record[key] for key in record if key != name} for record in rows]
+        yield f"column {name!r} was removed", without
         for value in (None, "another value", 7):
             changed = [{**record, name: value} for record in rows]
-            yield _ChangedRecords(f"column {name!r} has another value", changed)
-
-
-def _without(record: Record, name: str) -> Record:
-    return {key: value for key, value in record.items() if key != name}
+            yield f"column {name!r} has another value", changed

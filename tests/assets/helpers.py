@@ -64,6 +64,21 @@ def execute(
     )
 
 
+def check_alone(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, *checks: Any, **keywords: Any
+) -> dg.ExecuteInProcessResult:
+    """Run only these checks: their keys, or (name of a node, name of a check)."""
+    keys = [
+        one
+        if isinstance(one, dg.AssetCheckKey)
+        else dg.AssetCheckKey(dg.AssetKey(["docs", one[0]]), one[1])
+        for one in checks
+    ]
+    job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(*keys))
+    merged = dg.Definitions.merge(definitions, dg.Definitions(jobs=[job]))
+    return merged.resolve_job_def("alone").execute_in_process(instance=instance, **keywords)
+
+
 def asset_of(definitions: dg.Definitions, *key: str) -> dg.AssetsDefinition:
     return definitions.resolve_assets_def(list(key))
 
@@ -78,6 +93,14 @@ def metadata_of(result: dg.ExecuteInProcessResult, *key: str) -> dict[str, Any]:
     events = [e for e in result.get_asset_materialization_events() if e.asset_key == wanted]
     found = events[-1].materialization.metadata
     return {name.removeprefix("dagster_dataops/"): value.value for name, value in found.items()}
+
+
+def tags_of(instance: dg.DagsterInstance, *key: str) -> Mapping[str, str]:
+    """Return the tags of the last materialization of an asset."""
+    event = instance.get_latest_materialization_event(dg.AssetKey(list(key)))
+    assert event is not None
+    assert event.asset_materialization is not None
+    return event.asset_materialization.tags or {}
 
 
 def checks_of(result: dg.ExecuteInProcessResult) -> list[dg.AssetCheckEvaluation]:

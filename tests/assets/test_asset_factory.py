@@ -20,6 +20,7 @@ from tests.assets.helpers import (
     resource_at,
     result_of,
     spec_of,
+    tags_of,
     write_jsonl,
 )
 from tests.registries import OperatorRegistry
@@ -129,24 +130,16 @@ def test_nodes_with_several_inputs_depend_on_them_and_take_them_in_order(
 
 def stale(definitions: dg.Definitions, instance: dg.DagsterInstance, *key: str) -> bool:
     """Whether the last materialization of ``key`` used other versions of its inputs than now."""
-    latest = instance.get_latest_materialization_event(dg.AssetKey(list(key)))
-    assert latest is not None
-    assert latest.asset_materialization is not None
-    tags = latest.asset_materialization.tags or {}
     prefix = "dagster/input_data_version/"
     return any(
         version != current_version(instance, *name.removeprefix(prefix).split("/"))
-        for name, version in tags.items()
+        for name, version in tags_of(instance, *key).items()
         if name.startswith(prefix)
     )
 
 
 def current_version(instance: dg.DagsterInstance, *key: str) -> str:
-    latest = instance.get_latest_materialization_event(dg.AssetKey(list(key)))
-    assert latest is not None
-    assert latest.asset_materialization is not None
-    tags = latest.asset_materialization.tags or {}
-    return tags["dagster/data_version"]
+    return tags_of(instance, *key)["dagster/data_version"]
 
 
 @pytest.mark.slow

@@ -83,11 +83,29 @@ def test_other_tags_of_steps_are_refused(
     assert said in str(caught.value)
 
 
-def test_one_step_has_one_value_of_a_tag(upper: Any, records: Records, root: Path) -> None:
+def test_one_step_has_one_value_of_a_tag_and_one_pool(
+    upper: Any, records: Records, root: Path
+) -> None:
     ppl = pipeline_of(first=upper(), second=upper())
     given = {"first": {"queue": "a", "x": "y"}, "second": {"queue": "b"}}
     with pytest.raises(PipelineDefinitionError, match="different values of the tag 'queue'"):
         definitions_of(ppl, records(1), root, op_tags=given, layout="single_step")
+    pools = {"first": "disk", "second": "llm"}
+    with pytest.raises(PipelineDefinitionError, match="in the pools disk, llm"):
+        definitions_of(ppl, records(1), root, pools=pools, layout="single_step")
+
+
+@pytest.mark.parametrize("layout", ["steps", "single_step"])
+def test_a_pool_belongs_to_its_node_or_to_the_one_step(
+    layout: str, upper: Any, records: Records, root: Path
+) -> None:
+    ppl = pipeline_of(first=upper(), second=upper())
+    definitions = definitions_of(ppl, records(1), root, pools={"second": "llm"}, layout=layout)
+    assert asset_of(definitions, "docs", "second").op.pool == "llm"
+    first = asset_of(definitions, "docs", "first").op.pool
+    assert first == ("llm" if layout == "single_step" else None)
+    with pytest.raises(PipelineDefinitionError, match="'seconds', which is not a node; did you me"):
+        definitions_of(ppl, records(1), root, pools={"seconds": "llm"}, layout=layout)
 
 
 def test_jobs_are_chosen(upper: Any, records: Records, root: Path) -> None:
@@ -335,14 +353,11 @@ def run_steps(
     return found
 
 
-def test_an_executor_has_a_name_or_is_the_users_own() -> None:
+def test_an_executor_has_a_known_name_or_is_the_users_own() -> None:
     assert executor_of("in_process") is dg.in_process_executor
     assert executor_of(dg.multiprocess_executor) is dg.multiprocess_executor
     assert executor_of("multiprocess") is executor_of("multiprocess")
     assert executor_of("multiprocess").name == "multiprocess"
-
-
-def test_an_unknown_executor_is_refused_by_its_name() -> None:
     name: Any = "threads"
     with pytest.raises(dg.DagsterInvalidDefinitionError, match="'threads' is neither in_process"):
         executor_of(name)

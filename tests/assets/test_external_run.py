@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -408,34 +408,20 @@ def test_other_clients_have_one_partition(location: Location) -> None:
     assert location.result("even", "c")
 
 
-WRONG: Mapping[str, tuple[str, Callable[[Location], dg.Definitions], str]] = {
-    "other root": (
-        "",
-        lambda at: at.definitions(OURS, ENVIRONMENT="{'TEST_ROOT': str(HERE / 'other')}"),
-        "Give both the same root",
-    ),
-    "chosen records": (
-        "",
-        lambda at: at.definitions(
-            OURS, COMMAND="[*COMMAND[:-1], '--redo-records', 'failed', COMMAND[-1]]"
-        ),
-        "choose the records in the launch of the asset",
-    ),
-    "no results": (
-        "",
-        lambda at: at.definitions(OURS, COMMAND="['true']"),
-        "sent no results",
-    ),
+REDO = "[*COMMAND[:-1], '--redo-records', 'failed', COMMAND[-1]]"
+WRONG = {
+    "Give both the same root": {"ENVIRONMENT": "{'TEST_ROOT': str(HERE / 'other')}"},
+    "choose the records in the launch of the asset": {"COMMAND": REDO},
+    "sent no results": {"COMMAND": "['true']"},
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WRONG)
-def test_what_does_not_fit_is_told_in_the_run(location: Location, name: str) -> None:
-    plain, made, said = WRONG[name]
-    if plain:
-        location.file("plain.py", plain)
-    result = location.run(made(location))
+@pytest.mark.parametrize(("said", "given"), WRONG.items(), ids=WRONG)
+def test_what_does_not_fit_is_told_in_the_run(
+    location: Location, said: str, given: dict[str, str]
+) -> None:
+    result = location.run(location.definitions(OURS, **given))
     assert not result.success
     assert said in location.told(result)
 

@@ -37,6 +37,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
         yield started
 
 
+@pytest.fixture
+def pillow() -> Any:
+    return pytest.importorskip("PIL.Image", reason="needs the extra images")
+
+
 def model() -> ScriptedModel:
     return ScriptedModel(lambda *_: "seen")
 
@@ -193,8 +198,7 @@ def test_a_file_that_cannot_be_sent_is_an_error_of_its_record(
     assert len(asked.requests) == 1
 
 
-def test_large_images_are_made_smaller_on_request(files: Path) -> None:
-    pillow = pytest.importorskip("PIL.Image", reason="needs the extra images")
+def test_large_images_are_made_smaller_on_request(files: Path, pillow: Any) -> None:
     (files / "large.png").write_bytes(png(400, 100))
     asked = model()
     operator = data.llm.Generate(prompt="x", images="i", max_side=200, client=asked)
@@ -206,8 +210,9 @@ def test_large_images_are_made_smaller_on_request(files: Path) -> None:
     assert sizes == {(200, 50), (8, 4)}
 
 
-def test_the_options_of_images_are_for_the_images_of_a_conversation_too(files: Path) -> None:
-    pillow = pytest.importorskip("PIL.Image", reason="needs the extra images")
+def test_the_options_of_images_are_for_the_images_of_a_conversation_too(
+    files: Path, pillow: Any
+) -> None:
     (files / "large.png").write_bytes(png(400, 100))
     asked = model()
     image = {"type": "image_url", "image_url": {"url": f"{files}/large.png"}}
@@ -223,8 +228,7 @@ def test_the_options_of_images_are_for_the_images_of_a_conversation_too(files: P
 
 
 @pytest.mark.parametrize("mode", ["1", "P", "I;16"])
-def test_lines_of_a_smaller_image_stay_visible(files: Path, mode: str) -> None:
-    pillow = pytest.importorskip("PIL.Image", reason="needs the extra images")
+def test_lines_of_a_smaller_image_stay_visible(files: Path, mode: str, pillow: Any) -> None:
     white = {"1": 1, "P": 255, "I;16": 65_535}[mode]
     page = pillow.new(mode, (400, 400), white)
     if mode == "P":
@@ -244,8 +248,9 @@ def test_lines_of_a_smaller_image_stay_visible(files: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["moving.gif", "pages.tif"])
-def test_of_several_pictures_none_is_left_out(files: Path, root: Path, name: str) -> None:
-    pillow = pytest.importorskip("PIL.Image", reason="needs the extra images")
+def test_of_several_pictures_none_is_left_out(
+    files: Path, root: Path, name: str, pillow: Any
+) -> None:
     first, second = (pillow.new("L", (40, 40), level) for level in (0, 255))
     first.save(files / name, save_all=True, append_images=[second])
 
@@ -257,8 +262,9 @@ def test_of_several_pictures_none_is_left_out(files: Path, root: Path, name: str
     assert "several pictures" in row["message"]
 
 
-def test_an_image_of_a_format_that_runs_programs_is_not_decoded(files: Path, root: Path) -> None:
-    pillow = pytest.importorskip("PIL.Image", reason="needs the extra images")
+def test_an_image_of_a_format_that_runs_programs_is_not_decoded(
+    files: Path, root: Path, pillow: Any
+) -> None:
     postscript = BytesIO()
     pillow.new("L", (40, 40)).save(postscript, "EPS")
     size = len(postscript.getvalue())

@@ -129,84 +129,35 @@ def test_tokens_and_cost_are_those_of_the_server(made, server, root):
 
 
 @pytest.mark.parametrize(
-    ("fault", "exception"),
+    ("fault", "exception", "finish"),
     [
-        ("truncated", "TruncatedError"),
-        ("refusal", "RefusedError"),
-        ("filtered", "ContentFilteredError"),
-        ("toolong", "ContextTooLongError"),
-        ("malformed", "InvalidOutputError"),
-        ("prose", "InvalidOutputError"),
-        ("wrong", "InvalidOutputError"),
-        ("400", "BadRequestError"),
+        ("truncated", "TruncatedError", "length"),
+        ("refusal", "RefusedError", "stop"),
+        ("filtered", "ContentFilteredError", "content_filter"),
+        ("prose", "InvalidOutputError", "stop"),
+        ("toolong", "ContextTooLongError", None),
+        ("malformed", "InvalidOutputError", "stop"),
+        ("wrong", "InvalidOutputError", "stop"),
+        ("400", "BadRequestError", None),
     ],
 )
-def test_a_reply_that_is_of_no_use_fails_its_record_alone(made, server, root, fault, exception):
+def test_a_reply_that_is_of_no_use_fails_its_record_alone(made, root, fault, exception, finish):
     rows = made(Cities)([{"text": f"x [[fault:{fault}]]"}, {"text": "Paris"}])
 
     assert [row["text"] for row in rows] == ["Paris"]
     (error,) = error_rows(root)
     assert error["exception"] == exception
     assert error["message"]
+    assert error.get("finish_reason") == finish
+    assert error["request_id"].startswith("chatcmpl-" if finish else "req-")
+    if finish:
+        assert error["usage"]["tokens_in"] > 0
+        assert error["attempts"] == (3 if exception == "InvalidOutputError" else 1)
+        assert ("forty-two" in error["reply"]) == (fault == "prose")
 
 
-@pytest.mark.parametrize(
-    ("fault", "finish"),
-    [
-        ("truncated", "length"),
-        ("refusal", "stop"),
-        ("filtered", "content_filter"),
-        ("prose", "stop"),
-    ],
-)
-def test_the_error_line_of_a_reply_of_no_use_has_the_reply(made, root, fault, finish):
-    made(Cities)([{"text": f"x [[fault:{fault}]]"}, {"text": "Paris"}])
-
-    (error,) = error_rows(root)
-    assert error["finish_reason"] == finish
-    assert error["usage"]["tokens_in"] > 0
-    assert error["request_id"].startswith("chatcmpl-")
-    assert error["attempts"] == (3 if fault == "prose" else 1)
-    assert ("forty-two" in error["reply"]) == (fault == "prose")
-
-
-def test_the_error_line_of_a_refused_request_has_its_number(made, root):
-    made(Cities)([{"text": "x [[fault:400]]"}, {"text": "Paris"}])
-
-    (error,) = error_rows(root)
-    assert error["request_id"].startswith("req-")
-
-
-def test_samples_of_a_request_with_a_seed_have_seeds_of_their_own(made, monkeypatch):
-    seen: list[dict[str, Any]] = []
-
-    def complete(request: dict[str, Any]) -> str:
-        seen.append(request)
-        return "a"
-
-    class Stub:
-        def complete(self, request: dict[str, Any]) -> str:
-            return complete(request)
-
-    class Samples(LLMOperator):
-        async def forward(self, record: dict):
-            await self.asks("Who wins?", n=3)
-            return record
-
-    made(Samples, params={"seed": 7}, client=ModelClient(complete=Stub()))([{"n": 1}])
-
-    assert [request["seed"] for request in seen] == [7, 8, 9]
-
-
-@pytest.mark.parametrize("fault", ["malformed", "prose", "wrong", "fenced"])
-def test_a_wrong_reply_is_asked_for_again_with_its_fault(made, server, fault):
-    (found,) = made(Cities)([{"text": f"Paris [[fault:{fault}*1]]"}])
-
-    assert isinstance(found["population"], int)
-    assert server.stats()["answered"] == (1 if fault == "fenced" else 2)
-
-
-def test_samples_have_different_seeds_which_are_the_same_in_each_run(made, root):
+@pytest.mark.parametrize("seed", [None, 7])
+def test_samples_have_different_seeds_which_are_the_same_in_each_run(made, root, seed):
     seen: list[list[Any]] = []
 
     class Stub:
@@ -219,16 +170,26 @@ def test_samples_have_different_seeds_which_are_the_same_in_each_run(made, root)
             await self.asks("Who wins?", n=3)
             return record
 
-    operator = made(Samples, client=ModelClient(complete=Stub()))
+    given = {"params": {"seed": seed}} if seed else {}
+    operator = made(Samples, client=ModelClient(complete=Stub()), **given)
     for _ in range(2):
         seen.append([])
         operator([{"n": 1}])
         shutil.rmtree(root)  # with the stored replies
 
     assert seen[0] == seen[1]
-    assert seen[0][0] is None
+    assert seen[0][0] == seed
     assert len(set(seen[0])) == 3
     assert all(0 <= one < 2**31 for one in seen[0][1:])
+    assert seed is None or seen[0] == [7, 8, 9]
+
+
+@pytest.mark.parametrize("fault", ["malformed", "prose", "wrong", "fenced"])
+def test_a_wrong_reply_is_asked_for_again_with_its_fault(made, server, fault):
+    (found,) = made(Cities)([{"text": f"Paris [[fault:{fault}*1]]"}])
+
+    assert isinstance(found["population"], int)
+    assert server.stats()["answered"] == (1 if fault == "fenced" else 2)
 
 
 def test_a_truncated_reply_may_be_kept(made):

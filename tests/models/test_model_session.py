@@ -72,23 +72,22 @@ def rows_of(*seconds: float) -> dict[str, float]:
     return dict(Counter(latency_count(one).partition("/")[2] for one in seconds))
 
 
-@pytest.mark.parametrize("share", [0.5, 0.95, 1.0])
-def test_quantiles_are_exact_to_five_percent(share: float):
-    seconds = [0.01 * number for number in range(1, 1001)]
-
-    assert latency_quantile(rows_of(*seconds), share) == pytest.approx(10 * share, rel=0.06)
+FEW_SLOW = Counter(rows_of(*[0.1] * 94)) + Counter(rows_of(*[3.0] * 6))  # of two runs
+UP_TO_TEN = rows_of(*(0.01 * number for number in range(1, 1001)))
 
 
-def test_sums_of_two_runs_have_the_quantiles_of_both():
-    both = Counter(rows_of(*[0.1] * 94)) + Counter(rows_of(*[3.0] * 6))
-
-    assert latency_quantile(both, 0.5) == pytest.approx(0.1, rel=0.06)
-    assert latency_quantile(both, 0.95) == pytest.approx(3.0, rel=0.06)
-
-
-def test_no_time_at_all_and_no_calls_have_a_quantile():
-    assert latency_quantile(rows_of(0.0), 0.5) == pytest.approx(0.001, rel=0.06)
-    assert latency_quantile({}, 0.5) == 0
+@pytest.mark.parametrize(
+    ("rows", "share", "seconds"),
+    [
+        *((UP_TO_TEN, share, 10 * share) for share in (0.5, 0.95, 1.0)),
+        (FEW_SLOW, 0.5, 0.1),
+        (FEW_SLOW, 0.95, 3.0),
+        (rows_of(0.0), 0.5, 0.001),
+        ({}, 0.5, 0),
+    ],
+)
+def test_quantiles_are_exact_to_five_percent(rows: Any, share: float, seconds: float):
+    assert latency_quantile(rows, share) == pytest.approx(seconds, rel=0.06)
 
 
 def test_an_interrupted_record_counts_its_stored_reply_once_and_others_do_not(
@@ -199,18 +198,21 @@ def test_a_lasting_fault_is_not_tried_again(
         ("reset", errors.UnreachableError),
         ("html", errors.BadReplyError),
         ("hang", errors.CallTimeoutError),
+        ("not there", errors.UnreachableError),
     ],
 )
 def test_a_fault_that_does_not_pass_fails_after_the_last_try(
     fault: str, error: type, tmp_path: Path, server: RunningServer
 ):
-    client = ModelClient(base_url=server.address, tries=2, timeout=0.3)
+    address = "http://127.0.0.1:9/v1" if fault == "not there" else server.address
+    client = ModelClient(base_url=address, tries=2, timeout=0.3)
 
     (raised,), _ = in_session(tmp_path, client, asking(f"one [[fault:{fault}]]"))
 
     assert type(raised) is error
-    assert server.stats()["faults"] == {fault: 2}
+    assert server.stats()["faults"] == ({} if fault == "not there" else {fault: 2})
     assert raised.details["attempts"] == 2
+    assert fault != "not there" or "127.0.0.1:9" in str(raised)
 
 
 @pytest.mark.slow
@@ -254,22 +256,12 @@ def test_a_pause_that_the_server_asks_for_holds_for_other_requests(
 
 
 @pytest.mark.slow
-def test_a_limit_of_requests_is_kept_without_refusals(tmp_path: Path, server: RunningServer):
-    server.reset(rpm=6000)
-    client = ModelClient(base_url=server.address, requests_per_minute=6000)
-    begun = time.monotonic()
-
-    replies, _ = in_session(tmp_path, client, asking(*(f"text {n}" for n in range(200))))
-
-    assert len(replies) == 200
-    assert all(text_of(reply).startswith("echo") for reply, _ in replies)
-    assert server.stats()["faults"].get("limit", 0) <= 10
-    assert time.monotonic() - begun > 1.4
-
-
-@pytest.mark.slow
-def test_a_limit_is_kept_when_the_connections_are_slow(
-    tmp_path: Path, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("slow_connections", [False, True])
+def test_a_limit_of_requests_is_kept_without_refusals(
+    tmp_path: Path,
+    server: RunningServer,
+    monkeypatch: pytest.MonkeyPatch,
+    slow_connections: bool,
 ):
     server.reset(rpm=6000)
     client = ModelClient(base_url=server.address, requests_per_minute=6000)
@@ -282,13 +274,17 @@ def test_a_limit_is_kept_when_the_connections_are_slow(
             await asyncio.sleep(opened - asyncio.get_running_loop().time())
             return await connect(*given)
 
-        monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", slow)
+        if slow_connections:
+            monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", slow)
         return await asking(*(f"text {n}" for n in range(200)))(session)
 
+    begun = time.monotonic()
     replies, _ = in_session(tmp_path, client, work)
 
     assert len(replies) == 200
+    assert all(text_of(reply).startswith("echo") for reply, _ in replies)
     assert server.stats()["faults"].get("limit", 0) <= 10
+    assert time.monotonic() - begun > 1.4
 
 
 def test_lower_limits_that_the_server_announces_are_kept(tmp_path: Path, server: RunningServer):
@@ -475,15 +471,6 @@ def test_an_error_with_a_status_of_a_client_library_is_understood(tmp_path: Path
     (raised,), _ = in_session(tmp_path, ModelClient(complete=refuse), asking("one"))
 
     assert type(raised) is errors.AuthenticationFailedError
-
-
-def test_a_server_that_is_not_there_is_unreachable(tmp_path: Path):
-    client = ModelClient(base_url="http://127.0.0.1:9/v1", tries=2)
-
-    (raised,), _ = in_session(tmp_path, client, asking("one"))
-
-    assert type(raised) is errors.UnreachableError
-    assert "127.0.0.1:9" in str(raised)
 
 
 @pytest.mark.parametrize("agents", [1, 4])

@@ -213,7 +213,7 @@ def test_a_model_is_called_only_for_requests_that_have_changed(tmp_path, root, s
 
 
 @pytest.mark.slow
-def test_the_command_loads_the_present_code(tmp_path, root, capsys):
+def test_the_command_loads_the_present_code_and_calls_nothing_without_calls(tmp_path, root, capsys):
     file = tmp_path / "tried_definitions.py"
     file.write_text(ANSWERS.replace("{WORD}", "quick"))
     run = f"import tried_definitions as d; d.ppl.materialize({str(tmp_path / 'in.jsonl')!r})"
@@ -222,9 +222,13 @@ def test_the_command_loads_the_present_code(tmp_path, root, capsys):
         "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}",
     }
     subprocess.run([sys.executable, "-c", run], env=environment, check=True, cwd=tmp_path)
-    file.write_text(ANSWERS.replace("{WORD}", "slow"))
-
     command = ["try", "docs/answer", "--records", "50", "--pipeline", f"{file}:ppl"]
+    assert main([*command, "--no-calls"]) == 0
+    assert "outcomes that differ: 0 of 50" in capsys.readouterr().out
+    assert main([*command, "--no-calls", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["would_call"]["records"] == 0
+
+    file.write_text(ANSWERS.replace("{WORD}", "slow"))
     assert main(command) == 0
     text = capsys.readouterr().out
     assert "the present code was tried on 50 of 400 records" in text
@@ -329,20 +333,3 @@ def test_without_calls_no_batch_is_submitted(tmp_path, root, server):
     batched = asking("The number {{ n }}", client=client, delivery="batch")
     assert try_in(batched, root, 20, calls=False).would_call.records == 20
     assert server.stats() == asked
-
-
-@pytest.mark.slow
-def test_the_command_without_calls_calls_nothing(tmp_path, root, capsys):
-    file = tmp_path / "tried_definitions.py"
-    file.write_text(ANSWERS.replace("{WORD}", "quick").replace("tried_definitions", "uncalled"))
-    code = f"import tried_definitions as d; d.ppl.materialize({str(tmp_path / 'in.jsonl')!r})"
-    environment = os.environ | {
-        "DATAOPS_DATA_PROCESS_PATH": str(root),
-        "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}",
-    }
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, cwd=tmp_path)
-    command = ["try", "docs/answer", "--records", "50", "--pipeline", f"{file}:ppl", "--no-calls"]
-    assert main(command) == 0
-    assert "outcomes that differ: 0 of 50" in capsys.readouterr().out
-    assert main([*command, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["would_call"]["records"] == 0

@@ -78,6 +78,13 @@ def pipeline_over(home: Path, mode: str = "thread", **settings: Any) -> Any:
     return ppl
 
 
+def begin(ppl: Any, home: Path, records: Any = None) -> None:
+    """Make the results of the first round, and begin the second one."""
+    ppl.materialize(records_of() if records is None else records)
+    calls_of(home)
+    (home / "round").write_text("1")
+
+
 def redo(ppl: Any, condition: str, records: Any = None, **more: str) -> Any:
     given = records_of() if records is None else records
     with config.temporary(data_process_resume={"records": condition, **more}):
@@ -117,9 +124,7 @@ def test_only_chosen_records_are_called_again_in_every_mode(tmp_path, root, mode
 
 def test_conditions_on_the_result_choose_all_lines_of_a_record(tmp_path, root):
     ppl = pipeline_over(tmp_path)
-    ppl.materialize(records_of())
-    calls_of(tmp_path)
-    (tmp_path / "round").write_text("1")
+    begin(ppl, tmp_path)
 
     redo(ppl, "result.half == 2 and meta.lang == 'de' and n > 3")
 
@@ -145,9 +150,7 @@ def test_a_result_with_one_line_for_each_record_has_no_map_and_is_redone(tmp_pat
 @pytest.mark.parametrize("mode", ["thread", "process"])
 def test_a_killed_redo_goes_on_with_the_same_choice(tmp_path, root, mode):
     ppl = pipeline_over(tmp_path, mode, _max_workers=1)
-    ppl.materialize(records_of())
-    calls_of(tmp_path)
-    (tmp_path / "round").write_text("1")
+    begin(ppl, tmp_path)
     (tmp_path / "kill-21").touch()
 
     def killed() -> None:
@@ -298,9 +301,7 @@ def routed(record: dict, home: str):
 def test_a_chain_keeps_its_numbers_by_part(tmp_path, root):
     with pipeline("docs") as ppl:
         ppl.answer = chain(fate(home=str(tmp_path)), last())
-    ppl.materialize(records_of())
-    calls_of(tmp_path)
-    (tmp_path / "round").write_text("1")
+    begin(ppl, tmp_path)
 
     report = redo(ppl, "drop_reason contains 'fate'")
 
@@ -313,9 +314,7 @@ def test_a_chain_keeps_its_numbers_by_part(tmp_path, root):
 def test_named_outputs_are_redone_together(tmp_path, root):
     with pipeline("docs") as ppl:
         ppl.answer = routed(home=str(tmp_path))
-    ppl.materialize(records_of())
-    calls_of(tmp_path)
-    (tmp_path / "round").write_text("1")
+    begin(ppl, tmp_path)
 
     redo(ppl, "result.half == 1 and n > 9")
 
@@ -335,9 +334,7 @@ def test_blank_lines_invalid_lines_and_compressed_results_are_kept(tmp_path, roo
     source.write_bytes(b"\xef\xbb\xbf" + "".join(lines).encode() + b"no json\n\n")
     ppl = pipeline_over(tmp_path)
     with config.temporary(result_format="jsonl.zst"):
-        ppl.materialize(source)
-        calls_of(tmp_path)
-        (tmp_path / "round").write_text("1")
+        begin(ppl, tmp_path, source)
         report = redo(ppl, "failed and n > 0 or n == 23", source)
 
     assert calls_of(tmp_path) == [1, 7, 13, 19, 23]
@@ -359,9 +356,7 @@ def test_records_are_redone_on_another_machine_with_the_same_store(tmp_path):
             assert bucket is not None
             use(bucket, store)
             if not condition:
-                ppl.materialize(source)
-                calls_of(tmp_path)
-                (tmp_path / "round").write_text("1")
+                begin(ppl, tmp_path, source)
                 continue
             report = redo(ppl, condition, source)
             records = report.dataset.read()

@@ -4,7 +4,6 @@ import contextlib
 import copy
 import dataclasses
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -195,31 +194,18 @@ def test_without_saving_a_failure_that_is_not_ignored_leaves_nothing_either(root
     assert not root.exists()
 
 
-def test_a_call_stores_under_the_name_of_the_operator(root):
-    suffix()([{"text": "a"}])
+def test_a_call_stores_under_the_name_of_the_operator_and_replaces_the_last(root):
+    operator = suffix()
+    operator([{"no text": 1}, {"text": "a"}, {"text": "b"}])
+    assert len(errors_of(root, "suffix")) == 1
+
+    assert operator([{"text": "a"}]) == [{"text": "a!"}]
 
     folder = root / "suffix"
     assert (folder / "suffix_results.jsonl").read_text() == '{"text":"a!"}\n'
     manifest = json.loads((folder / "suffix_results.jsonl.json").read_text())
     assert (manifest["done"], manifest["rows_in"], manifest["rows_out"]) == (True, 1, 1)
     assert (manifest["dropped"], manifest["failed"]) == (0, 0)
-
-
-def test_a_second_call_replaces_the_first_result(root):
-    operator = suffix()
-    operator([{"text": "a"}, {"text": "b"}])
-
-    assert operator([{"text": "c"}]) == [{"text": "c!"}]
-    assert (root / "suffix" / "suffix_results.jsonl").read_text() == '{"text":"c!"}\n'
-
-
-def test_a_second_call_without_errors_clears_the_errors_of_the_first(root):
-    operator = suffix()
-    operator([{"no text": 1}, {"text": "a"}])
-    assert len(errors_of(root, "suffix")) == 1
-
-    operator([{"text": "a"}])
-
     assert errors_of(root, "suffix") == []
 
 
@@ -234,11 +220,9 @@ def test_only_result_manifest_and_lock_stay(root):
     }
 
 
-def test_one_dict_is_one_record():
-    assert suffix()({"text": "a"}) == [{"text": "a!"}]
-
-
-def test_no_records_give_no_records(root):
+def test_a_dict_a_tuple_a_generator_or_nothing_are_records(root):
+    assert suffix()({"text": "a"}) == suffix()(({"text": "a"},)) == [{"text": "a!"}]
+    assert suffix()({"text": text} for text in "ab") == [{"text": "a!"}, {"text": "b!"}]
     assert suffix()([]) == []
     assert (root / "suffix" / "suffix_results.jsonl").read_text() == ""
 
@@ -252,20 +236,13 @@ def test_a_file_is_read_in_place_and_not_changed(tmp_path, make):
     assert path.read_bytes() == b'{"text":"a"}\r\n\n{"text":"b"}'
 
 
-def test_tuples_and_generators_of_dicts_are_taken():
-    assert suffix()(({"text": "a"},)) == [{"text": "a!"}]
-    assert suffix()({"text": text} for text in "ab") == [{"text": "a!"}, {"text": "b!"}]
+NOT_RECORDS = [*(3, None, b"bytes", 1.5, object()), [1], ["a"], [{"text": "a"}, None], [[{}]]]
 
 
-@pytest.mark.parametrize("data", [3, None, b"bytes", 1.5, object()])
-def test_an_input_without_possible_records_is_an_input_error(data):
-    with pytest.raises(InputError, match="give a list of dicts, one dict"):
-        suffix()(data)
-
-
-@pytest.mark.parametrize("data", [[1], ["a"], [{"text": "a"}, None], [[{"text": "a"}]]])
-def test_a_list_of_other_objects_is_an_input_error(data):
-    with pytest.raises(InputError, match="not a dict"):
+@pytest.mark.parametrize("data", NOT_RECORDS)
+def test_an_input_without_records_is_an_input_error(data):
+    said = "not a dict" if isinstance(data, list) else "give a list of dicts, one dict"
+    with pytest.raises(InputError, match=said):
         suffix()(data)
 
 
@@ -277,39 +254,24 @@ def test_records_that_json_cannot_hold_are_an_input_error_that_names_the_place(r
     assert (root / "suffix" / "suffix_results.jsonl").read_text() == '{"text":"before!"}\n'
 
 
-def test_an_output_folder_gets_a_file_of_the_operators_name(tmp_path):
-    result = suffix().set_output(tmp_path / "out")([{"text": "a"}])
-
-    assert result == str(tmp_path / "out" / "suffix.jsonl")
-    assert Path(result).read_text() == '{"text":"a!"}\n'
-
-
-def test_an_output_that_ends_in_jsonl_is_the_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("output", "file"),
+    [("out", "out/suffix.jsonl"), ("deep/own.jsonl", "deep/own.jsonl"), ("~/a.jsonl", "a.jsonl")],
+)
+@pytest.mark.parametrize("save", [True, False])
+@pytest.mark.parametrize("texts", ["a", ""])
+def test_an_output_is_a_folder_or_a_file(tmp_path, root, monkeypatch, output, file, save, texts):
     monkeypatch.chdir(tmp_path)
-
-    result = suffix().set_output("deep/own.jsonl")([{"text": "a"}])
-
-    assert result == str(tmp_path / "deep" / "own.jsonl")
-    assert os.listdir("deep") == ["own.jsonl"]  # noqa: PTH208 - the names are what counts
-
-
-def test_the_home_folder_is_expanded_in_an_output(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    assert suffix().set_output("~/out.jsonl")([]) == str(tmp_path / "out.jsonl")
+    operator = suffix(_save_data=save).set_output(output)
 
-
-def test_an_output_is_written_without_saving_too(tmp_path, root):
-    result = suffix(_save_data=False).set_output(tmp_path / "out.jsonl")([{"text": "a"}])
-
-    assert Path(result).read_text() == '{"text":"a!"}\n'
-    assert not root.exists()
-
-
-def test_an_empty_result_is_exported_as_an_empty_file(tmp_path):
-    path = answer(returned="[]").set_output(tmp_path)([{"n": 1}])
-
-    assert Path(path).read_bytes() == b""
+    assert operator([{"text": text} for text in texts]) == str(tmp_path / file)
+    assert Path(file).read_text() == "".join(f'{{"text":"{text}!"}}\n' for text in texts)
+    assert [path.name for path in Path(file).parent.iterdir() if path.is_file()] == [
+        Path(file).name
+    ]
+    assert root.exists() is save
 
 
 def test_the_root_is_read_when_called_not_when_constructed(tmp_path):
@@ -321,18 +283,14 @@ def test_the_root_is_read_when_called_not_when_constructed(tmp_path):
     assert (tmp_path / "later" / "suffix" / "suffix_results.jsonl").is_file()
 
 
-def test_a_finished_result_is_used_again_where_resume_is_on(root):
+def test_a_result_is_used_again_where_resume_is_on_unless_options_or_records_differ(root):
+    result = root / "suffix" / "suffix_results.jsonl"
     with config.temporary(data_process_resume=True):
         suffix()([{"text": "a"}])
-        before = (root / "suffix" / "suffix_results.jsonl").stat().st_mtime_ns
+        before = result.stat().st_mtime_ns
 
         assert suffix()([{"text": "a"}]) == [{"text": "a!"}]
-        assert (root / "suffix" / "suffix_results.jsonl").stat().st_mtime_ns == before
-
-
-def test_other_options_or_other_records_are_worked_on_again_where_resume_is_on():
-    with config.temporary(data_process_resume=True):
-        assert suffix()([{"text": "a"}]) == [{"text": "a!"}]
+        assert result.stat().st_mtime_ns == before
         assert suffix(mark="?")([{"text": "a"}]) == [{"text": "a?"}]
         assert suffix(mark="?")([{"text": "b"}]) == [{"text": "b?"}]
 
@@ -514,21 +472,17 @@ def test_an_error_file_that_was_edited_is_still_named(root, caplog, content):
     assert str(errors) in caplog.text
 
 
-def test_a_message_with_a_full_stop_has_only_one_in_the_warning(caplog):
-    @data_register(f"data.{GROUP}", _concurrency_mode="single")
-    def refuse(record):
+def test_a_warning_has_one_full_stop_and_says_that_the_error_file_is_not_kept(caplog):
+    def refuse(record: dict):
         if "none" in record:
             raise ValueError("I cannot help with that.")
         return record
 
-    refuse()([{"text": "a"}, {"none": 1}])
-
+    refusing = data_register(f"data.{GROUP}", _concurrency_mode="single")(refuse)
+    refusing()([{"text": "a"}, {"none": 1}])
     assert "ValueError: I cannot help with that. All are in " in caplog.text
 
-
-def test_a_warning_reports_that_the_error_file_is_not_kept(caplog):
-    suffix(_save_data=False)([{"text": "a"}, {"none": 1}])
-
+    refusing(_save_data=False)([{"text": "a"}, {"none": 1}])
     assert "not kept, since _save_data is False" in caplog.text
 
 

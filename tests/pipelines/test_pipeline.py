@@ -18,6 +18,7 @@ from dagster_dataops import (
 )
 from dagster_dataops.errors import PipelineDefinitionError
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
+from tests.each import each
 
 GROUP = "pipelines"
 
@@ -34,8 +35,8 @@ def backwards(data: list[dict]):
 
 
 @data_register(f"data.{GROUP}", rewrite_func="forward_batch_input")
-def join(left: list[dict], right: list[dict], key="text"):
-    return [{"left": a[key], "right": b[key]} for a, b in zip(left, right, strict=True)]
+def join(left: list[dict], right: list[dict]):
+    return [{"text": a["text"] + b["text"]} for a, b in zip(left, right, strict=True)]
 
 
 class Upper(data_register.new_group(GROUP)):
@@ -56,176 +57,115 @@ def lines(path: str | Path) -> list[dict]:
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
-def test_each_node_takes_the_one_before_it():
+def built(*nodes):
+    """Return a pipeline of nodes: name, operator and, where they are given, inputs."""
     with pipeline() as ppl:
-        ppl.first = suffix(mark="1")
-        ppl.second = suffix(mark="2")
-        ppl.third = backwards()
-
-    assert texts(ppl(RECORDS)) == "b12 a12"
+        for node in nodes:
+            ppl.add(*node)
+    return ppl
 
 
-def test_one_operator_used_twice_has_two_folders(root):
-    with pipeline("docs") as ppl:
+def shout(record: dict, mark="?"):
+    record["text"] += mark
+
+
+def both(left: list[dict], right: list[dict]):
+    return left + right
+
+
+TWICE = suffix()
+UPPER = ("upper", Upper())
+LOWER = ("lower", suffix(mark="."), ["source"])
+RESULTS = {
+    "b12 a12": [("a", suffix(mark="1")), ("b", suffix(mark="2")), ("c", backwards())],
+    "a!! b!!": [("first", TWICE), ("second", TWICE)],
+    "A! B!": [("suffix", suffix), ("upper", Upper)],
+    "A2 B2": [UPPER, ("suffix", suffix()), ("again", suffix(mark="2"), "upper")],
+    "A? B? a.? b.? a? b?": [UPPER, LOWER, ("all", suffix(mark="?"), ["upper", "lower", "source"])],
+    "Aa. Bb.": [UPPER, LOWER, ("join", join(), ["upper", "lower"])],
+    "AA BB": [UPPER, ("join", join(), ["upper", "upper"])],
+    "A B a b": [UPPER, ("both", both, ["upper", "source"])],
+    "b? a? a?": [("first", lambda rows: rows[:1] + rows), ("b", backwards), ("shout", shout)],
+}
+
+
+@pytest.mark.parametrize(("result", "nodes"), RESULTS.items(), ids=RESULTS)
+def test_a_node_takes_the_one_before_it_or_the_given_ones(result, nodes):
+    assert texts(built(*nodes)(RECORDS)) == result
+
+
+@pytest.mark.parametrize(("name", "folder"), [("docs", "docs"), ("", ".")])
+def test_each_node_has_a_folder_below_that_of_its_pipeline(root, name, folder):
+    with pipeline(name) as ppl:
         ppl.first = suffix(mark="1")
         ppl.second = suffix(mark="2")
 
     ppl(RECORDS)
 
-    assert texts(lines(root / "docs" / "first" / "first_results.jsonl")) == "a1 b1"
-    assert texts(lines(root / "docs" / "second" / "second_results.jsonl")) == "a12 b12"
+    assert texts(lines(root / folder / "first" / "first_results.jsonl")) == "a1 b1"
+    assert texts(lines(root / folder / "second" / "second_results.jsonl")) == "a12 b12"
 
 
-def test_an_unnamed_pipeline_keeps_its_nodes_right_below_the_root(root):
-    with pipeline() as ppl:
-        ppl.first = suffix()
-
-    ppl(RECORDS)
-
-    assert (root / "first" / "first_results.jsonl").is_file()
-
-
-def test_one_constructed_operator_may_be_two_nodes():
-    operator = suffix()
-    with pipeline() as ppl:
-        ppl.first = operator
-        ppl.second = operator
-
-    assert texts(ppl(RECORDS)) == "a!! b!!"
-
-
-def test_an_operator_that_was_not_constructed_is_constructed_without_options():
-    with pipeline() as ppl:
-        ppl.suffix = suffix
-        ppl.upper = Upper
-
-    assert texts(ppl(RECORDS)) == "A! B!"
-
-
-def test_a_node_may_take_the_results_of_several():
-    with pipeline() as ppl:
-        ppl.plain = suffix(mark="")
-        ppl.add("upper", Upper(), inputs=[ppl.plain])
-        ppl.add("both", suffix(mark="?"), inputs=[ppl.upper, ppl.plain, ppl.source])
-
-    assert texts(ppl(RECORDS)) == "A? B? a? b? a? b?"
-
-
-def test_a_joining_operator_takes_its_datasets_separately():
-    with pipeline() as ppl:
-        ppl.upper = Upper()
-        ppl.add("lower", suffix(mark="."), inputs=[ppl.source])
-        ppl.add("join", join(), inputs=[ppl.upper, ppl.lower])
-
-    assert ppl(RECORDS) == [{"left": "A", "right": "a."}, {"left": "B", "right": "b."}]
-
-
-def test_one_node_may_be_both_inputs_of_a_join():
-    with pipeline() as ppl:
-        ppl.upper = Upper()
-        ppl.add("join", join(), inputs=["upper", "upper"])
-
-    assert ppl(RECORDS)[0] == {"left": "A", "right": "A"}
-
-
-def test_inputs_may_be_one_name():
-    with pipeline() as ppl:
-        ppl.upper = Upper()
-        ppl.suffix = suffix()
-        ppl.add("again", suffix(mark="2"), inputs="upper")
-
-    assert texts(ppl(RECORDS)) == "A2 B2"
-
-
-def test_an_output_in_the_middle_is_exported_and_the_pipeline_continues(tmp_path):
-    with pipeline() as ppl:
-        ppl.first = suffix(mark="1").set_output(tmp_path / "middle")
-        ppl.second = suffix(mark="2")
-
-    assert texts(ppl(RECORDS)) == "a12 b12"
-    assert texts(lines(tmp_path / "middle" / "first.jsonl")) == "a1 b1"
-
-
-def test_an_output_of_the_last_node_makes_its_absolute_path_the_result(tmp_path, monkeypatch):
+def test_an_output_is_exported_and_that_of_the_last_node_is_the_result(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pipeline() as ppl:
-        ppl.first = suffix(mark="1")
+        ppl.first = suffix(mark="1").set_output(tmp_path / "middle")
         ppl.second = suffix(mark="2").set_output("out")
 
     assert ppl(RECORDS) == str(tmp_path / "out" / "second.jsonl")
+    assert texts(lines("middle/first.jsonl")) == "a1 b1"
     assert texts(lines("out/second.jsonl")) == "a12 b12"
 
 
-def test_an_empty_pipeline_is_refused():
-    with pytest.raises(PipelineDefinitionError, match="it has no nodes"), pipeline("empty"):
-        pass
+def reader(path: str = "a.jsonl") -> DataPipelineBuilder:
+    return read_jsonl(path)
 
 
-def test_a_second_node_of_the_same_name_is_refused_where_it_is_written():
-    ppl = pipeline()
+NO_OPERATORS = [len, "text", 3, None, object(), partial(texts)]
+NO_NAMES = ["source", "graph", "add", "_hidden", "with space", "größe", "a/b"]
+REFUSED = [
+    ("it has no nodes", []),
+    ("did you mean 'source'", [("suffix", suffix(), ["srce"])]),
+    ("cycle", [("a", suffix(), ["b"]), ("b", suffix(), ["a"])]),
+    ("takes 2 datasets", [("join", join())]),
+    ("has no inputs", [("a", suffix(), [])]),
+    ("is the reader reader", [("lines", reader)]),
+    *(("@data_register", [("step", thing)]) for thing in NO_OPERATORS),
+    *(("cannot name a node", [(name, suffix())]) for name in NO_NAMES),
+    (
+        "'first' and 'second' both export to",
+        [
+            ("first", suffix().set_output("out.jsonl")),
+            ("second", suffix().set_output(Path("out.jsonl").absolute())),
+        ],
+    ),
+]
+
+
+@each("case", REFUSED)
+def test_nodes_that_make_no_pipeline_are_refused(case):
+    with pytest.raises(PipelineDefinitionError, match=case[0]):
+        built(*case[1])
+
+
+def test_a_node_that_comes_twice_or_too_late_is_refused_where_it_is_written():
+    ppl = pipeline("docs")
     ppl.a = suffix()
 
     with pytest.raises(PipelineDefinitionError, match="two nodes are called 'a'"):
         ppl.a = suffix()
-
-
-def test_an_unknown_input_is_refused():
-    with pytest.raises(PipelineDefinitionError, match="did you mean 'source'"), pipeline() as ppl:
-        ppl.add("suffix", suffix(), inputs=["srce"])
-
-
-def test_a_cycle_is_refused():
-    ppl = pipeline("docs")
-    ppl.add("a", suffix(), inputs=["b"])
-
-    with pytest.raises(PipelineDefinitionError, match="cycle"), ppl:
-        ppl.add("b", suffix(), inputs=["a"])
-
-
-def test_a_join_with_one_input_is_refused():
-    with pytest.raises(PipelineDefinitionError, match="takes 2 datasets"), pipeline() as ppl:
-        ppl.join = join()
-
-
-def test_a_node_without_inputs_is_refused():
-    with pytest.raises(PipelineDefinitionError, match="has no inputs"), pipeline() as ppl:
-        ppl.add("a", suffix(), inputs=[])
-
-
-@pytest.mark.parametrize("thing", [len, "text", 3, None, object(), partial(texts)])
-def test_an_object_that_is_not_an_operator_is_refused_with_a_remedy(thing):
-    with pytest.raises(PipelineDefinitionError, match="@data_register"), pipeline() as ppl:
-        ppl.step = thing
-
-
-@pytest.mark.parametrize(
-    "name", ["source", "graph", "add", "_hidden", "with space", "größe", "a/b"]
-)
-def test_a_name_that_cannot_name_a_node_is_refused(name):
-    with pytest.raises(PipelineDefinitionError, match="cannot name a node"), pipeline() as ppl:
-        ppl.add(name, suffix())
+    with pytest.raises(PipelineDefinitionError, match="after its `with` block"):
+        ppl(RECORDS)
+    with ppl:
+        pass
+    with pytest.raises(PipelineDefinitionError, match="comes too late"):
+        ppl.b = suffix()
 
 
 @pytest.mark.parametrize("name", ["with space", "a/b", "größe", "1st", ".."])
 def test_a_pipeline_needs_a_plain_name(name):
     with pytest.raises(PipelineDefinitionError, match="plain identifier"):
         pipeline(name)
-
-
-def test_a_complete_pipeline_cannot_be_changed():
-    with pipeline() as ppl:
-        ppl.a = suffix()
-
-    with pytest.raises(PipelineDefinitionError, match="comes too late"):
-        ppl.b = suffix()
-
-
-def test_an_unfinished_pipeline_cannot_be_run():
-    ppl = pipeline("docs")
-    ppl.a = suffix()
-
-    with pytest.raises(PipelineDefinitionError, match="after its `with` block"):
-        ppl(RECORDS)
 
 
 def test_an_error_inside_the_block_is_the_error_that_is_raised():
@@ -275,31 +215,18 @@ def test_materializing_gives_reports_with_handles(root):
     assert texts(dataset.read()) == "A! B!"
 
 
-def test_materializing_a_node_without_a_file_is_refused(root):
+def test_an_unsaved_node_feeds_saved_nodes_and_cannot_be_materialized(root):
     with pipeline("docs") as ppl:
         ppl.upper = Upper(_save_data=False)
+        ppl.suffix = suffix()
 
     with pytest.raises(
         PipelineDefinitionError, match=r"'upper' has _save_data=False: it leaves no file"
     ):
         ppl.materialize(RECORDS)
     assert not root.exists()
-
-
-def test_a_pipeline_is_run_a_second_time_over_other_records():
-    with pipeline("docs") as ppl:
-        ppl.upper = Upper()
-
-    assert texts(ppl([{"text": "a"}, {"text": "b"}])) == "A B"
-    assert texts(ppl([{"text": "c"}])) == "C"
-
-
-def test_an_unsaved_node_feeds_saved_nodes(root):
-    with pipeline("docs") as ppl:
-        ppl.upper = Upper(_save_data=False)
-        ppl.suffix = suffix()
-
     assert texts(ppl(RECORDS)) == "A! B!"
+    assert texts(ppl([{"text": "c"}])) == "C!"  # a second run, of other records
     assert [path.name for path in (root / "docs").iterdir()] == ["suffix"]
 
 
@@ -352,14 +279,18 @@ def test_a_name_of_a_nested_pipeline_may_be_used_before_it_is_added(cleaning):
     assert inputs_of(ppl)["early"] == ("clean_mark",)
 
 
-def test_one_pipeline_may_be_nested_twice(cleaning):
+def test_one_pipeline_may_be_nested_twice_and_at_any_depth(cleaning):
+    with pipeline() as middle:
+        middle.one = cleaning
+        middle.two = cleaning
+        middle.add("both", join(), inputs=[middle.one, middle.two])
     with pipeline() as ppl:
-        ppl.one = cleaning
-        ppl.two = cleaning
-        ppl.add("both", join(), inputs=[ppl.one, ppl.two])
+        ppl.deep = middle
 
-    assert list(ppl.graph.nodes) == ["one_upper", "one_mark", "two_upper", "two_mark", "both"]
-    assert ppl(RECORDS)[0] == {"left": "A1", "right": "A11"}
+    nodes = ["one_upper", "one_mark", "two_upper", "two_mark", "both"]
+    assert list(middle.graph.nodes) == nodes
+    assert list(ppl.graph.nodes) == [f"deep_{name}" for name in nodes]
+    assert texts(middle(RECORDS)) == texts(ppl(RECORDS)) == "A1A11 B1B11"
 
 
 def test_every_branch_and_join_of_a_nested_pipeline_is_kept():
@@ -380,17 +311,7 @@ def test_every_branch_and_join_of_a_nested_pipeline_is_kept():
         "x_mixed": ("x_upper", "zero"),
         "x_joined": ("x_upper", "x_marked"),
     }
-    assert ppl(RECORDS)[1] == {"left": "B0", "right": "b0!"}
-
-
-def test_pipelines_nest_at_any_depth(cleaning):
-    with pipeline() as middle:
-        middle.clean = cleaning
-    with pipeline() as ppl:
-        ppl.deep = middle
-
-    assert list(ppl.graph.nodes) == ["deep_clean_upper", "deep_clean_mark"]
-    assert texts(ppl(RECORDS)) == "A1 B1"
+    assert texts(ppl(RECORDS)) == "A0a0! B0b0!"
 
 
 def test_a_nested_pipeline_resumes_the_results_of_the_flat_one(cleaning):
@@ -444,32 +365,6 @@ def test_a_pipeline_that_is_not_complete_cannot_be_nested():
         ppl.itself = ppl
 
 
-def test_a_function_may_be_a_node_without_being_registered():
-    def backwards_again(records):
-        return records[::-1]
-
-    def shout(record: dict, mark="?"):
-        record["text"] += mark
-
-    with pipeline() as ppl:
-        ppl.first = lambda rows: rows[:1] + rows
-        ppl.back = backwards_again
-        ppl.shout = shout
-
-    assert texts(ppl(RECORDS)) == "b? a? a?"
-
-
-def test_a_function_of_two_lists_joins_two_nodes():
-    def both(left: list[dict], right: list[dict]):
-        return [{"text": a["text"] + b["text"]} for a, b in zip(left, right, strict=True)]
-
-    with pipeline() as ppl:
-        ppl.upper = Upper()
-        ppl.add("both", both, inputs=[ppl.upper, ppl.source])
-
-    assert texts(ppl(RECORDS)) == "Aa Bb"
-
-
 def test_a_changed_function_is_detected_when_a_run_resumes():
     def run(step) -> str:
         with pipeline("docs") as ppl:
@@ -479,14 +374,6 @@ def test_a_changed_function_is_detected_when_a_run_resumes():
     with config.temporary(data_process_resume=True):
         assert run(lambda rows: rows[:1]) == "a"
         assert run(lambda rows: rows[1:]) == "b"
-
-
-def test_a_function_reader_is_not_a_node():
-    def lines(path: str = "a.jsonl") -> DataPipelineBuilder:
-        return read_jsonl(path)
-
-    with pytest.raises(PipelineDefinitionError, match="is the reader lines"), pipeline() as ppl:
-        ppl.lines = lines
 
 
 def test_a_pipeline_shows_its_graph_and_the_state_of_each_node(tmp_path):
@@ -506,13 +393,3 @@ def test_a_pipeline_shows_its_graph_and_the_state_of_each_node(tmp_path):
             f"  upper, first -> both  not run  {suffix()!r}",
         ]
         assert {"upper", "first", "both"} <= set(dir(ppl))
-
-
-def test_two_nodes_that_export_to_one_file_are_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with (
-        pytest.raises(PipelineDefinitionError, match="'first' and 'second' both export to"),
-        pipeline() as ppl,
-    ):
-        ppl.first = suffix().set_output("out.jsonl")
-        ppl.second = suffix().set_output(tmp_path / "out.jsonl")

@@ -17,11 +17,8 @@ _MOST_RUNS: Final = 5  # that try to collect the same
 class AwaitedRun(NamedTuple):
     """The run that collects what a node waited for.
 
-    Attributes:
-        tag: The name of the tag by which its runs are known.
-        plan: The node.
-        partition: The partition, if it has any.
-        awaited: A text that names what is collected.
+    Its runs are known by a tag with the name ``tag`` and a digest of ``awaited``, a text that
+    names what is collected.
     """
 
     tag: str
@@ -64,13 +61,8 @@ def awaiting_sensor(
 ) -> dg.SensorDefinition:
     """Return the sensor that launches a run of each node whose wait is over.
 
-    Args:
-        planned: The pipeline.
-        plans: Its nodes that may wait.
-        name: What follows the name of the pipeline in that of the sensor.
-        look: Finds the nodes that wait.
-        description: Description of the sensor.
-        skipped: Returns why no run is launched, given the number of open items.
+    ``look`` finds the nodes that wait. ``skipped`` returns why no run is launched, given the
+    number of open items. ``name`` follows that of the pipeline in the name of the sensor.
     """
     targets = {plan.spec.key: _downstream(planned, plan) for plan in plans}
     selected = {key for keys in targets.values() for key in keys}

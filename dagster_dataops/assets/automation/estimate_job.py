@@ -33,11 +33,6 @@ def estimate_jobs(
 
     It shows calls, tokens and cost of each such node as an observation of its asset, and in the
     log.
-
-    Args:
-        planned: The pipeline.
-        source: As for `build_definitions`.
-        tags: Tags of the job.
     """
     if not calls_models(planned.graph):
         return []

@@ -53,14 +53,7 @@ class JobOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """What the jobs of a pipeline have in common.
-
-    Attributes:
-        executor: Executor of the jobs.
-        tags: Tags of the jobs and their runs.
-        hooks: Hooks of their steps.
-        owners: Their owners.
-    """
+    """What the jobs of a pipeline have in common."""
 
     executor: dg.ExecutorDefinition
     tags: Mapping[str, str] | None = None
@@ -118,12 +111,8 @@ def pipeline_jobs(
     Unpartitioned assets of a partitioned pipeline have their own job. In a run of one partition
     they would find the other partitions missing, or they would be materialized once per partition.
 
-    Args:
-        name: Name of the first job.
-        assets: Assets of the pipeline, or some of them, with their checks.
-        settings: What the jobs of the pipeline have in common.
-        source_checks: Checks of the source that the first job also runs.
-        keywords: Further arguments of ``dg.define_asset_job``.
+    ``assets`` may be some of those of the pipeline. The first job also runs ``source_checks``.
+    ``keywords`` are further arguments of ``dg.define_asset_job``.
     """
     keywords |= {
         "executor_def": settings.executor,
@@ -193,11 +182,7 @@ def retry_jobs(
     operator downstream of a changed result processes the whole new input, or with
     ``reuse_outcomes`` the records that are new in it.
 
-    Args:
-        pipeline: Name of the pipeline; may be empty.
-        origin: Asset of the source; if the pipeline writes it, its result is kept.
-        assets: All assets of the pipeline.
-        settings: What the jobs of the pipeline have in common.
+    If the pipeline writes its source, the result of that is kept.
     """
     return pipeline_jobs(
         f"{pipeline or 'dataops'}_retry_failed_records",

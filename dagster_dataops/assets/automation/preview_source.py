@@ -33,13 +33,7 @@ _PARTITION_TEXT: Final = "Key of the partition; by default the last one whose so
 
 @dataclass(frozen=True)
 class PreviewSource:
-    """The source of a pipeline, for previews.
-
-    Attributes:
-        source: The source that the user gave.
-        origin: The asset of the source.
-        partitions_def: The partitions of the pipeline, if it has any.
-    """
+    """The source of a pipeline, for previews."""
 
     source: Source
     origin: SourceAsset

@@ -159,12 +159,6 @@ def check_run_config(
 
     Resources of the rest of the code location are not known, nor environment variables of the runs.
 
-    Args:
-        schedule: The option ``schedule`` of the pipeline.
-        job: The name of its job.
-        hooks: The hooks of the job.
-        definitions: The definitions of the pipeline.
-
     Raises:
         ConfigurationError: The run config has an unknown key, or a value of another type.
     """

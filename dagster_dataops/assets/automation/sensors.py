@@ -101,7 +101,11 @@ def new_files_sensor(
             context.log.warning("%s: %s", pattern, problem)
         gone = known.keys() - {file.key for file in files} - changing
         known = {key: stamp for key, stamp in known.items() if key not in gone}
-        waiting = [file for file in files if _is_due(file, known, options)]
+        waiting = [
+            file
+            for file in files
+            if file.key not in known or (options.changed and known[file.key] != file.stamp)
+        ]
         there = set(context.instance.get_dynamic_partitions(group))
         have = _have_all(context.instance, keys, known, waiting) & there
         done = [file for file in waiting if file.key in have]
@@ -112,8 +116,12 @@ def new_files_sensor(
             context.update_cursor(cursor)
             return dg.SkipReason(_why_nothing(pattern, len(files), len(changing)))
         new = [file.key for file in due if file.key not in there]
+        requests = [
+            dg.RunRequest(run_key=f"{group}:{file.key}:{file.stamp}", partition_key=file.key)
+            for file in due
+        ]
         return dg.SensorResult(
-            run_requests=[_request(file, group) for file in due] if options.launch else [],
+            run_requests=requests if options.launch else [],
             dynamic_partitions_requests=[partitions_def.build_add_request(new)] if new else [],
             asset_events=[_event(source, file) for file in due] if source else [],
             cursor=cursor,
@@ -166,12 +174,6 @@ def _known_files(cursor: str | None, pattern: str) -> tuple[dict[str, str], str]
     return files, ""
 
 
-def _is_due(file: _File, known: Mapping[str, str], options: NewFiles) -> bool:
-    if file.key not in known:
-        return True
-    return options.changed and known[file.key] != file.stamp
-
-
 def _have_all(
     instance: dg.DagsterInstance,
     assets: Sequence[dg.AssetKey],
@@ -191,10 +193,6 @@ def _why_nothing(pattern: str, unchanged: int, changing: int) -> str:
     if changing:
         return f"{counted(changing, 'files')} changed a moment ago; the next check decides"
     return f"nothing new among {counted(unchanged, 'files')}"
-
-
-def _request(file: _File, group: str) -> dg.RunRequest:
-    return dg.RunRequest(run_key=f"{group}:{file.key}:{file.stamp}", partition_key=file.key)
 
 
 def _event(source: dg.AssetKey, file: _File) -> dg.AssetMaterialization:

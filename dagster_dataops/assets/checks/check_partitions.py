@@ -1,15 +1,11 @@
 """Partitions of checks: Dagster keeps the last result of a check for each partition."""
 
-import inspect
 import warnings
 from collections.abc import Sequence
-from typing import Final
 
 import dagster as dg
 
 from dagster_dataops.assets.inputs.partitions import named
-
-_TAKES_PARTITIONS: Final = "partitions_def" in inspect.signature(dg.AssetCheckSpec).parameters
 
 
 def partitions_of_checks(
@@ -20,9 +16,7 @@ def partitions_of_checks(
     In a run of several partitions, Dagster records a check for none of them. So checks have
     partitions only if each run has one partition.
 
-    Args:
-        partitions_def: The partitions of the asset.
-        policy: The backfill policy of its step; ``None`` makes runs of one partition.
+    The policy ``None`` makes runs of one partition.
     """
     several = policy is not None and policy.max_partitions_per_run != 1
     return None if several else partitions_def
@@ -31,13 +25,8 @@ def partitions_of_checks(
 def with_partitions(
     spec: dg.AssetCheckSpec, partitions_def: dg.PartitionsDefinition | None
 ) -> dg.AssetCheckSpec:
-    """Return the spec of a check with partitions, if Dagster can give it any.
-
-    Args:
-        spec: The spec without partitions.
-        partitions_def: Partitions as of `partitions_of_checks`.
-    """
-    if partitions_def is None or not _TAKES_PARTITIONS or spec.partitions_def is not None:
+    """Return the spec of a check with partitions."""
+    if partitions_def is None or spec.partitions_def is not None:
         return spec
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.PreviewWarning)
@@ -56,10 +45,7 @@ def with_partitions(
 def partitions_text(what: str, partitions: Sequence[str | None], concerned: Sequence[bool]) -> str:
     """Return a sentence that names partitions of a run; empty if the run has only one.
 
-    Args:
-        what: What the partitions have, such as ``failed records``.
-        partitions: The partitions of the run.
-        concerned: For each of them, whether it has that.
+    ``concerned`` tells for each of them whether it has ``what``, such as ``failed records``.
     """
     keys = [str(key) for key, has_some in zip(partitions, concerned, strict=False) if has_some]
     return f" Partitions with {what}: {named(keys)}." if keys and len(concerned) > 1 else ""

@@ -23,12 +23,8 @@ from dagster_dataops.errors import StorageError
 class CheckedAsset:
     """An asset with its declared checks.
 
-    Attributes:
-        key: The key of the asset.
-        checks: The checks that run together.
-        partitions: The partitions of the asset, if it has any.
-        path: The file of an external asset, or the pattern of one file per partition; ``None``
-            for the result of an operator.
+    ``path`` is the file of an external asset, or the pattern of one file per partition;
+    ``None`` for the result of an operator.
     """
 
     key: dg.AssetKey
@@ -44,10 +40,7 @@ def declared_results(
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the results of the selected checks of an asset.
 
-    Args:
-        context: The context of the step.
-        asset: The asset; the partitions of the run are checked, or all of them.
-        dataops: The resource, which maps assets to the folders of their results.
+    The partitions of the run are checked, or all of them.
 
     Raises:
         ResultMissingError: The asset has no published result.
@@ -60,7 +53,9 @@ def declared_results(
     findings: list[list[Finding]] = [[] for _ in checks]
     for partition in partitions_to_check(context, asset, dataops):
         dataset, manifest = _file_of(asset, dataops, partition)
-        found_here = _findings(checks, dataset, manifest)
+        inspectors = [check.inspector() for check in checks]
+        inspected = inspect(dataset, manifest, inspectors)
+        found_here = [inspector(inspected) for inspector in inspectors]
         for place, finding in zip(findings, found_here, strict=True):
             place.append(replace(finding, partition=partition))
         if asset.path is None and manifest is not None:
@@ -104,14 +99,6 @@ def _selected(context: StepContext | dg.AssetCheckExecutionContext, key: dg.Asse
     if isinstance(context, dg.OpExecutionContext):  # an op has no asset checks
         return set()
     return {check.name for check in context.selected_asset_check_keys if check.asset_key == key}
-
-
-def _findings(
-    checks: Sequence[DeclaredCheck], dataset: JsonlDataset, manifest: Manifest | None
-) -> list[Finding]:
-    inspectors = [check.inspector() for check in checks]
-    inspected = inspect(dataset, manifest, inspectors)
-    return [inspector(inspected) for inspector in inspectors]
 
 
 def _note(

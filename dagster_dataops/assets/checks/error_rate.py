@@ -96,13 +96,9 @@ ErrorRates: TypeAlias = ErrorRate | Mapping[str, ErrorRate]
 
 
 def error_rates_of(graph: OperatorGraph, rates: ErrorRates) -> dict[str, ErrorRateCheck | None]:
-    """Map every node to its check, or to ``None``.
+    """Map every node to its check, or to ``None``; nodes without a rate have the default check.
 
     Operators that take whole inputs have no check: their records do not fail one by one.
-
-    Args:
-        graph: The graph of the pipeline.
-        rates: The rate for all nodes, or rates by node; other nodes have the default check.
 
     Raises:
         PipelineDefinitionError: A name is not a node.
@@ -142,15 +138,7 @@ def error_rate_results(
     results: Sequence[RunResult],
     partitions: Sequence[str | None] = (),
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the result of the check if it exists and is selected; in an op it always is.
-
-    Args:
-        context: The context of the operator's step.
-        spec: The spec of the check on the operator's asset.
-        rate: The check.
-        results: The results of the run, one for each partition.
-        partitions: The keys of the partitions of the results.
-    """
+    """Yield the result of the check if it exists and is selected; in an op it always is."""
     if rate is None or spec is None or not is_selected(context, spec.key):
         return
     failed = sum(manifest.failed for manifest, _ in results)

@@ -25,9 +25,7 @@ Cell: TypeAlias = str | int | float | bool | None
 class Violations:
     """Records that violate a check.
 
-    Attributes:
-        count: The number of records.
-        first: Byte offset of the line, problem and value of the first records, in order.
+    ``first`` has byte offset of the line, problem and value of the first records, in order.
     """
 
     count: int = 0
@@ -73,16 +71,14 @@ class Finding:
         if not self.violations.first or self.location is None:
             return []
         rows: list[dict[str, Cell]] = []
+        where = {} if self.partition is None else {"partition": self.partition}
         with opened(self.location) as source:
             check_same(self.location, source, self.state)
             counter = LineCounter(source)
             for start, problem, value in self.violations.first:
                 row: dict[str, Cell] = {"line": counter.line_at(start), "problem": problem}
-                rows.append({**self._where(), **row, "value": value})
+                rows.append({**where, **row, "value": value})
         return rows
-
-    def _where(self) -> dict[str, Cell]:
-        return {} if self.partition is None else {"partition": self.partition}
 
 
 def check_same(location: Location, source: Readable, state: FileState | None) -> None:

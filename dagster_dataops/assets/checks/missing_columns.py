@@ -42,14 +42,7 @@ def missing_columns_results(
     results: Sequence[RunResult],
     partitions: Sequence[str | None] = (),
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the result of the check if it is selected; in an op it always is.
-
-    Args:
-        context: The context of the operator's step.
-        spec: The spec of the check on the operator's asset; ``None`` if it has none.
-        results: The results of the run, one for each partition.
-        partitions: The keys of the partitions of the results.
-    """
+    """Yield the result of the check if it is selected; in an op it always is."""
     if spec is None or not is_selected(context, spec.key):
         return
     lacking: dict[str, int] = {}

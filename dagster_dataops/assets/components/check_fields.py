@@ -153,10 +153,7 @@ class CheckDeclaration:
     output: str = ""
 
     def construct(self, subject: str) -> Any:
-        """Return the check or the error rate.
-
-        Args:
-            subject: The name of the asset or pipeline in errors.
+        """Return the check or the error rate; ``subject`` is its asset or pipeline in errors.
 
         Raises:
             DefsYamlError: The declaration is invalid; with file and line.

@@ -152,12 +152,7 @@ class OperatorPipelineComponent(PipelineAttributes, DataOpsTranslator, dg.Compon
 def import_modules(
     context: dg.ComponentLoadContext, names: Sequence[str], place: YamlPlace
 ) -> list[ModuleType]:
-    """Import modules and return them.
-
-    Args:
-        context: Context of the component.
-        names: Modules, or Python files with paths relative to the component's folder.
-        place: Position of the names in the defs.yaml.
+    """Import modules, or Python files with paths relative to the folder of the component.
 
     Raises:
         DefsYamlError: A module cannot be imported.

@@ -96,11 +96,7 @@ def _value(pipeline: str, name: str, value: Any) -> Any:
 
 
 def _plain(pipeline: str, name: str, value: Any) -> Any:
-    """Return a value that YAML and Python write alike.
-
-    Raises:
-        PipelineDefinitionError: It is of another type.
-    """
+    """Return a value that YAML and Python write alike; refuse any other."""
     if type(value) not in _PLAIN:
         reason = f"node {name!r} has the option {value!r:.80}, which YAML cannot hold"
         raise PipelineDefinitionError(pipeline, reason)

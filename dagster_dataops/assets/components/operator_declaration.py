@@ -401,11 +401,6 @@ def _declared(context: dg.ResolutionContext, model: _OperatorModel) -> OperatorD
 def assembled(name: str, nodes: Sequence[OperatorDeclaration], place: YamlPlace) -> Pipeline:
     """Return the pipeline of ``nodes``.
 
-    Args:
-        name: Name of the pipeline.
-        nodes: Declarations in order.
-        place: Position of the pipeline, for errors that concern no single node.
-
     Raises:
         DefinitionError: The nodes are not a valid pipeline; a `DefsYamlError` if the line is known.
     """

@@ -79,12 +79,7 @@ class SourceModel(dg.Model):
 
 @dataclass(frozen=True, slots=True)
 class SourceFunction:
-    """A source that is a function of one of the component's modules.
-
-    Attributes:
-        name: Name of the function.
-        place: Position in the defs.yaml.
-    """
+    """A source that is a function of one of the component's modules."""
 
     name: str
     place: YamlPlace
@@ -149,12 +144,7 @@ class EnvironmentVariable(dg.Model):
 
 
 def _resource_model(resource: type[dg.ConfigurableResource[Any]], **others: Any) -> type[dg.Model]:
-    """Return a model with the fields of a resource; each may be a template.
-
-    Args:
-        resource: The resource.
-        **others: Types of fields that have another form in YAML.
-    """
+    """Return a model of the fields of a resource or a template each; ``others`` are their types."""
     fields: dict[str, Any] = {
         name: (
             others.get(name) or Union[info.annotation, str],  # noqa: UP007 - one is a value

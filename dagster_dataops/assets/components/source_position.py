@@ -43,13 +43,17 @@ class YamlPlace:
     @property
     def text(self) -> str:
         """The file and the line, as far as they are known."""
+        position = self._position
+        return f"{position.file_name}:{position.start_line_no}" if position else "defs.yaml"
+
+    @property
+    def _position(self) -> Any:
         tree = self.context and self.context.source_position_tree
         if not tree or not self.context:
-            return "defs.yaml"
-        position = tree.source_error(
+            return None
+        return tree.source_error(
             yaml_path=self.context.path, inline_error_message="here", value_error=False
         )
-        return f"{position.file_name}:{position.start_line_no}"
 
     def beside(self, path: str) -> str:
         """Return the path of a file beside the defs.yaml; any other text is returned as it is.
@@ -64,22 +68,13 @@ class YamlPlace:
         return str(file.relative_to(work) if file.is_relative_to(work) else file)
 
     def error(self, subject: str, error: Exception) -> Exception:
-        """Return the error to raise for ``error``, with file, line and excerpt if known.
-
-        Args:
-            subject: Subject of the error, such as ``node 'upper'``.
-            error: Original error.
-        """
-        tree = self.context and self.context.source_position_tree
-        if not tree or not self.context or isinstance(error, DefsYamlError):
+        """Return the error to raise for ``error``, with file, line and excerpt if known."""
+        position = None if isinstance(error, DefsYamlError) else self._position
+        if position is None:
             return error
-        position = tree.source_error(
-            yaml_path=self.context.path, inline_error_message="here", value_error=False
-        )
         ours = isinstance(error, DataOpsError)
         reason = str(error) if ours else f"{type(error).__name__}: {error}"
-        place = f"{position.file_name}:{position.start_line_no}"
-        return DefsYamlError(place, subject, reason, without_named(position.snippet))
+        return DefsYamlError(self.text, subject, reason, without_named(position.snippet))
 
 
 NOWHERE: Final = YamlPlace()

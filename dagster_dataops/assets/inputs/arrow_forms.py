@@ -59,12 +59,7 @@ def reader_of(datasets: Sequence[JsonlDataset]) -> pa.RecordBatchReader:
 
 
 def _refused(datasets: Sequence[JsonlDataset], error: UnfitValueError) -> InputError:
-    """Return an error that names the file and line of the refused value.
-
-    Args:
-        datasets: The datasets, one after another.
-        error: Its ``index`` counts the records of all datasets, from 0.
-    """
+    """Return an error that names file and line; ``index`` of the other one counts all records."""
     index = error.index
     for dataset in datasets:
         records = ExportRecords(dataset)

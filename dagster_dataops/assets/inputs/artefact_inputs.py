@@ -20,11 +20,6 @@ def folder_of_artefact(
 def with_loaded(name: str, operator: Operator, folders: Mapping[str, NodeFolder]) -> Operator:
     """Return the operator with the current artefacts as its options.
 
-    Args:
-        name: The name of the asset or op, for the error.
-        operator: The operator.
-        folders: The folder of each artefact, by node.
-
     Raises:
         ResultMissingError: An artefact was not published, or was changed since.
         Failure: The operator refuses its options; Dagster does not retry.

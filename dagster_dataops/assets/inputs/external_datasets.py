@@ -65,10 +65,6 @@ def dataset_specs(leaves: Iterable["MetadatasetLeaf"], group: str) -> tuple[dg.A
 def report_datasets(context: StepContext, operator: Operator) -> dict[str, str]:
     """Report the datasets of a metadataset that changed since their last report.
 
-    Args:
-        context: The context of the step.
-        operator: The operator that has read them.
-
     Returns:
         Tags for the result of the step: the versions of its datasets.
     """

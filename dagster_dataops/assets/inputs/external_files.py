@@ -34,10 +34,8 @@ INPUT_VERSION: Final = "dagster/input_data_version"
 class ExternalFiles:
     """The source files of a step. Construct it before the step reads them.
 
-    Args:
-        inputs: All inputs of the step, as in an `AssetPlan`; only paths are used.
-        dataops: The resource.
-        texts: What columns of the files are, by name.
+    Of the ``inputs`` of an `AssetPlan` only paths are used; ``texts`` say what their columns
+    are.
     """
 
     def __init__(
@@ -61,10 +59,6 @@ class ExternalFiles:
 
         A file is read once per change. While size, times and inode equal those of the last
         report, its version is reused.
-
-        Args:
-            context: The context of the step.
-            rows_in: The number of records that the step read from all inputs.
 
         Returns:
             Tags for the result of the step: the versions of its files, except those that changed

@@ -188,11 +188,7 @@ def _pandas_records(frame: Any) -> Iterator[Any]:
 
 
 def _polars_lazy(datasets: Datasets) -> Any:
-    """Return a frame that polars reads from the files.
-
-    Each file has its own schema: columns are joined by name, and their types are widened as
-    polars does it.
-    """
+    """Return a frame that polars reads from the files; columns are joined by name and widened."""
     require("polars", "a polars.LazyFrame input", "polars")
     import polars as pl
 

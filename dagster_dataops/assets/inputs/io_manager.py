@@ -103,15 +103,15 @@ class DataOpsIOManager(dg.ConfigurableIOManager):
         _check_form(_inner_form(wanted) or wanted, context)
         key = context.asset_key.path
         if not context.has_asset_partitions:
-            return as_form(_loader(context)(self.dataops.folder(key)), wanted)
+            return in_form([_loader(context)(self.dataops.folder(key))], wanted)
         partitions = ordered(context.asset_partition_keys, context.asset_partitions_def)
         inner = _inner_form(wanted)
         if len(partitions) == 1 and inner is None and not _skips_missing(context):
-            return as_form(_loader(context)(self.dataops.folder(key, partitions[0])), wanted)
+            return in_form([_loader(context)(self.dataops.folder(key, partitions[0]))], wanted)
         datasets = self._load_all(context, partitions)
         if inner is None:
             return _joined_form(datasets, wanted, context.asset_key.to_user_string())
-        return {name: as_form(dataset, inner) for name, dataset in datasets.items()}
+        return {name: in_form([dataset], inner) for name, dataset in datasets.items()}
 
     def _load_all(
         self, context: dg.InputContext, partitions: Sequence[str]
@@ -172,11 +172,6 @@ def _known(wanted: Any) -> Any:
     if typing.get_origin(wanted) in {typing.Union, types.UnionType}:
         return next(arg for arg in typing.get_args(wanted) if arg is not type(None))
     return wanted
-
-
-def as_form(dataset: JsonlDataset, wanted: Any) -> Any:
-    """Return one dataset in the form of an annotation, as `in_form`."""
-    return in_form([dataset], wanted)
 
 
 def in_form(datasets: Sequence[JsonlDataset], wanted: Any) -> Any:

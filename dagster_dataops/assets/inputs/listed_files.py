@@ -15,24 +15,21 @@ _SAMPLE: Final = "partition"
 def listed_partitions(pattern: str, dataops: DataOpsResource) -> list[str]:
     """Return the keys of the partitions that have a file, in order.
 
-    Args:
-        pattern: A path or the URL of an object with ``{partition}``, such as
-            ``s3://bucket/inbox/{partition}.jsonl``.
-        dataops: The resource; its ``storage_options`` are those of the object store.
+    The pattern is a path or the URL of an object, such as
+    ``s3://bucket/inbox/{partition}.jsonl``.
 
     Raises:
         ConfigurationError: The pattern has another placeholder than ``{partition}``, or is a URL of
             no object store.
         InputError: The object store cannot be read, or nothing matches.
     """
-    keys = _objects(pattern, dataops) if is_url(pattern) else _files(pattern)
+    if is_url(pattern):
+        keys = _objects(pattern, dataops)
+    else:
+        keys = [key for key, path in matching(pattern) if path.is_file()]
     if not keys:
         raise InputError(pattern, "has no files: no partition could be made of it")
     return sorted(keys)
-
-
-def _files(pattern: str) -> list[str]:
-    return [key for key, path in matching(pattern) if path.is_file()]
 
 
 def _objects(pattern: str, dataops: DataOpsResource) -> list[str]:

@@ -15,13 +15,7 @@ from dagster_dataops.errors import PartitionsFailedError, RunStoppedError
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """The result of one partition, or of an asset without partitions.
-
-    Attributes:
-        dataset: The published dataset.
-        metadata: Metadata of the materialization.
-        tags: Tags of the materialization.
-    """
+    """The result of one partition, or of an asset without partitions."""
 
     dataset: JsonlDataset
     metadata: Mapping[str, Any]
@@ -44,11 +38,8 @@ def materialize_all(
     Dagster has one data version for all partitions of an output. It is a digest of all their
     contents, so every change shows. Each partition has its own metadata.
 
-    Args:
-        context: The context of the step.
-        specs: The specs of the assets, with the same partitions.
-        make: Makes the results of one partition, one for each asset in order; its argument is
-            ``None`` for unpartitioned assets.
+    ``make`` makes the results of one partition, one for each asset in order; its argument is
+    ``None`` for unpartitioned assets.
 
     Raises:
         PartitionsFailedError: Some partitions failed; the others were reported to Dagster.
@@ -118,10 +109,7 @@ def _result_of(
 def _record(
     context: StepContext, spec: dg.AssetSpec, results: Mapping[Any, PartitionResult]
 ) -> None:
-    """Record partitions of an asset that the step yields no result for.
-
-    The step failed on other partitions, or the run did not select the asset.
-    """
+    """Record partitions without a result: the step failed on others, or the asset is unselected."""
     for key, result in results.items():
         tags = {**result.tags, "dagster/data_version": result.dataset.fingerprint or ""}
         if spec.code_version is not None:

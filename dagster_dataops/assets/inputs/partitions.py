@@ -26,9 +26,7 @@ class ResultsByPartition(dict[str, Any]):
 def partitions_of(context: StepContext, spec: dg.AssetSpec) -> list[str | None]:
     """Return the partitions that a step makes, in order; ``[None]`` for an unpartitioned asset.
 
-    Args:
-        context: The context of the step; its run has one partition, a range, or none.
-        spec: The spec of the asset; it may be unpartitioned in a run that has partitions.
+    An asset may be unpartitioned in a run that has partitions.
 
     Raises:
         Failure: The asset is partitioned, and the run has no partition.
@@ -77,12 +75,8 @@ def loaded_parts(
 ) -> list[object]:
     """Return the parts of a loaded input for one partition, in the order of their partitions.
 
-    Args:
-        context: The context of the step.
-        spec: The spec of the asset that reads the input.
-        argument: The name of the input.
-        value: The value from the IO manager: one result, or a dict by partition key.
-        partition: The partition of the step; ``None`` for an unpartitioned asset.
+    ``value`` is what the IO manager loaded for an argument: one result, or a dict by partition
+    key.
 
     Raises:
         InputError: The input has no part for this partition.
@@ -117,10 +111,7 @@ def _given_parts(value: object, partition: str | None, *, several: bool) -> list
 def _partitions_of_input(
     context: StepContext, argument: str, value: object
 ) -> dg.PartitionsDefinition | None:
-    """Return the partitions of an input if ``value`` is a dict by partition key.
-
-    A dict may also be one stored record.
-    """
+    """Return the partitions of an input if ``value`` is a dict by key, not one stored record."""
     if not isinstance(value, Mapping):
         return None
     try:

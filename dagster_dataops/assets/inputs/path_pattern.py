@@ -30,10 +30,7 @@ class PathPattern:
     start of the window in that format. Several dimensions are named one by one, such as
     ``{color}/{size}.jsonl``.
 
-    Args:
-        text: The path.
-        partitions: The partitions.
-        allow_missing: Whether a reader of all partitions skips those without a file.
+    ``allow_missing`` tells whether a reader of all partitions skips those without a file.
 
     Raises:
         ConfigurationError: The path does not name exactly the dimensions of the partitions, or its

@@ -40,7 +40,8 @@ class ShardPartitions:
         defined = definition(stream.stage)
 
         def shard(partition: str, _version: str = digest([defined, self.count])) -> Operations:
-            stage = with_shard(stream.stage, self._index(partition), self.count)
+            number = self.definition.get_partition_keys().index(partition)
+            stage = with_shard(stream.stage, number, self.count)
             if isinstance(stream, PositionedStream):
                 return stream.with_stage(stage)
             return type(stream)(stage)
@@ -48,9 +49,6 @@ class ShardPartitions:
         shard.__name__ = shard.__qualname__ = name_of_stream(stream)
         shard.__doc__ = f"A stream in {counted(self.count, 'contiguous shards')}."
         return shard
-
-    def _index(self, partition: str) -> int:
-        return self.definition.get_partition_keys().index(partition)
 
 
 def shard_partitions(count: int) -> ShardPartitions:

@@ -11,11 +11,6 @@ from dagster_dataops.foundation.places.object_file import object_exists
 def source_file(file: SourceFile, partition: str | None, dataops: DataOpsResource) -> Location:
     """Return where the file of a source is.
 
-    Args:
-        file: The file, or the pattern of one file for each partition.
-        partition: The partition of a pattern.
-        dataops: The resource; its ``storage_options`` are those of the object store.
-
     Raises:
         InputError: The key of the partition leads to another folder.
     """

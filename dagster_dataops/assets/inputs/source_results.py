@@ -24,12 +24,7 @@ from dagster_dataops.foundation.quantities import counted
 
 @dataclass(frozen=True)
 class SourceWork:
-    """The work of a step that materializes the asset of a source function.
-
-    Attributes:
-        function: As for `source_result`.
-        spec: The spec of the asset; its key and partitions are used.
-    """
+    """The work of a step that materializes the asset of a source function."""
 
     function: Callable[..., Any]
     spec: dg.AssetSpec
@@ -37,23 +32,13 @@ class SourceWork:
     def run(
         self, context: StepContext, dataops: DataOpsResource
     ) -> Iterator[dg.MaterializeResult[Any]]:
-        """Call the function and yield the result."""
-        return materialize_source(context, dataops, self.function, self.spec)
+        """Call the function and yield the result, as `materialize_all` does."""
 
+        def make(partition: str | None) -> list[PartitionResult]:
+            folder = dataops.folder(self.spec.key.path, partition)
+            return [source_result(context, dataops, self.function, folder, partition)]
 
-def materialize_source(
-    context: StepContext,
-    dataops: DataOpsResource,
-    function: Callable[..., Any],
-    spec: dg.AssetSpec,
-) -> Iterator[dg.MaterializeResult[Any]]:
-    """Materialize the asset of a source function, as `materialize_all` does."""
-
-    def make(partition: str | None) -> list[PartitionResult]:
-        folder = dataops.folder(spec.key.path, partition)
-        return [source_result(context, dataops, function, folder, partition)]
-
-    return materialize_all(context, [spec], make)
+        return materialize_all(context, [self.spec], make)
 
 
 def source_result(
@@ -67,12 +52,7 @@ def source_result(
 
     A stream that the function returns is written with a checkpoint, so that a killed run resumes.
 
-    Args:
-        context: The context of the step.
-        dataops: The resource.
-        function: Returns records or a stream; takes the partition's key if there is one.
-        folder: The folder of the asset or of its partition.
-        partition: The key of the partition.
+    ``function`` returns records or a stream; it takes the partition's key if there is one.
 
     Raises:
         InputError: The function yielded an item that is not a record.

@@ -26,10 +26,8 @@ _STALE_SECONDS: Final = 60.0  # the step of a younger folder may not have locked
 class StepInputs:
     """The inputs of one step in order; temporary files last as long as the ``with`` block.
 
-    Args:
-        folder: The folder of the step's asset; records and DataFrames are written there.
-        inputs: The number of inputs; if there are several, each is joined to one dataset.
-        run: The id of the run.
+    Records and DataFrames are written into ``folder``. Each of several ``inputs`` is joined to
+    one dataset.
 
     Attributes:
         by_key: Every dataset with the key of its asset, in order.
@@ -75,10 +73,6 @@ class StepScratch:
     Every step has its own locked folder, because an orphaned step may still read its files while
     the next attempt writes. Folders of killed steps, which have lost their locks, are deleted by
     the next step that creates one.
-
-    Args:
-        folder: The folder of the asset.
-        run: The id of the run, which the lock names.
     """
 
     def __init__(self, folder: NodeFolder, run: str) -> None:

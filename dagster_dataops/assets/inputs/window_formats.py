@@ -8,12 +8,7 @@ import dagster as dg
 
 
 class WindowFormats:
-    """The date formats of the time windows in a path.
-
-    Args:
-        windows: The time windows.
-        formats: Formats of `datetime.strftime`; together they are to name a window.
-    """
+    """The date formats of the time windows in a path."""
 
     def __init__(self, windows: dg.TimeWindowPartitionsDefinition, formats: Sequence[str]) -> None:
         self._windows = windows

@@ -33,11 +33,7 @@ from dagster_dataops.operators.options.settings import (
 
 
 class LazyField(dg.Field):
-    """Becomes the field that ``make`` returns, on first access.
-
-    Args:
-        make: Returns the field; called once.
-    """
+    """Becomes the field that ``make`` returns, on first access."""
 
     def __init__(self, make: Callable[[], dg.Field]) -> None:
         self._make = make  # the attributes of the base class are made in `__getattr__`
@@ -64,11 +60,7 @@ MISSING_TYPE: Final = choice(list(MISSING_RULES))
 
 
 def mode_type(*, coroutines: bool) -> dg.Enum:
-    """Return the type of the concurrency modes that this process knows.
-
-    Args:
-        coroutines: Whether the operator is ``async def``.
-    """
+    """Return the type of the modes that this process knows, with or without those of coroutines."""
     names = [name for name, mode in MODES.items() if coroutines or not mode.only_coroutines]
     # Dagster knows types by their names, so registered modes are part of it.
     registered = [name for name in names if name not in PACKAGE_MODES]
@@ -82,14 +74,7 @@ def _left_empty(config: Any, description: str) -> dg.Field:
 
 
 def _setting_field(name: str, *, modes: dg.Enum | None = None) -> dg.Field:
-    """Return the field of a setting, with the first sentence of its description.
-
-    The fields are part of the schema of every node, and of the snapshot of every job.
-
-    Args:
-        name: Name of the setting.
-        modes: The type of concurrency modes, for their setting.
-    """
+    """Return the field of a setting with a short text: it is in the schema of every node."""
     setting = _SETTINGS[name]
     schema = {"type": setting.kind.json_type, "items": {"type": "string"}}
     chosen = {MODE: modes, MISSING: MISSING_TYPE}

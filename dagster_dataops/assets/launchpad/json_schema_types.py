@@ -52,9 +52,7 @@ Schema = Mapping[str, Any]
 def config_type(schema: Schema, depth: int = 0) -> Any:
     """Return the type for Dagster's config, `ANY` if none fits.
 
-    Args:
-        schema: JSON schema with its ``$defs``.
-        depth: Number of enclosing types; limits a type that contains itself.
+    ``depth`` is the number of enclosing types; it limits a type that contains itself.
     """
     schema = resolved(schema)
     if depth > _DEEPEST:

@@ -35,11 +35,6 @@ def configured(operator: Operator, config: OperatorConfig) -> Operator:
 def checked(name: str, operator: Operator, config: OperatorConfig) -> Operator:
     """Return ``operator`` with the options and settings of the launchpad.
 
-    Args:
-        name: Name of the asset or op, for the error.
-        operator: Operator of the pipeline.
-        config: Configuration of the launch.
-
     Raises:
         Failure: The configuration is invalid; Dagster does not retry.
     """
@@ -63,11 +58,7 @@ def _check_numbers(config: OperatorConfig) -> None:
 
 
 def limit_of(limit: int | None, field: str = "limit") -> int:
-    """Return the number of records of a preview, 0 for no preview.
-
-    Args:
-        limit: The number in the launchpad.
-        field: The name of its field there.
+    """Return the number of records of a preview, 0 for no preview; ``field`` is its name.
 
     Raises:
         ConfigurationError: The limit is negative.

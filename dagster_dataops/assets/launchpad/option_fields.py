@@ -47,23 +47,13 @@ class ShownOptions:
     left_out: str = ""
 
     def field(self, subject: str, **more: Any) -> dg.Field:
-        """Return an optional field of the options of ``subject``.
-
-        Args:
-            subject: The owner of the options, for the description.
-            **more: Further arguments of the field, such as its ``default_value``.
-        """
+        """Return an optional field of the options of ``subject``."""
         text = f"Options of {subject}.{self.left_out}"
         return dg.Field(self.config, is_required=False, description=text, **more)
 
 
 def shown_options(annotations: PartOptions, options: Mapping[str, Any]) -> ShownOptions | None:
-    """Return the options that the launchpad can show; ``None`` if it can show none.
-
-    Args:
-        annotations: Types of the options by name, as far as they are known.
-        options: Values of the pipeline, by name.
-    """
+    """Return the options that the launchpad can show; ``None`` if it can show none."""
     texts = option_descriptions(annotations.target, data_methods())
     by_name = {
         name: option_field(name, annotations.get(name, Any), value, texts.get(name, ""))
@@ -94,14 +84,7 @@ def _former_field(field: dg.Field, name: str) -> dg.Field:
 
 
 def option_field(name: str, annotation: Any, value: Any, description: str) -> _Shown | str:
-    """Return the field of an option and its value in it, or the reason why it has none.
-
-    Args:
-        name: Name of the option.
-        annotation: Type of the option, ``Any`` without an annotation.
-        value: Value of the pipeline.
-        description: Text of the docstring, or empty.
-    """
+    """Return the field of an option and its value in it, or the reason why it has none."""
     if nodes := ", ".join(referenced(value)):
         return f"artefact of {nodes}"
     if isinstance(annotation, PartOptions):

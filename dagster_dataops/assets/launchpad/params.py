@@ -25,10 +25,6 @@ def shown_params(operator: Operator) -> ShownOptions | None:
 def changed_options(operator: Operator, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were changed in the launchpad, with their new values.
 
-    Args:
-        operator: The operator of the pipeline.
-        values: The options of the launch, by name.
-
     Raises:
         OperatorOptionError: An option cannot have its new value.
     """

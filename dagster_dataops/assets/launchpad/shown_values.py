@@ -68,10 +68,6 @@ def in_order_of(value: Any, shown: Any) -> Any:
 
     Dagster stores the configuration of a run with sorted keys, so the order in which a launch gave
     them is lost when another process runs it. New keys are sorted and follow those that are shown.
-
-    Args:
-        value: The value of the launch.
-        shown: The value that the launchpad showed.
     """
     if isinstance(value, Mapping):
         known = shown if isinstance(shown, Mapping) else {}

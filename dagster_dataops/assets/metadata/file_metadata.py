@@ -28,12 +28,7 @@ _MAX_SHOWN: Final = 10  # files in the table
 
 
 def artefact_metadata(artefact: Artefact, partition: str | None = None) -> dict[str, Any]:
-    """Return number of files, size, digest, place, and a table of the first files.
-
-    Args:
-        artefact: The artefact.
-        partition: The key of its partition, if the asset has partitions.
-    """
+    """Return number of files, size, digest, place, and a table of the first files."""
     place: dict[str, Any] = (
         {URI: artefact.path.as_uri()}
         if partition is None
@@ -61,9 +56,7 @@ def delivery_metadata(export: Exported) -> dict[str, Any]:
 def export_metadata(export: Exported, partition: str | None = None) -> dict[str, Any]:
     """Return the metadata of an asset that is an export: row count, size, place and listing.
 
-    Args:
-        export: The export.
-        partition: The key of its partition; the row count then counts the partition only.
+    With a ``partition``, the row count counts the partition only.
     """
     count = ROW_COUNT if partition is None else PARTITION_ROW_COUNT
     place: dict[str, Any] = (

@@ -26,12 +26,7 @@ _HEIGHT: Final = 60
 
 
 def histogram_metadata(dataset: JsonlDataset, operator: str) -> dict[str, Any]:
-    """Return a picture for each of the first columns with numbers; empty for other operators.
-
-    Args:
-        dataset: The result.
-        operator: Qualified name of the operator that wrote it.
-    """
+    """Return a picture for each of the first columns with numbers; empty for other operators."""
     if operator != SUMMARY:
         return {}
     try:
@@ -64,15 +59,13 @@ def histogram(column: Mapping[str, Any]) -> str:
         "to": column["max"],
     }
     text = ", ".join(
-        f"{name} {_number(value)}" for name, value in numbers.items() if value is not None
+        f"{name} {value:{',.6g' if isinstance(value, float) else ','}}"
+        for name, value in numbers.items()
+        if value is not None
     )
     encoded = b64encode(_svg(counts).encode()).decode()
     picture = f"![histogram](data:image/svg+xml;base64,{encoded})\n\n{text}"
     return picture if len(picture) + _ROOM < INLINE_CHARACTERS else text
-
-
-def _number(value: Any) -> str:
-    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
 
 
 def _svg(counts: Sequence[float]) -> str:

@@ -60,12 +60,7 @@ def _paths(key: str) -> list[str]:
 
 
 def column_of(key: str, columns: Collection[str]) -> str:
-    """Return the column of a key: the column of that name, else the part before the path.
-
-    Args:
-        key: A key such as ``meta.lang``.
-        columns: The known columns.
-    """
+    """Return the column of a key: the column of that name, else the part before the path."""
     if key in columns:
         return key
     return _STEPS.split(key, maxsplit=1)[0] or key

@@ -155,13 +155,12 @@ def _table(rows: _Rows, note: str, rule: str) -> str:
 def _fits(rows: _Rows) -> bool:
     """Return whether the inline view shows all cells, in rows of few lines."""
     columns = list(zip(*rows, strict=True))
-    words = sum(max(_longest_word(text) for text in column) + 2 for column in columns)
+    longest = [
+        max((len(word) for text in cells for word in text.split()), default=0) for cells in columns
+    ]
+    words = sum(longest) + 2 * len(columns)
     lengths = sum(max(map(len, column)) for column in columns)
     return words <= _ROOM and lengths <= _LONGEST_ROW
-
-
-def _longest_word(text: str) -> int:
-    return max(map(len, text.split()), default=0)
 
 
 def _cut(text: str, width: int) -> str:

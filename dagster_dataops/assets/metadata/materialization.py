@@ -62,9 +62,7 @@ def dataset_metadata(dataset: JsonlDataset, partition: str | None = None) -> dic
     The location is in Dagster's own key if possible. A path value would widen the metadata column
     of the asset page and narrow all other values.
 
-    Args:
-        dataset: The dataset that was written.
-        partition: The key of its partition; the row count then counts the partition only.
+    With a ``partition``, the row count counts the partition only.
     """
     count = ROW_COUNT if partition is None else PARTITION_ROW_COUNT
     counted = {} if dataset.rows is None else {count: dataset.rows}
@@ -90,10 +88,6 @@ def report_metadata(report: "RunReport", partition: str | None = None) -> dict[s
 
     Nothing is said twice: the number of emitted records is Dagster's row count, and Dagster shows
     the duration of the step.
-
-    Args:
-        report: The report of the run.
-        partition: The key of the partition, if the asset has partitions.
     """
     return {
         **outcome_metadata(report),
@@ -167,13 +161,7 @@ def _first_records(dataset: JsonlDataset) -> dict[str, Any]:
 def thumbnail_metadata(
     result: Location, rows: Sequence[dict[str, Any]], key: str
 ) -> dict[str, Any]:
-    """Return the images that the first five rows of a result name; empty if they name none.
-
-    Args:
-        result: The place of the result.
-        rows: Its first rows.
-        key: The key of the metadata.
-    """
+    """Return the images that the first five rows of a result name; empty if they name none."""
     use_roots_above(result)
     pictures = thumbnails(rows[:_PREVIEW_ROWS], _THUMBNAILS)
     return {key: dg.MetadataValue.md(_pictures(pictures))} if pictures else {}
@@ -211,10 +199,7 @@ def preview(rows: list[dict[str, Any]]) -> str:
 
 
 def _shown(value: object) -> object:
-    """Return name and size of the file for a reference, and any other value unchanged.
-
-    The whole reference is so long that no other column would be seen.
-    """
+    """Return name and size of the file for a reference, which is long; else the value unchanged."""
     if not is_reference(value):
         return value
     try:

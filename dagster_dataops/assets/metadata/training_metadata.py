@@ -22,11 +22,6 @@ def training_metadata(
 ) -> dict[str, Any]:
     """Return the share of trained tokens, and the texts of the first records, as Markdown.
 
-    Args:
-        operator: The operator that wrote the result.
-        dataset: The result.
-        counts: The counts of the operator, among them ``tokens`` and ``trained_tokens``.
-
     Returns:
         Nothing if the operator writes no labels, or the result is empty.
     """

@@ -371,10 +371,7 @@ def _check_partitions(
 
 
 def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Root | None) -> dg.AssetSpec:
-    """Return ``spec`` with the dependencies of its node, and the address of the result.
-
-    What the translator gave stays as it is.
-    """
+    """Return ``spec`` with the dependencies and the address that the translator left out."""
     known = {dep.asset_key for dep in spec.deps}
     upstream = (*data.upstream, *data.artefacts)
     missing = dict.fromkeys(key for key in upstream if key not in known)
@@ -386,10 +383,7 @@ def _completed(spec: dg.AssetSpec, data: DataOpsTranslatorData, root: Root | Non
 
 
 def _address(spec: dg.AssetSpec, node: OperatorNode, root: Root | None) -> dict[str, str]:
-    """Return the metadata with the URI of a result, if its materializations do not have it.
-
-    They have it without partitions. That of an export is known when it is made.
-    """
+    """Return the URI of a result whose materializations do not have it: of one with partitions."""
     kind = node.operator.__dataops__.spec.kind
     known_later = kind.exports or spec.partitions_def is None
     return {} if known_later else address_of(spec, root, kind)

@@ -23,9 +23,7 @@ from dagster_dataops.pipelines.graph.operator_node import OperatorNode
 class CheckTranslation:
     """The checks of the assets of one pipeline, as its translator wants them.
 
-    Attributes:
-        pipeline: The name of the pipeline.
-        translator: The translator; ``None`` if it leaves checks as they are.
+    ``translator`` is ``None`` if it leaves checks as they are.
     """
 
     pipeline: str
@@ -50,13 +48,8 @@ class CheckTranslation:
     ) -> dg.AssetCheckSpec:
         """Return the spec of a check, with partitions if the check has any.
 
-        Args:
-            default: The spec without the translator.
-            partitions_def: The partitions of the check.
-            node: As for `DataOpsCheckData`.
-            output: As for `DataOpsCheckData`.
-            severity: Severity of a failure; ``None`` if it depends on the records.
-            declared: As for `DataOpsCheckData`.
+        ``severity`` is that of a failure; ``None`` if it depends on the records. The other
+        arguments are as for `DataOpsCheckData`.
 
         Raises:
             PipelineDefinitionError: The translator returned something else than a spec of a check
@@ -107,12 +100,7 @@ class CheckTranslation:
     ) -> DeclaredCheck:
         """Return a declared check of one asset, with the spec that it has there.
 
-        Args:
-            check: The check.
-            key: The key of the asset.
-            node: As for `spec`.
-            output: As for `spec`.
-            partitions_def: As for `spec`.
+        Arguments are as for `spec`.
 
         Raises:
             PipelineDefinitionError: As for `spec`.

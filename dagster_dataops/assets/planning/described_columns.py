@@ -45,11 +45,7 @@ class DescribedColumns:
     ) -> "DescribedColumns":
         """Return the columns that the option describes.
 
-        Args:
-            graph: The nodes.
-            columns: The option.
-            keys: As the attribute; it may be completed later.
-            source: As the attribute.
+        ``keys`` may be completed later.
 
         Raises:
             ConfigurationError: A column has no text.
@@ -69,10 +65,6 @@ class DescribedColumns:
 
         Texts of the option precede those of docstrings, and texts of a node those of the nodes
         before it. A column that an operator only reads keeps the text of the node that made it.
-
-        Args:
-            result: The name of the result; of a node with one result that of the node.
-            operator: Its operator, with the options of the launch.
         """
         documented: dict[str, str] = {}
         inherited: dict[str, str] = dict(self.by_node.get(SOURCE, {}))

@@ -39,10 +39,6 @@ class ExecuteHook:
 def execute_hook(options: AssetOptions, pipeline: str) -> ExecuteHook | None:
     """Return the method `execute` of the translator; ``None`` if it is that of the base class.
 
-    Args:
-        options: The options of the pipeline.
-        pipeline: Its name, for errors.
-
     Raises:
         PipelineDefinitionError: The method cannot be the body of a step.
     """

@@ -39,12 +39,7 @@ _OF_TRANSLATOR: Final = {*inspect.signature(dg.AssetSpec).parameters, "key_prefi
 
 
 class OptionField(NamedTuple):
-    """One option of a TypedDict.
-
-    Attributes:
-        annotation: Type of its value.
-        description: Text of its `Doc`.
-    """
+    """One option of a TypedDict."""
 
     annotation: Any
     description: str

@@ -22,10 +22,6 @@ _KEYS: Final = (
 def run_tags(setting: str, tags: Mapping[str, str] | None) -> dict[str, str] | None:
     """Return the tags of runs that a user gives.
 
-    Args:
-        setting: Name of the option, for errors.
-        tags: Tags, or ``None``.
-
     Raises:
         ConfigurationError: A key is not one of Dagster's, or a value is not a text.
     """

@@ -237,10 +237,7 @@ def options_table(invocation: Invocation) -> str:
 
 
 def _chosen(invocation: Invocation) -> list[tuple[str, object]]:
-    """Return the settings to show: those that the node or the operator sets.
-
-    Defaults that an operator of the library comes with are left out.
-    """
+    """Return the settings that the node or the operator sets, without defaults of the library."""
     spec = invocation.spec
     known = spec.settings.set_values() if _in_library(spec) else {}
     settings = invocation.settings.set_values()

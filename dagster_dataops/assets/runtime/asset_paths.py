@@ -43,11 +43,8 @@ def address_of(
 ) -> dict[str, str]:
     """Return the metadata with the URI of an asset's result, which Dagster shows as its storage.
 
-    Args:
-        spec: The spec of an operator's asset.
-        root: The folder of all results; ``None`` if the definitions do not know it.
-        kind: The kind of the operator. The versions of an artefact are in a folder.
-        form: The form of the files of results, one of `FORMS`.
+    The versions of an artefact are in a folder. ``root`` is ``None`` if the definitions do not
+    know it.
     """
     if root is None:
         return {}

@@ -26,14 +26,7 @@ from dagster_dataops.execution.run_report import RunContext
 def attempt_context(
     dataops: Any, context: StepContext, resume: ResumePolicy | ChosenRecords, folder: NodeFolder
 ) -> RunContext:
-    """Return what the executor knows of an attempt in a step.
-
-    Args:
-        dataops: The `DataOpsResource` of the step.
-        context: The context of the asset or op.
-        resume: Whether finished records of an unfinished attempt are reused.
-        folder: The folder of the result.
-    """
+    """Return what the executor knows of an attempt in a step."""
     root = dataops.results_root
     messenger = Messenger()
     observations = observations_of(context, root, folder)

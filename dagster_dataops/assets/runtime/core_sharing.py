@@ -31,10 +31,6 @@ def fair_settings(operator: Operator, settings: ExecutionSettings) -> Iterator[E
     """Yield the settings of a step with its share of the cores; count the step inside the block.
 
     The number of worker processes is lowered only if it is the default.
-
-    Args:
-        operator: The operator of the step.
-        settings: The settings of the operator, completed by those of the resource.
     """
     resolved = settings.resolved(asynchronous=operator.__dataops__.spec.asynchronous)
     mode = mode_named(resolved.concurrency_mode)

@@ -19,11 +19,6 @@ class DagsterProgress(Progress):
 
     A line or an observation takes the database milliseconds, or longer if it is slow. Each is sent
     in the messenger's thread, and only after the previous one has arrived.
-
-    Args:
-        log: The log of the step.
-        observations: Observations for the asset page; ``None`` if the step has no asset.
-        messenger: Sends lines and observations to Dagster.
     """
 
     def __init__(

@@ -17,9 +17,7 @@ _NAMES: Final = (dg.EnvVar, type(dg.EnvVar.int("NAME")))  # the second class has
 def from_environment(name: str, value: Any) -> Any:
     """Return a value with those of environment variables in place of their names, at any depth.
 
-    Args:
-        name: Name of the setting, for errors.
-        value: A value; ``dg.EnvVar("NAME")`` and ``{"env": "NAME"}`` name a variable.
+    ``dg.EnvVar("NAME")`` and ``{"env": "NAME"}`` name a variable.
 
     Raises:
         ConfigurationError: A variable is not set.
@@ -54,10 +52,6 @@ def as_run_config(value: Any) -> Any:
 
 def check_written(name: str, value: Any) -> None:
     """Check that a setting that is needed before a run names no environment variable.
-
-    Args:
-        name: Name of the setting, for errors.
-        value: A value, or a collection of values.
 
     Raises:
         ConfigurationError: It is a ``dg.EnvVar``, or one is in it.
@@ -105,9 +99,8 @@ def shape_of(value: object) -> str:
 def fault_of_option(value: object) -> str | None:
     """Describe what an argument of a library may not be, without its content.
 
-    Args:
-        value: The argument: a text, a number, a truth value, ``None``, a variable that holds a
-            text, or a list or mapping of these.
+    It may be a text, a number, a truth value, ``None``, a variable that holds a text, or a list
+    or mapping of these.
 
     Returns:
         The fault; ``None`` if there is none.

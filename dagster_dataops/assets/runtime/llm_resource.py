@@ -123,10 +123,6 @@ def with_clients(
 ) -> DataOpsResource:
     """Return the resource with further clients for operators.
 
-    Args:
-        resource: Root folder and defaults.
-        clients: Resources by the name under which operators ask for them.
-
     Raises:
         ConfigurationError: A name cannot be that of a field, or is taken in the resource.
     """

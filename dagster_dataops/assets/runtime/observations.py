@@ -28,11 +28,6 @@ class Observations:
 
     The intervals grow, because the length of the run is unknown. The last of the 20 is reserved
     for the end of the run. It is made if there were others, so that the page shows the final state.
-
-    Args:
-        context: The context of the step.
-        key: The key of the asset.
-        partition: The key of the partition, if the asset has partitions.
     """
 
     def __init__(
@@ -56,12 +51,7 @@ class Observations:
         return self._reports > 0
 
     def log(self, state: ProgressState, seconds: float) -> None:
-        """Log an observation.
-
-        Args:
-            state: The progress of the run.
-            seconds: The duration of this attempt so far.
-        """
+        """Log an observation."""
         self._context.log_event(
             dg.AssetObservation(
                 self._key, partition=self._partition, metadata=progress_metadata(state, seconds)
@@ -85,11 +75,6 @@ def observations_of(context: StepContext, root: Root, folder: NodeFolder) -> Obs
     """Return the observations for the asset of a folder; ``None`` if the step has none there.
 
     Of several results of one operator the first has the observations.
-
-    Args:
-        context: The context of the step.
-        root: The folder of all results.
-        folder: The folder of the operator; that of an op belongs to no asset.
     """
     assets = assets_in(context, root, folder)
     if not assets or not isinstance(context, dg.AssetExecutionContext):
@@ -112,14 +97,7 @@ def observe_waiting(
 def observe_tried(
     context: StepContext, key: dg.AssetKey, tried: "TriedRecords", partition: str | None
 ) -> None:
-    """Log an observation of an asset: which outcomes differ with the present code.
-
-    Args:
-        context: The context of the step.
-        key: The asset.
-        tried: The records that were tried.
-        partition: The key of the partition, if the asset has partitions.
-    """
+    """Log an observation of an asset: which outcomes differ with the present code."""
     text = str(tried)
     shown = {TRIED: dg.MetadataValue.md(in_window(fenced(text)))}
     context.log_event(

@@ -261,11 +261,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
         return {**config.storage_options, **values}
 
     def _mapping(self, name: str) -> dict[str, Any]:
-        """Return the mapping of a field.
-
-        Raises:
-            ConfigurationError: It is a resource that Dagster has not set up.
-        """
+        """Return the mapping of a field, unless it is a resource that Dagster has not set up."""
         value = getattr(self, name)
         if is_resource(value):
             allowed = "a mapping here: a resource gives one only in a run that has it as a resource"
@@ -282,11 +278,7 @@ class DataOpsResource(dg.ConfigurableResource[None]):
             yield resource
 
     def _file_settings(self) -> dict[str, Any]:
-        """Return the settings of `config` for files, as the fields set them.
-
-        Raises:
-            ConfigurationError: A variable is not set, or no folder can have the path.
-        """
+        """Return the settings of `config` for files, as the fields set them."""
         return {
             "url_options": from_environment("url_options", self._mapping("url_options")),
             "file_cache": folder_setting("file_cache", self.file_cache)
@@ -476,10 +468,6 @@ def _log_view_command(context: StepContext, run: str, root: str) -> None:
 
 def resource_of(context: Any, resource_key: str) -> DataOpsResource:
     """Return the resource of a step or sensor that requires it, or the IO manager that has it.
-
-    Args:
-        context: Context of the step or the evaluation.
-        resource_key: Key of the resource.
 
     Raises:
         ConfigurationError: There is neither.

@@ -18,11 +18,8 @@ def assets_in(
 ) -> list[tuple[dg.AssetKey, str | None]]:
     """Return key and partition of each selected asset of the step whose files are in ``folder``.
 
-    Args:
-        context: The context of the step.
-        root: The folder of all results.
-        folder: The folder of an operator; of one with several results, with their folders. There
-            is no asset in one of an op.
+    The folder of an operator with several results has their folders. No asset is in one of an
+    op.
     """
     if not isinstance(context, dg.AssetExecutionContext):
         return []

@@ -29,7 +29,8 @@ def ended_by_interrupts(context: StepContext) -> Iterator[None]:
         BaseException: The interrupt itself, if the step has no retry policy.
     """
     run = run_of(context).run_id
-    if run in _interrupted or (_is_retry(context) and is_canceling(context)):
+    is_retry = not is_direct(context) and bool(context.retry_number)
+    if run in _interrupted or (is_retry and is_canceling(context)):
         raise _failure()
     try:
         yield
@@ -42,10 +43,6 @@ def ended_by_interrupts(context: StepContext) -> Iterator[None]:
         if is_canceling(context):
             raise _failure() from stopped
         raise
-
-
-def _is_retry(context: StepContext) -> bool:
-    return not is_direct(context) and bool(context.retry_number)
 
 
 def is_canceling(context: StepContext) -> bool:

@@ -28,11 +28,7 @@ def unreported_in(context: StepContext, root: Root, folder: NodeFolder) -> Calla
     For a run that succeeded, a process queries the database once; for any other run, twice per
     call.
 
-    Args:
-        context: The context of the step.
-        root: The folder of all results.
-        folder: The folder of an asset of the step or of a partition; the predicate is always
-            false for other folders.
+    The predicate is false for folders of no asset of the step.
     """
 
     def unreported(run: str) -> bool:

@@ -25,14 +25,6 @@ def warn_of_unknown(
     """Log a warning that names the described columns that no record has, and those that are there.
 
     Texts for all nodes are compared after the last nodes, with the columns of all results before.
-
-    Args:
-        context: The context of the step.
-        dataops: The resource.
-        plan: The plan of the node.
-        name: The name of the result.
-        result: The result that it wrote.
-        partition: The key of the partition.
     """
     columns = plan.columns
     texts = columns.of_result(name)

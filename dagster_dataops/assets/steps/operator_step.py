@@ -25,16 +25,7 @@ _CHECKED: Final = dg.Out(dg.Nothing, is_required=False)  # the output of a check
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
-    """Dagster's options of a step.
-
-    Attributes:
-        retry_policy: Retries after a failure; a retry resumes where the attempt stopped.
-        pool: The concurrency pool of the step.
-        op_tags: The tags of its op.
-        backfill_policy: The number of partitions in a run.
-        resource_key: The key of the `DataOpsResource`.
-        hook: The method around the operators of the step.
-    """
+    """Dagster's options of a step."""
 
     retry_policy: dg.RetryPolicy | None = None
     pool: str | None = None
@@ -85,12 +76,7 @@ class OperatorAssets(dg.AssetsDefinition):
     def __init__(
         self, *, called: Callable[[], dg.AssetsDefinition] | None = None, **options: Any
     ) -> None:
-        """Make the assets.
-
-        Args:
-            called: Returns the same step with the resource as an argument.
-            **options: Options of `dagster.AssetsDefinition`.
-        """
+        """Make the assets; ``called`` returns the same step with the resource as an argument."""
         super().__init__(**options)
         self._called = called
 
@@ -121,14 +107,7 @@ def operator_step(plan: AssetPlan, options: StepOptions) -> dg.AssetsDefinition:
 def _op_of(
     plan: AssetPlan, options: StepOptions, body: Body, assets: Mapping[str, Any]
 ) -> dg.OpDefinition:
-    """Return the op of a step.
-
-    Args:
-        plan: The plan of the operator.
-        options: Dagster's options of the step.
-        body: The body of the step.
-        assets: As `_asset_options` returns it.
-    """
+    """Return the op of a step, with the outputs of ``assets`` from `_asset_options`."""
     spec = plan.spec
     loaded = _loaded(plan)
     ins = {name: _in_of(plan.ins[name]) for name in loaded}
@@ -151,7 +130,8 @@ def _op_of(
 
 def _asset_options(plan: AssetPlan, options: StepOptions) -> dict[str, Any]:
     """Return options of the assets of a step."""
-    checks, outs = _checks(plan), _results(plan)
+    checks = {check.get_python_identifier(): check for check in plan.check_specs}
+    outs = plan.outputs or {"result": plan.spec}
     return {
         "keys_by_input_name": {**_loaded(plan), **_waited(plan)},
         "keys_by_output_name": {name: out.key for name, out in outs.items()},
@@ -171,16 +151,6 @@ def _loaded(plan: AssetPlan) -> dict[str, dg.AssetKey]:
 def _waited(plan: AssetPlan) -> dict[str, dg.AssetKey]:
     """Return the inputs that are not loaded, by name."""
     return {dep.asset_key.to_python_identifier(): dep.asset_key for dep in plan.deps}
-
-
-def _checks(plan: AssetPlan) -> dict[str, dg.AssetCheckSpec]:
-    """Return the checks of a step by the name of their output."""
-    return {check.get_python_identifier(): check for check in plan.check_specs}
-
-
-def _results(plan: AssetPlan) -> Mapping[str, dg.AssetSpec]:
-    """Return the results of a step by the name of their output."""
-    return plan.outputs or {"result": plan.spec}
 
 
 def _name_of(plan: AssetPlan) -> str:

@@ -70,11 +70,8 @@ def pipeline_step(
 ) -> dg.AssetsDefinition:
     """Return the assets of ``plans`` as one step with a body from the user.
 
-    Args:
-        body: A function of ``context`` and resources, which calls `DataOpsResource.run`.
-        plans: The plans in order of their dependencies.
-        name: The name of the op, which is its key in the launch config.
-        options: Dagster's options of the step.
+    ``body`` is a function of ``context`` and resources, which calls `DataOpsResource.run`.
+    ``name`` is that of the op, which is its key in the launch config.
     """
 
     def work(config: Mapping[str, Any], loaded: Mapping[str, Any]) -> Work:

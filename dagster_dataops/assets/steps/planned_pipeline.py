@@ -1,23 +1,25 @@
 """PlannedPipeline: a pipeline with its asset specs, before it is divided into steps."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 import dagster as dg
 
-from dagster_dataops.assets.inputs.source_results import materialize_source
+from dagster_dataops.assets.inputs.source_results import SourceWork
 from dagster_dataops.assets.planning.asset_options import AssetOptions, resource_key_of
 from dagster_dataops.assets.planning.asset_plan import AssetPlan, SourceAsset, plan_assets
 from dagster_dataops.assets.planning.execute_hook import execute_hook
 from dagster_dataops.assets.planning.option_keywords import takes_options
-from dagster_dataops.assets.planning.required_extras import check_extras
 from dagster_dataops.assets.planning.translator import DataOpsTranslator
 from dagster_dataops.assets.runtime.resource import DataOpsResource
 from dagster_dataops.assets.runtime.step_context import StepContext, StepEvent
 from dagster_dataops.assets.steps.source_assets import Source, source_asset
 from dagster_dataops.assets.steps.step_body import Body, body_of
+from dagster_dataops.datasets.exporters.packages import require
 from dagster_dataops.errors import ConfigurationError
+from dagster_dataops.foundation.places.url_forms import is_object_url, is_url
 from dagster_dataops.pipelines.graph.graph import OperatorGraph
 from dagster_dataops.pipelines.graph.operator_node import SOURCE
 from dagster_dataops.pipelines.graph.source_check import with_source
@@ -74,8 +76,8 @@ class PlannedPipeline:
         elif self.origin.plan is not None:
             plans = [self.origin.plan, *plans]
         elif self.origin.function is not None:
-            spec = dg.AssetSpec(self.origin.key)
-            for source in materialize_source(context, dataops, self.origin.function, spec):
+            work = SourceWork(self.origin.function, dg.AssetSpec(self.origin.key))
+            for source in work.run(context, dataops):
                 loaded[f"input_{SOURCE}"] = source.value
                 yield source
         yield from StepWork(plans, {}, loaded).run(context, dataops)
@@ -116,8 +118,24 @@ def planned_pipeline(ppl: Pipeline, source: Source, options: AssetOptions) -> Pl
     if not isinstance(known, Pipeline):
         wanted = 'a pipeline, such as with pipeline("docs") as ppl: ppl.upper = upper()'
         raise ConfigurationError("ppl", ppl, wanted)
-    check_extras(options.get("resource"), source)
+    _check_extras(options.get("resource"), source)
     graph = with_source(ppl.graph, source)
     origin = source_asset(source, graph.name, options)
     translator = options.get("dagster_dataops_translator") or DataOpsTranslator()
     return PlannedPipeline(graph, origin, plan_assets(graph, origin, translator, options), options)
+
+
+def _check_extras(resource: DataOpsResource | None, source: object) -> None:
+    """Check when definitions load that the packages for the root and the source are installed."""
+    root = None if resource is None else resource.root
+    if isinstance(root, str) and not isinstance(root, dg.EnvVar) and is_url(root):
+        require("obstore", "a root on an object store", "objectstore")
+    if not isinstance(source, (str, os.PathLike)):
+        return
+    path = os.fspath(source)
+    if is_object_url(path):
+        require("obstore", "a source on an object store", "objectstore")
+    from dagster_dataops.streams.files.locations import compression_of
+
+    if compression_of(path) == "zstd":
+        require("zstandard", "reading Zstandard files", "zstd")

@@ -173,13 +173,7 @@ def observe_preview(
 ) -> None:
     """Log a preview as an observation of its asset and as text.
 
-    Args:
-        context: The context of the step.
-        key: The asset.
-        report: The report of the preview.
-        limit: The number of records.
-        partition: The key of the partition, if the asset has partitions.
-        asked: As `model_preview` returns it; comes first.
+    ``asked`` is what `model_preview` returned; it comes first.
     """
     text = f"A preview of the first {counted(limit, 'records')}; the published result is unchanged."
     context.log_event(

@@ -67,13 +67,6 @@ def run_step(
     logs an observation.
 
     Several partitions are run one after another.
-
-    Args:
-        context: The context of the step.
-        plan: The plan of the operator.
-        config: The operator's config from the launchpad.
-        dataops: The resource.
-        loaded: Inputs that IO managers loaded, by argument.
     """
     step = _OperatorRun(context, plan, config, dataops, loaded)
     partitions = partitions_of(context, plan.spec)

@@ -44,10 +44,7 @@ def body_of(resource_key: str, hook: ExecuteHook | None, *, held: bool = False) 
 
     Its arguments after the context are resources, by key.
 
-    Args:
-        resource_key: The key of the `DataOpsResource`.
-        hook: The method around the operators.
-        held: The `DataOpsResource` is no argument: the IO manager of the step has it.
+    With ``held``, the `DataOpsResource` is no argument: the IO manager of the step has it.
     """
 
     def body(context: Any, **resources: Any) -> Any:
@@ -95,11 +92,7 @@ def step_function(
 
     Its signature is that of ``body`` plus the inputs that IO managers load.
 
-    Args:
-        body: A function of a context and of resources.
-        work_of: Returns the work, given the launch config and the loaded inputs.
-        inputs: The names of these inputs.
-        annotation: Their type.
+    ``work_of`` returns the work, given the launch config and the loaded inputs.
     """
 
     def step(context: Any, **arguments: Any) -> Iterator[Any]:

@@ -26,13 +26,7 @@ _NO_RESULT: Final = "there is no new result upstream"
 
 @dataclass
 class StepWork:
-    """The operators of one step.
-
-    Attributes:
-        plans: The plans in order of their dependencies.
-        configs: The launch config by node.
-        loaded: Inputs that IO managers loaded, by argument of the plans.
-    """
+    """The operators of one step."""
 
     plans: Sequence[AssetPlan]
     configs: Mapping[str, Mapping[str, Any]]

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
@@ -163,10 +163,7 @@ class BatchApi:
         """Return the body of a request; a file is opened anew, because sending closes it."""
         if form is None:
             return {"json": body}
-        return {"data": self._form(files.enter_context(form.open("rb")))}
-
-    def _form(self, file: IO[bytes]) -> Any:
         fields = self._aiohttp.FormData()
         fields.add_field("purpose", "batch")
-        fields.add_field("file", file, filename=Path(file.name).name)
-        return fields
+        fields.add_field("file", files.enter_context(form.open("rb")), filename=form.name)
+        return {"data": fields}

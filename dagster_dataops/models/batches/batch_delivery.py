@@ -217,9 +217,6 @@ _STATE: Final[dict[str, type[Any]]] = {
 class BatchState:
     """The batches of a node, in a file.
 
-    Args:
-        folder: Folder of the node.
-
     Attributes:
         parts: By digest: ``id`` of the batch, its ``mark`` at the server, the number of
             ``requests``, ``collected``, and the ``address`` of the server, which version 0.2 left
@@ -293,12 +290,7 @@ class BatchState:
 
 
 def _state_in(path: Path) -> dict[str, Any]:
-    """Return the content of the file of the batches; empty if there is none.
-
-    Raises:
-        NewerVersionError: A newer version has written it. Its batches may be paid for.
-        StorageError: It is damaged.
-    """
+    """Return the content of the file of the batches; that of a newer version may be paid for."""
     try:
         with storage(path, "read the batches"):
             content = path.read_bytes()
@@ -332,11 +324,7 @@ def _is_right(field: tuple[str, Any]) -> bool:
 
 
 class Parts:
-    """Requests for batches, in files of at most 50,000 and 190 MB.
-
-    Attributes:
-        count: The number of requests.
-    """
+    """Requests for batches, in files of at most 50,000 and 190 MB."""
 
     def __init__(self, folder: Path, dialect: Dialect) -> None:
         self._folder, self._dialect = folder, dialect

@@ -131,11 +131,7 @@ class ModelClient(Operational):
         return ServedBy(address, self.deployment, self.replies_without_address)
 
     def _canonical(self) -> str:
-        """Return the address in its canonical form.
-
-        Raises:
-            ConfigurationError: It is none.
-        """
+        """Return the address in its canonical form."""
         try:
             address = canonical_address(self.address)
         except ValueError:

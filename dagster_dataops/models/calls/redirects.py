@@ -44,11 +44,7 @@ async def following(
 
 
 def _target_of(response: Any, method: str, at: str) -> str:
-    """Return where a reply redirects to.
-
-    Raises:
-        WrongServerError: The request must not be sent there.
-    """
+    """Return where a reply redirects to; refuse where the request must not go."""
     location = response.headers.get("location", "")
     there: str = urljoin(at, location)
     if not location or not there.startswith(("http://", "https://")):

@@ -33,23 +33,15 @@ def json_object(body: bytes, url: str, content_type: str = "") -> dict[str, Any]
     if isinstance(value, dict):
         return value
     kind = "no JSON object"
-    if _is_events(text, content_type):
+    page = content_type.startswith(("text/html", "application/xhtml"))
+    if content_type.startswith("text/event-stream") or text.startswith(_EVENTS):
         kind = "a stream of events, no JSON"
-    elif _is_page(text, content_type):
+    elif text and (page or text[:20].lower().startswith(_PAGES)):
         kind = "a page of HTML, no JSON"
     shown = text[:_SHOWN].decode(errors="replace")
     error = BadReplyError(f"the reply of {url} is {kind}: {shown!r}")
     error.never_json = kind != "no JSON object"
     raise error
-
-
-def _is_events(text: bytes, content_type: str) -> bool:
-    return content_type.startswith("text/event-stream") or text.startswith(_EVENTS)
-
-
-def _is_page(text: bytes, content_type: str) -> bool:
-    page = content_type.startswith(("text/html", "application/xhtml"))
-    return bool(text) and (page or text[:20].lower().startswith(_PAGES))
 
 
 def _lenient(text: bytes) -> Any:

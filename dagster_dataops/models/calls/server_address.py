@@ -20,7 +20,11 @@ def canonical_address(address: str) -> str:
     """
     parts = urlsplit(address.strip())
     fields = parse_qsl(parts.query, keep_blank_values=True)
-    shown = [(name, value) for name, value in fields if not _is_secret(name)]
+    shown = [
+        (name, value)
+        for name, value in fields
+        if name.lower() not in _SECRETS and not is_secret(name)
+    ]
     scheme = parts.scheme.lower()
     path = parts.path.rstrip("/")
     return urlunsplit((scheme, _host(address), path, urlencode(sorted(shown)), ""))
@@ -76,7 +80,3 @@ def _port(address: str) -> str:
     parts = urlsplit(address.strip())
     usual = _PORTS.get(parts.scheme.lower())
     return "" if parts.port in {None, usual} else f":{parts.port}"
-
-
-def _is_secret(name: str) -> bool:
-    return name.lower() in _SECRETS or is_secret(name)

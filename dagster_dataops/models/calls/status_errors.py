@@ -84,7 +84,10 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes) -> ModelError
     The names of headers are in lower case, or the mapping ignores case. The body may be JSON with
     an error in one of the usual forms.
     """
-    said = _said(_json(body)) or _ServerError("", (), 0)
+    said = None
+    with suppress(orjson.JSONDecodeError):
+        said = _said(orjson.loads(body))
+    said = said or _ServerError("", (), 0)
     plain = body[:_MAX_TEXT].decode(errors="replace")
     message = said.message if b'"error"' in body and said.message else plain
     known = [_BY_CODE[code] for code in said.codes if code in _BY_CODE]
@@ -124,12 +127,6 @@ def _error_of(
 def _kind_of_status(status: int) -> type[ModelError]:
     kind = _BY_STATUS.get(status)
     return kind or (ServerFaultError if status >= 500 else BadRequestError)
-
-
-def _json(body: bytes) -> Any:
-    with suppress(orjson.JSONDecodeError):
-        return orjson.loads(body)
-    return None
 
 
 def _said(reply: Any) -> _ServerError | None:

@@ -127,11 +127,7 @@ class _HttpTransport:
     async def _posted(
         self, url: str, body: Callable[[], Any], sent: Callable[[], object]
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Return status, headers and body of a reply; redirects are followed with the body.
-
-        Raises:
-            WrongServerError: The server redirects to where the request must not go.
-        """
+        """Return status, headers and body of a reply; redirects are followed with the body."""
         headers = self._client.all_headers
         async with following(
             self._session,
@@ -177,11 +173,7 @@ def _limit(headers: Mapping[str, str], name: str) -> float:
 
 
 def _without_error(reply: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
-    """Return a reply.
-
-    Raises:
-        ModelError: It has an error.
-    """
+    """Return a reply; raise the error that it has."""
     error = error_in(reply, headers)
     if error is None:
         return reply
@@ -229,11 +221,7 @@ class _ObjectTransport:
 
 
 def _prompt_of(path: str, request: dict[str, Any]) -> str:
-    """Return the text of the last message.
-
-    Raises:
-        DefinitionError: The request is not for a chat.
-    """
+    """Return the text of the last message of a chat."""
     if "messages" not in request:
         reason = f"a client that is a function of a prompt cannot answer {path}"
         raise DefinitionError(reason)

@@ -66,11 +66,7 @@ class WithheldCalls:
 
 @dataclass(frozen=True, kw_only=True)
 class WithholdingClient(ModelClient):
-    """A client that makes no call: a request without a stored reply fails.
-
-    Attributes:
-        withheld: Gets the requests.
-    """
+    """A client that makes no call: a request without a stored reply fails."""
 
     withheld: WithheldCalls = field(default_factory=WithheldCalls)
 
@@ -82,11 +78,6 @@ class WithholdingClient(ModelClient):
 
     def withhold(self, key: str, request: Mapping[str, Any], position: int) -> None:
         """Keep a request of the record at a position instead of sending it.
-
-        Args:
-            key: The key of stored replies to it.
-            request: The request.
-            position: The byte position of the record in the input.
 
         Raises:
             CallWithheldError: Always.

@@ -1,7 +1,7 @@
 """`Message`: what a choice of a reply says: text, reasoning, refusal and calls of tools."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from dagster_dataops.errors import BadReplyError, InvalidOutputError
@@ -154,11 +154,8 @@ def _texts_in(value: object) -> list[str]:
         return [value] if value else []
     if isinstance(value, dict):
         return [text for name in _TEXTS_OF_REASONING for text in _texts_in(value.get(name))]
-    return _texts_of(value) if isinstance(value, list) else []
-
-
-def _texts_of(values: Iterable[object]) -> list[str]:
-    return ["".join(_texts_in(value)) for value in values if _texts_in(value)]
+    many = ["".join(_texts_in(item)) for item in value] if isinstance(value, list) else []
+    return [text for text in many if text]
 
 
 def _tool_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:

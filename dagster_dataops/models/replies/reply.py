@@ -85,11 +85,8 @@ def reply_of(
 ) -> Reply:
     """Return the reply in the JSON of a server. All its choices must be answers.
 
-    Args:
-        raw: The JSON.
-        replayed: Whether it was stored.
-        offers_tools: Whether the request offers tools, so that their calls are an answer.
-        empty: Whether a reply without a text is one.
+    With ``offers_tools``, calls of tools are an answer; with ``empty``, so is a reply without a
+    text.
 
     Raises:
         BadReplyError: There is no answer in it.
@@ -157,12 +154,7 @@ def text_of(raw: Mapping[str, Any]) -> str:
 
 
 def _choices(raw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the choices in the order of their index.
-
-    Raises:
-        BadReplyError: There are none.
-        UnfinishedReplyError: There is an error in their place.
-    """
+    """Return the choices in the order of their index; raise an error without any."""
     _check_error(raw, "the reply")
     choices = raw.get("choices")
     if (

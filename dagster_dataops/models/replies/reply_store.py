@@ -92,10 +92,7 @@ def stored_replies(path: Path) -> Iterator[StoredReply]:
 def request_key(request: dict[str, Any], sample: int = 0, reask: int = 0) -> str:
     """Return the key of a request: equal for equal requests, whatever the order of their fields.
 
-    Args:
-        request: The body of the request.
-        sample: Number of the sample; equal requests with other numbers get other replies.
-        reask: How many replies of the wrong form came before.
+    Equal requests with other numbers of ``sample`` or ``reask`` have other keys.
     """
     form = orjson.dumps([request, sample, reask], option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(form, digest_size=_KEY_LENGTH // 2).hexdigest()
@@ -104,9 +101,7 @@ def request_key(request: dict[str, Any], sample: int = 0, reask: int = 0) -> str
 class ReplyStore:
     """The replies in a file, which is created with its folder.
 
-    Args:
-        path: The file.
-        server: The server whose replies count; ``None`` for those of all.
+    The replies of ``server`` count, or those of all without one.
 
     Attributes:
         opened: Size of the file when it was opened.
@@ -170,15 +165,9 @@ class ReplyStore:
     ) -> None:
         """Keep a reply; it is there after a kill once this returns.
 
-        Args:
-            key: The key of the request.
-            start: Byte position of the record that asked.
-            model: The model that was asked.
-            reply: The JSON of the server.
-            seconds: Duration of the call.
-            share: The share of the usual price that it cost.
-            asked: The message, for `nearest`; empty if it is not recorded.
-            estimated: The tokens of request and reply that the server does not report.
+        ``start`` is the byte position of the record that asked, ``share`` the share of the
+        usual price that it cost, ``asked`` the message, for `nearest`. The server does not
+        report the ``estimated`` tokens of request and reply.
 
         Raises:
             StorageError: It cannot be written.

@@ -63,11 +63,7 @@ def _by_index(items: list[Any]) -> dict[int, Any]:
 
 
 def _vector(value: Any, at: int) -> list[JsonValue]:
-    """Return a vector.
-
-    Raises:
-        InvalidOutputError: It is none.
-    """
+    """Return a vector; refuse what is none."""
     vector: Any = _decoded(value) if isinstance(value, str) else value
     if not isinstance(vector, list) or not vector:
         raise InvalidOutputError(f"vector {at} is no list of numbers: {value!r:.80}")

@@ -40,16 +40,13 @@ def check_columns(
     Returns:
         The known columns of each result; nothing if no columns are declared.
 
-    Args:
-        pipeline: The pipeline's name.
-        nodes: The nodes in topological order.
-        source: The known columns of the source.
-
     Raises:
         PipelineDefinitionError: A node reads a column that is missing or of another type. The
             message names the node, the column and the existing columns.
     """
-    if not source.types and not any(_declares(node) for node in nodes):
+    if not source.types and all(
+        node.operator.__dataops__.spec.declared == NOTHING for node in nodes
+    ):
         return {}
     results = {SOURCE: source}
     for node in nodes:
@@ -61,10 +58,6 @@ def check_columns(
         columns = _columns_after(node, inputs)
         results |= dict.fromkeys(node.results, columns)
     return results
-
-
-def _declares(node: OperatorNode) -> bool:
-    return node.operator.__dataops__.spec.declared != NOTHING
 
 
 def _declared(node: OperatorNode, kind: str) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
 
 from typing_extensions import override
@@ -97,13 +96,11 @@ def find(graph: Operations | OperatorGraph, wanted: Wanted) -> list[Stage] | lis
         return FoundStages(
             [stage for stage in stages if stage.name == wanted], wanted, _names(stages)
         )
-    test: Callable[[Any], bool] = partial(_is_a, wanted) if isinstance(wanted, type) else wanted
-    chosen = [stage for stage in stages if test(stage)]
+    if isinstance(wanted, type):
+        chosen = [stage for stage in stages if isinstance(stage, wanted)]
+    else:
+        chosen = [stage for stage in stages if wanted(stage)]
     return FoundStages(chosen, getattr(wanted, "__name__", "wanted"), _names(stages))
-
-
-def _is_a(kind: type, stage: Stage) -> bool:
-    return isinstance(stage, kind)
 
 
 def replace(graph: _Graph, old: Part, new: New) -> _Graph:
@@ -191,11 +188,7 @@ def _node(part: Part) -> str:
 
 
 def _stage(graph: Operations, part: Part) -> Stage:
-    """Return the stage that is given, by itself or by name.
-
-    Raises:
-        StreamDefinitionError: It is not in the stream, or several have the name.
-    """
+    """Return the stage that is given, by itself or by name; refuse none and several."""
     stages = distinct_stages(_last(graph))
     same = [stage for stage in stages if stage is part or stage.name == part]
     if len(same) == 1:
@@ -231,11 +224,7 @@ def _stage_of(action: str, new: Any, *upon: Operations) -> Stage:
 
 
 def _check_takes(action: str, function: Callable[..., Any], count: int) -> None:
-    """Refuse a function that cannot be called with as many streams.
-
-    Raises:
-        StreamDefinitionError: It cannot.
-    """
+    """Refuse a function that cannot be called with as many streams."""
     try:
         signature = inspect.signature(function)
     except ValueError:  # of some functions in C

@@ -32,10 +32,7 @@ def check_exports(graph: str, nodes: Iterable[OperatorNode]) -> None:
 
 
 def _target_of(node: OperatorNode) -> tuple[Path, bool] | None:
-    """Return the path that a node replaces, and whether it replaces a whole folder.
-
-    A folder of ``set_output`` has a file per node and is no target.
-    """
+    """Return the path that a node replaces, and whether as a whole folder; a shared one is none."""
     invocation = node.operator.__dataops__
     output = invocation.output
     if output is None:

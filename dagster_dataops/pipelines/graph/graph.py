@@ -25,12 +25,7 @@ _RESERVED: Final = frozenset({"", ".", "..", CHECKPOINTS})
 
 @dataclass(frozen=True, slots=True)
 class OperatorGraph:
-    """Nodes in the order in which they were added; all inputs of a node are in the graph.
-
-    Attributes:
-        name: The pipeline's name; empty for an unnamed one.
-        nodes: The nodes by name.
-    """
+    """Nodes in the order in which they were added; all inputs of a node are in the graph."""
 
     name: str
     nodes: Mapping[str, OperatorNode]

@@ -16,7 +16,11 @@ def find_nodes(graph: OperatorGraph, wanted: str | Callable[[Any], bool]) -> lis
         return [node for node in graph.ordered() if isinstance(node.operator, wanted)]
     if callable(wanted):
         return [node for node in graph.ordered() if wanted(node)]
-    return [node for node in graph.ordered() if wanted in {node.name, _operator_name(node)}]
+    return [
+        node
+        for node in graph.ordered()
+        if wanted in {node.name, node.operator.__dataops__.spec.qualified_name}
+    ]
 
 
 def replace_node(graph: OperatorGraph, name: str, new: object) -> OperatorGraph:
@@ -64,11 +68,7 @@ def remove_node(graph: OperatorGraph, name: str) -> OperatorGraph:
 
 
 def _rebuilt(graph: OperatorGraph, changed: dict[str, list[OperatorNode]]) -> OperatorGraph:
-    """Return the graph with other nodes in the places of the named ones, checked.
-
-    Raises:
-        PipelineDefinitionError: The nodes do not fit together.
-    """
+    """Return the graph with other nodes in the places of the named ones, checked."""
     nodes = [added for name, node in graph.nodes.items() for added in changed.get(name, [node])]
     return OperatorGraph.of(graph.name, nodes)
 
@@ -91,7 +91,3 @@ def _operator(graph: OperatorGraph, operator: object) -> Operator:
         )
         raise PipelineDefinitionError(graph.name, reason)
     return operator
-
-
-def _operator_name(node: OperatorNode) -> str:
-    return node.operator.__dataops__.spec.qualified_name

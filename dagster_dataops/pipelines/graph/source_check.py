@@ -23,10 +23,7 @@ def with_source(graph: OperatorGraph, source: object = None) -> OperatorGraph:
 
     Each node that exports has the declared types of the exported columns.
 
-    Args:
-        graph: The graph.
-        source: The source of the pipeline. Only the columns of a reader are known, and only a crude
-            source must be cooked.
+    Only the columns of a reader are known, and only a crude source must be cooked.
 
     Raises:
         PipelineDefinitionError: A node reads a column that is missing or of another type, or takes

@@ -213,10 +213,7 @@ class _Cursor:
 
 
 def _common(before: Digests, after: Digests, start: int) -> tuple[bytearray, bytearray]:
-    """Return a flag for each record of each input: 1 if the other input has it, too, else 0.
-
-    Of a record that one input has more often, the last ones are not in the other.
-    """
+    """Return for each record 1 if the other input has it, too, as often up to there; else 0."""
     flags = bytearray(len(before) - start), bytearray(len(after) - start)
     passes = 1 + max(map(len, flags)) // _AT_ONCE
     for number in range(passes):

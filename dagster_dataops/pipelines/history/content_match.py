@@ -16,12 +16,8 @@ def counted_by_content(
 ) -> ChangedLines:
     """Count the lines that only one version has, or has more often.
 
-    Args:
-        before: The first version.
-        after: The second one.
-        output: The name of the output.
-        why: Why they are not matched by their input, and why lines differ, as far as is known.
-        samples: How many lines of each kind are shown.
+    ``why`` tells why they are not matched by their input, and why lines differ, as far as is
+    known.
     """
     lines = ChangedLines(by_content=why[0])
     places = before.results[output], after.results[output]
@@ -45,9 +41,6 @@ def counted_by_content(
 
 class _FirstLines:
     """Counts lines, and keeps the first ones of a result among them.
-
-    Args:
-        most: How many are kept.
 
     Attributes:
         count: The number of lines.

@@ -31,11 +31,7 @@ _OF_INPUT: Final = {
 class ChangeCounter:
     """Counts the changes of lines that were matched by their input.
 
-    Args:
-        before: The first version.
-        after: The second one.
-        cause: Why a line differs although its input record does not, in words.
-        samples: How many lines of each kind are shown.
+    ``cause`` tells why a line differs although its input record does not.
     """
 
     def __init__(
@@ -72,17 +68,12 @@ class ChangeCounter:
             self._lines.new += 1
         else:
             self._lines.gone += 1
-        cause = self._cause_of(line)
+        # For the count: without details of this record.
+        cause = _OF_INPUT.get(line.of_input) or f"{self._cause}{_became(line)}"
         self._lines.causes[cause] += 1
         if self._shown[line.change] < self._most:
             self._shown[line.change] += 1
             self._lines.samples.append(self._sample(line))
-
-    def _cause_of(self, line: MatchedLine) -> str:
-        """Return the cause in words, for the count: without details of this record."""
-        if (text := _OF_INPUT.get(line.of_input)) is not None:
-            return text
-        return f"{self._cause}{_became(line)}"
 
     def _sample(self, line: MatchedLine) -> ChangedLine:
         cause = _OF_INPUT.get(line.of_input) or f"{self._cause}{self._became_here(line)}"

@@ -161,12 +161,7 @@ def compared(
 ) -> Difference:
     """Return the difference of two versions of a node.
 
-    Args:
-        node: Its folder.
-        before: The first version.
-        after: The second one.
-        samples: How many lines of each kind are shown.
-        outputs: The names of the results to compare; by default all that both versions have.
+    Only ``outputs`` are compared; by default all results that both versions have.
     """
     same_input = is_same_input(before.manifest, after.manifest)
     for version in (before, after):
@@ -191,11 +186,7 @@ def compared(
 
 
 def _check_in_place(version: ResultVersion) -> None:
-    """Check that the files of a version are unchanged since they were published.
-
-    Raises:
-        TraceOutdatedError: One was edited or deleted, or a run has published another result.
-    """
+    """Check that the files of a version are unchanged since they were published."""
     if Manifest.of(version.folder) != version.manifest:
         reason = "another result was published while it was compared; try again"
         raise TraceOutdatedError(str(version.folder.path), reason)
@@ -207,10 +198,6 @@ def _check_in_place(version: ResultVersion) -> None:
 
 def changed_since(folder: Path, version: int) -> ChangedLines:
     """Compare the lines of one result with those of a version of its node.
-
-    Args:
-        folder: The folder of the result.
-        version: The number of the version.
 
     Raises:
         VersionMissingError: There is no such version.
@@ -230,7 +217,7 @@ def _compared_lines(
     of_equal_input: str,
     samples: int,
 ) -> ChangedLines:
-    if _digest(before, output) == _digest(after, output):
+    if before.results[output].fingerprint == after.results[output].fingerprint:
         return ChangedLines(same=after.results[output].rows or 0)
     changes = matched_lines(before, after, output)
     if changes is None:
@@ -243,16 +230,8 @@ def _compared_lines(
     return ChangeCounter(before, after, of_equal_input, samples).count(changes)
 
 
-def _digest(version: ResultVersion, output: str) -> str | None:
-    return version.results[output].fingerprint
-
-
 def _before(node: NodeFolder, version: ResultVersion) -> str:
-    """Return the name of the version before another one.
-
-    Raises:
-        VersionMissingError: There is none.
-    """
+    """Return the name of the version before another one."""
     numbers = versions_at(node).numbers()
     if version.name != CURRENT:
         numbers = [number for number in numbers if number < int(version.name)]

@@ -26,11 +26,8 @@ def input_steps(
     result's own inputs, as far as they are kept. Other ones are matched by the digests of their
     records.
 
-    Args:
-        before: The first version.
-        after: The second one.
-        steps_of_lines: Return the steps through the lines of an output of two versions, whose lines
-            can be matched by their input; ``None`` if they cannot.
+    ``steps_of_lines`` returns the steps through the lines of an output of two versions;
+    ``None`` if these cannot be matched by their input.
     """
     if is_same_input(before.manifest, after.manifest):
         return iter([InputStep(Change.EQUAL, after.manifest.rows_in)])
@@ -52,10 +49,7 @@ def is_same_input(before: Manifest, after: Manifest) -> bool:
 def _inputs_at(
     before: ResultVersion, after: ResultVersion
 ) -> tuple[ResultVersion, ResultVersion, str] | None:
-    """Return the versions of the result that is the only input of both, and the name of its output.
-
-    ``None`` if it is not, or if one of the versions was not kept.
-    """
+    """Return the kept versions of the result that is the only input of both, and its output."""
     facts = [version.manifest.inputs for version in (before, after)]
     if any(len(listed) != 1 for listed in facts):
         return None

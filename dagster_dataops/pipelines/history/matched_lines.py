@@ -27,15 +27,8 @@ _EPSILON: Final = 0.01  # likeness of records that have nothing in common
 class MatchedLine(NamedTuple):
     """The change of a line of a result, or of equal lines that follow one another.
 
-    Attributes:
-        change: How it differs between the versions.
-        of_input: How the record differs that it was made of.
-        before: The line of the first version, if there is one.
-        after: That of the second one.
-        made_before: The outcome of the input record in the first version, if it has that.
-        made_after: The outcome in the second one.
-        number: The number of equal lines.
-        key: Of a line whose input record has moved, the key that it has in both versions.
+    ``number`` counts equal lines. ``key`` is that of a line whose input record has moved, in
+    both versions.
     """
 
     change: Change

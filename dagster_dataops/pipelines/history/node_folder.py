@@ -16,9 +16,6 @@ def node_at(path: str | os.PathLike[str]) -> NodeFolder:
 
     A large result in a bucket is not fetched.
 
-    Args:
-        path: The folder of a node or partition, or of a named result of it, or a result.
-
     Raises:
         ResultMissingError: The folder has no result.
         ConfigurationError: The path is a URL.

@@ -17,10 +17,7 @@ from dagster_dataops.pipelines.tracing.record_map import KeptMap, LineMap, lines
 class Outcome(NamedTuple):
     """The outcome of an input record.
 
-    Attributes:
-        record: Its index.
-        outcome: Its disposition; ``None`` if it failed.
-        lines: The lines of the result that were made of it.
+    ``disposition`` is ``None`` if it failed.
     """
 
     record: int
@@ -29,14 +26,7 @@ class Outcome(NamedTuple):
 
 
 class OutcomeBlock(NamedTuple):
-    """The outcomes of consecutive input records.
-
-    Attributes:
-        first: The index of the first one.
-        outcomes: The disposition of each.
-        lines: All their lines.
-        counts: The number of lines of each.
-    """
+    """The outcomes of consecutive input records."""
 
     first: int
     dispositions: list[bytes | None]
@@ -55,10 +45,6 @@ class OutcomeBlock(NamedTuple):
 
 class ResultSide:
     """A result, read once from its start to its end.
-
-    Args:
-        version: The version of the node.
-        output: The name of the output; empty for a node with one result.
 
     Raises:
         TraceError: The map from its input to its lines was switched off, is missing or damaged.

@@ -139,10 +139,6 @@ def restore(
 def keep_only(folder: str | os.PathLike[str], most: int) -> list[int]:
     """Remove the oldest versions of a result, so that ``most`` are left; return their numbers.
 
-    Args:
-        folder: The folder of the node, or of one of its partitions or results.
-        most: How many are left.
-
     Raises:
         FolderLockedError: A run is at work in the folder.
     """

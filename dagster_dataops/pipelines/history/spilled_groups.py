@@ -15,9 +15,7 @@ _ENTRY: Final = struct.Struct("<QQ")
 class EqualKeys(NamedTuple):
     """The entries with one key.
 
-    Attributes:
-        before: The values of the first version, in the order in which they were added.
-        after: Those of the second one.
+    The values are in the order in which they were added.
     """
 
     before: list[int]
@@ -41,13 +39,7 @@ class SpilledGroups:
         self._stack.close()
 
     def add(self, side: int, key: int, value: int) -> None:
-        """Add an entry of the version ``side``, 0 or 1.
-
-        Args:
-            side: The version.
-            key: A digest of 64 bits.
-            value: A number of 64 bits.
-        """
+        """Add an entry of the version ``side``, 0 or 1; key and value have 64 bits."""
         files = self._files[side]
         file = files[key % _GROUPS]
         if file is None:

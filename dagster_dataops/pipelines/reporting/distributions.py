@@ -26,15 +26,7 @@ class Bar(NamedTuple):
 
 @dataclass
 class Distribution:
-    """Numbers, of which three digits are kept.
-
-    Attributes:
-        count: How many there are.
-        total: Their sum.
-        least: The least.
-        most: The greatest.
-        tally: How often each number occurs, with three digits.
-    """
+    """Numbers, of which three digits are kept."""
 
     count: int = 0
     total: float = 0.0
@@ -47,7 +39,8 @@ class Distribution:
         self.count += 1
         self.total += value
         self.least, self.most = min(self.least, value), max(self.most, value)
-        self.tally[value if -1000 < value < 1000 and value == int(value) else _rounded(value)] += 1
+        exact = -1000 < value < 1000 and value == int(value)
+        self.tally[value if exact else float(f"{value:.3g}")] += 1
 
     @property
     def mean(self) -> float:
@@ -55,11 +48,7 @@ class Distribution:
         return self.total / self.count
 
     def quantile(self, part: float) -> float:
-        """Return a quantile, with three digits.
-
-        Args:
-            part: The share of the numbers that are at most the quantile, from 0 to 1.
-        """
+        """Return the number, with three digits, that ``part`` of the numbers are at most."""
         left = part * self.count
         for value in sorted(self.tally):
             left -= self.tally[value]
@@ -91,10 +80,6 @@ class Distribution:
                 at += 1
             counts[at] += self.tally[value]
         return [Bar(*limits, count) for limits, count in zip(pairwise(edges), counts, strict=True)]
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.3g}")
 
 
 def _edges(low: float, high: float, middle: float, *, whole: bool) -> list[float]:

@@ -13,16 +13,10 @@ _COLUMNS: Final = 20  # of a record
 _CUT: Final = "…"
 
 
-def excerpt(value: object, length: int = LONG, start: int = 0) -> str:
-    """Return a value as text: a string unchanged, any other value as JSON; cut to ``length``.
-
-    Args:
-        value: The value.
-        length: Number of characters.
-        start: The first character.
-    """
-    text, end = text_of_value(value), start + length
-    return f"{_CUT if start else ''}{text[start:end]}{_CUT if len(text) > end else ''}"
+def excerpt(value: object, length: int = LONG) -> str:
+    """Return a value as text: a string unchanged, any other value as JSON; cut to ``length``."""
+    text = text_of_value(value)
+    return f"{text[:length]}{_CUT if len(text) > length else ''}"
 
 
 def text_of_value(value: object) -> str:

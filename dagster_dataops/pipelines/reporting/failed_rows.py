@@ -18,12 +18,7 @@ _INPUT: Final = 1000  # characters
 
 @dataclass
 class RowBudget:
-    """Limit of the failed records in a report.
-
-    Attributes:
-        rows: Number of rows.
-        characters: Characters of messages and inputs.
-    """
+    """Limit of the failed records in a report."""
 
     rows: int = MOST_ROWS
     characters: int = MOST_CHARACTERS
@@ -41,9 +36,7 @@ class RowBudget:
 def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
     """Return the groups of failed records, and the rows to show.
 
-    Args:
-        path: The error file.
-        budget: The limit of rows; the first rows of each group are always shown.
+    The first rows of each group are shown whatever the budget.
 
     Returns:
         ``path``, ``total``, ``groups`` (``exception``, ``part``, ``records``, ``message`` of the
@@ -77,11 +70,7 @@ def failed_rows(path: Path, budget: RowBudget) -> dict[str, Any]:
 
 
 def cause_of(failed: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the exception of a failed record, and the part or stage that failed; ``""`` if none.
-
-    Args:
-        failed: A record of an error file.
-    """
+    """Return the exception of a failed record, and the part or stage that failed, empty if none."""
     return str(failed.get("exception")), str(failed.get("part") or failed.get("stage") or "")
 
 

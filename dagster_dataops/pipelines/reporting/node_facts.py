@@ -54,10 +54,7 @@ def _written(manifest: Manifest) -> str:
 def details_of(node: PublishedNode, names: Mapping[Any, str], budget: RowBudget) -> dict[str, Any]:
     """Return the part of a report about a node, without its numbers.
 
-    Args:
-        node: The node.
-        names: Name of the node that wrote a result, by `key_of_result`.
-        budget: The number and size of failed records that the report may still hold.
+    ``names`` has the name of the node that wrote a result, by `key_of_result`.
     """
     manifest = node.manifest
     if manifest is None:

@@ -36,19 +36,14 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ValueCh
         if name in before and name in after and before[name] == after[name]:
             continue
         if name in before and name in after:
-            differing.append(
-                ValueChange(text_of(name), *changed_words(*_texts(before, after, name)))
-            )
+            texts = text_of_value(before[name]), text_of_value(after[name])
+            differing.append(ValueChange(text_of(name), *changed_words(*texts)))
             continue
         record, mark = (before, "cut") if name in before else (after, "add")
         piece = [TextPiece(excerpt(record[name], _LONG), mark)]
         sides = (piece, None) if name in before else (None, piece)
         differing.append(ValueChange(text_of(name), *sides))
     return differing
-
-
-def _texts(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> tuple[str, str]:
-    return text_of_value(before[name]), text_of_value(after[name])
 
 
 def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[ValueChange]:

@@ -38,10 +38,7 @@ def changed_words(before: str, after: str, *, around: bool = True) -> Sides:
     Texts that differ in too many places to compare them in a short time are compared line by line,
     then as a whole between the first and the last difference.
 
-    Args:
-        before: The first text.
-        after: The second text.
-        around: Whether only the text around changes is kept.
+    With ``around``, only the text around changes is kept.
     """
     first, second = before[:_LONGEST], after[:_LONGEST]
     sides = _compared(_TOKENS.findall(first), _TOKENS.findall(second))
@@ -156,10 +153,7 @@ def marked(text: str, wanted: Sequence[str], patterns: Sequence[Any] = ()) -> li
 
     Between the words of these may be any space and punctuation.
 
-    Args:
-        text: The text.
-        wanted: The texts to mark.
-        patterns: Compiled regular expressions, whose places are marked, too.
+    The places of ``patterns``, compiled regular expressions, are marked, too.
     """
     expressions = [
         r"[\W_]+".join(map(re.escape, phrase.split())) for phrase in wanted if phrase.split()

@@ -30,12 +30,7 @@ class FoundLine(NamedTuple):
 class _LineBlock(NamedTuple):
     """Whole lines of a file.
 
-    Attributes:
-        text: Their bytes.
-        lines: Their number.
-        blank: The number of blank ones, which are no records.
-        lines_before: Number of lines before them.
-        records_before: Number of records before them.
+    Blank lines are no records.
     """
 
     text: bytes
@@ -70,10 +65,7 @@ class _LineBlock(NamedTuple):
 class LineStart(NamedTuple):
     """The beginning of a line.
 
-    Attributes:
-        start: Its byte position.
-        lines: The number of lines before it.
-        records: The number of records before it.
+    ``lines`` and ``records`` are their numbers before it.
     """
 
     start: int
@@ -105,11 +97,7 @@ _INDICES: ContextVar[Callable[[Location], RecordStarts | None]] = ContextVar(
 
 @contextmanager
 def using_indices(index_of: Callable[[Location], RecordStarts | None]) -> Iterator[None]:
-    """Find records in the block by indices of files; others are read from their beginning.
-
-    Args:
-        index_of: Returns the index of a file, if there is one.
-    """
+    """Find records in the block by indices of files; others are read from their beginning."""
     token = _INDICES.set(index_of)
     try:
         yield
@@ -120,9 +108,7 @@ def using_indices(index_of: Callable[[Location], RecordStarts | None]) -> Iterat
 class RecordFile:
     """The records of a jsonl file, in blocks of about a megabyte.
 
-    Args:
-        path: The file.
-        ours: Whether this package wrote the file; then no line is blank.
+    In a file that is ``ours``, written by this package, no line is blank.
     """
 
     def __init__(self, path: Location, *, ours: bool) -> None:
@@ -130,12 +116,7 @@ class RecordFile:
         self._ours = ours
 
     def find(self, indices: Iterable[int], longest: int | None = None) -> dict[int, FoundLine]:
-        """Return the lines of records, by the index of the record; missing ones are left out.
-
-        Args:
-            indices: The indices of the records.
-            longest: Number of bytes to cut texts to.
-        """
+        """Return the lines of records by index, cut to ``longest`` bytes, without missing ones."""
         by_index: dict[int, FoundLine] = {}
         with opened_content(self._path) as (source, content):
             known = self._index(source)

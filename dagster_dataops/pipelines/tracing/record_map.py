@@ -16,7 +16,6 @@ import orjson
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder
-from dagster_dataops.checkpoints.journal.span_notes import SpanNotes
 from dagster_dataops.datasets.durable_files import storage
 from dagster_dataops.errors import TraceError
 from dagster_dataops.foundation.places.bucket import Location
@@ -137,18 +136,18 @@ class KeptMap:
             if notes is None or not notes.table:
                 continue
             fields = [_fields(disposition) for disposition in (USUAL, *notes.table)]
-            chosen = {code for code, entry in enumerate(fields) if _is_dropped(entry)}
+            chosen = {
+                code
+                for code, entry in enumerate(fields)
+                if not entry.get("emitted", 1) and "merged" not in entry
+            }
             if chosen:
                 for within, code in enumerate(notes.codes):
                     if code in chosen:
                         yield self._record(self._records[span] + within), fields[code]
 
     def _entry(self, kept: int) -> MapEntry:
-        """Return the entry of a record that did not fail.
-
-        Args:
-            kept: The number of records before it that did not fail.
-        """
+        """Return the entry of the record before which ``kept`` records did not fail."""
         first, last = kept, kept + 1
         while first and "merged" in self._fields_at(first):
             first -= 1
@@ -189,7 +188,10 @@ class KeptMap:
         """Return the disposition of each record of a span; empty if all are usual."""
         if self._last[0] != start:
             notes = self._notes.get(start)
-            self._last = (start, [] if notes is None or not notes.table else _dispositions(notes))
+            codes: list[bytes] = []
+            if notes is not None and notes.table:
+                codes = list(map((USUAL, *notes.table).__getitem__, notes.codes))
+            self._last = start, codes
         return self._last[1]
 
     def _emitted_by(self, codes: Sequence[bytes], output: int) -> Iterator[int]:
@@ -198,10 +200,6 @@ class KeptMap:
             code: lines_emitted(code, output if self._routed else None) for code in set(codes)
         }
         return map(numbers.__getitem__, codes)
-
-
-def _is_dropped(fields: dict[str, Any]) -> bool:
-    return not fields.get("emitted", 1) and "merged" not in fields
 
 
 def _sums(numbers: "array[int]") -> "array[int]":
@@ -216,22 +214,13 @@ def _numbers(table: tuple[bytes, ...], output: int | None) -> list[int]:
 
 
 def _lines_in(codes: "array[int]", numbers: list[int]) -> int:
-    """Return the number of lines of records, from the codes of their dispositions.
-
-    Args:
-        codes: The code of each record.
-        numbers: The number of lines for each code.
-    """
+    """Return the number of lines of records; ``numbers`` has that for each code."""
     if codes.itemsize > 1 or len(numbers) > _FEW:
         return sum(map(numbers.__getitem__, codes))
     text = codes.tobytes()
     unusual = {code: text.count(code) for code in range(1, len(numbers))}  # fast: they are few
     usual = len(text) - sum(unusual.values())
     return usual * numbers[0] + sum(numbers[code] * number for code, number in unusual.items())
-
-
-def _dispositions(notes: SpanNotes) -> list[bytes]:
-    return list(map((USUAL, *notes.table).__getitem__, notes.codes))
 
 
 @cache
@@ -243,9 +232,7 @@ def _fields(disposition: bytes) -> dict[str, Any]:
 def lines_emitted(disposition: bytes, output: int | None) -> int:
     """Return the number of result lines of a record.
 
-    Args:
-        disposition: Of the record.
-        output: The index of a named output; ``None`` for a node with one result.
+    ``output`` is the index of a named output; ``None`` for a node with one result.
     """
     fields = _fields(disposition)
     if output is not None:
@@ -284,10 +271,7 @@ def find_error_row(
 ) -> dict[str, Any] | None:
     """Return the row of a failed record; ``None`` if it is not in the error file.
 
-    Args:
-        folder: The folder of the node.
-        index: The index of the record.
-        path: The input of the record; ``None`` if there is one.
+    ``path`` is the input of the record, if there are several.
     """
     start = b'{"index":%d,' % index
     with storage(folder.errors, "read the failed records"), folder.errors.open("rb") as file:

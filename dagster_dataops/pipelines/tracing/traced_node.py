@@ -64,12 +64,7 @@ class NodeEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class TracedInput:
-    """A file that a node reads.
-
-    Attributes:
-        path: Where the file is.
-        facts: The facts about it in the manifest of the node.
-    """
+    """A file that a node reads."""
 
     path: Location
     facts: dict[str, Any]
@@ -133,12 +128,7 @@ def _is_ours(path: Location) -> bool:
 
 
 def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, FoundLine]:
-    """Return the lines of records; those of missing files are left out.
-
-    Args:
-        refs: The records.
-        longest: Number of bytes to cut texts to.
-    """
+    """Return the lines of records, cut to ``longest`` bytes, without those of missing files."""
     wanted: dict[Location, set[int]] = {}
     for ref in refs:
         wanted.setdefault(ref.path, set()).add(ref.record)
@@ -151,23 +141,14 @@ def lines_of(refs: Iterable[Ref], longest: int | None = None) -> dict[Ref, Found
 
 
 def _at_hand(location: Location, node: NodeFolder) -> Location:
-    """Return where an input is; the copy of a result in the bucket of the node is refreshed.
-
-    Raises:
-        StorageError: The store cannot be read.
-    """
+    """Return where an input is; the copy of a result in the bucket of the node is refreshed."""
     if isinstance(location, Path):
         place_of_file(node.located(location)).refresh()
     return location
 
 
 def _loaded(path: Path) -> Manifest | None:
-    """Return the manifest at a path; ``None`` if it is missing or damaged.
-
-    Raises:
-        TraceError: It is of an earlier version of this package, which is not read.
-        NewerVersionError: It is of a newer version.
-    """
+    """Return the manifest at a path, if it is there and whole; refuse other formats."""
     manifest = Manifest.load(path)
     if other := unreadable(path):
         reason = f"the manifest has format {other}; this version reads {FORMAT}; run the node again"
@@ -281,11 +262,7 @@ class TracedNode:
         return f"a function left out {counted(left_out, 'items')} of the stream" if left_out else ""
 
     def _check_traced(self) -> None:
-        """Check that the map was not switched off.
-
-        Raises:
-            TraceError: It was.
-        """
+        """Check that the map was not switched off."""
         manifest = self._manifest
         if manifest.traced or manifest.mapped or self._trace is Tracing.NONE:
             return
@@ -298,10 +275,6 @@ class TracedNode:
 
     def entry_of_line(self, result: Location, line: int) -> NodeEntry | None:
         """Return the entry of the records that a line was made of; ``None`` if the trail ends.
-
-        Args:
-            result: One of the results.
-            line: Index of the line.
 
         Raises:
             TraceError: The map was switched off, or cannot be read.

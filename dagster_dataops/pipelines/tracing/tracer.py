@@ -223,14 +223,7 @@ class _Backward:
 
 
 def _of_pack(ref: Ref, entry: NodeEntry) -> NodeEntry:
-    """Return the entry of a pack with the records that its restore key names.
-
-    Another entry, and one with records that the key does not name, is returned unchanged.
-
-    Args:
-        ref: The line that is followed.
-        entry: The entry of the window of records that the line was made of.
-    """
+    """Return the entry of a pack with the records alone that its restore key names, if any."""
     line = lines_of([ref]).get(ref) if len(entry.given) > 1 else None
     keys = packed_keys(_place(ref, {ref: line}).text) if line is not None else set()
     if not keys:
@@ -246,14 +239,7 @@ def _of_pack(ref: Ref, entry: NodeEntry) -> NodeEntry:
 
 
 def _into_packs(ref: Ref, entry: NodeEntry) -> NodeEntry:
-    """Return the entry of a window with the packs alone that a record is in.
-
-    An entry whose lines are no packs is returned unchanged.
-
-    Args:
-        ref: The record that is followed.
-        entry: The entry of the window of records that it is in.
-    """
+    """Return the entry of a window with the packs alone that a record is in, if they are packs."""
     if len(entry.given) == 1 or entry.left_out:
         return entry
     refs = [ref for ref, _ in entry.made]
@@ -289,12 +275,7 @@ def _in_order(
 
 
 def _ref_of(path: Location, line: int) -> Ref:
-    """Return the record in a line.
-
-    Raises:
-        TraceError: There is none.
-        InputError: The file cannot be read.
-    """
+    """Return the record in a line, counted from 1."""
     index = records_in(path).index_of(line) if line > 0 else None
     if index is None:
         reason = f"there is no record in line {line:,}; lines are counted from 1"
@@ -380,11 +361,7 @@ class _Forward:
                 refs.setdefault(output_ref.path, {})[output_ref] = None
 
     def _source(self, wanted: str | os.PathLike[str] | None) -> Location:
-        """Return the source to trace from.
-
-        Raises:
-            TraceError: It is not unique.
-        """
+        """Return the source to trace from, which must be unique."""
         if wanted is None:
             matches = list(self._sources)
         else:

@@ -73,11 +73,7 @@ class Step:
         return "\n".join(self.lines())
 
     def lines(self, followed: Iterable[Place] = ()) -> Iterator[str]:
-        """Yield the lines of the text.
-
-        Args:
-            followed: Places whose text is shown although many lines came out.
-        """
+        """Yield the lines of the text; it shows ``followed`` places even if many came out."""
         yield f"{self.node} ({self.operator}): {_numbers(self.given)} -> {self._became()}"
         if self.entered:
             parts = ", ".join(f"{part} {number}" for part, number in self.entered)
@@ -87,7 +83,8 @@ class Step:
         chosen = set(followed)
         shown = [place for place in self.made if place in chosen] or list(self.made)
         for place in shown[:_SHOWN_LINES]:
-            yield f"    {_label(place)}: {_cut(place.text)}"
+            label = f"{place.output} {place.line}".lstrip()
+            yield f"    {label}: {_cut(place.text)}"
         if len(shown) > _SHOWN_LINES:
             yield f"    and {len(shown) - _SHOWN_LINES:,} more"
 
@@ -220,10 +217,6 @@ def _ranges(numbers: list[int]) -> str:
         return f"{ordered[0]} to {ordered[-1]}"
     shown = ", ".join(map(str, ordered[:_SHOWN_LINES]))
     return f"{shown} and {len(ordered) - _SHOWN_LINES:,} more" if len(ordered) > 5 else shown
-
-
-def _label(place: Place) -> str:
-    return f"{place.output} {place.line}" if place.output else str(place.line)
 
 
 def _cut(text: str | None) -> str:

@@ -17,10 +17,7 @@ def unchanged(
 ) -> Iterator[None]:
     """Check that all files behind results stay as they are inside the block.
 
-    Args:
-        results: The results.
-        bucket: The bucket, if they are in its working copy; else ``None``.
-        nodes_before: Whether the files of all nodes before them count, not only their inputs.
+    With ``nodes_before``, the files of all nodes before them count, not only their inputs.
 
     Raises:
         TraceOutdatedError: One was published or changed meanwhile, even if the block has failed.
@@ -41,10 +38,7 @@ def unchanged(
 def _states_behind(
     results: list[Path], bucket: StoreBucket | None, *, nodes_before: bool
 ) -> dict[Location, FileState | None]:
-    """Return the states of all files behind results, those of nodes and of sources.
-
-    ``None`` stands for a missing file. The time of the last link or permission is left out.
-    """
+    """Return the states of all files of nodes and sources; ``None`` for a missing one."""
     states: dict[Location, FileState | None] = {}
     waiting: list[Location] = list(results)
     while waiting:
@@ -60,6 +54,6 @@ def _states_behind(
 
 def _state_of(path: Location) -> FileState | None:
     try:
-        return state_at(path)._replace(changed_ns=0)
+        return state_at(path)._replace(changed_ns=0)  # of the last link or permission
     except (OSError, InputError):
         return None

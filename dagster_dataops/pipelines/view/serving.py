@@ -43,11 +43,8 @@ def serve(
 ) -> str:
     """Serve a view on this machine until Ctrl-C; return the text that the command prints last.
 
-    Args:
-        shown: As for `view_application`.
-        port: The port; 0 for any that is free.
-        reviews: As for `view_application`.
-        opens: Whether to open a browser.
+    The port 0 is any that is free. With ``opens``, a browser is opened. Other arguments are as
+    for `view_application`.
 
     Raises:
         ConfigurationError: The port is taken, or there is no such folder or pipeline.
@@ -72,11 +69,7 @@ def serve(
 
 
 def _listening(port: int) -> socket.socket:
-    """Return a socket that listens on a port of 127.0.0.1.
-
-    Raises:
-        ConfigurationError: The port is taken, or no port.
-    """
+    """Return a socket that listens on a port of this machine."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -70,12 +70,7 @@ def report(
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """A report that was written.
-
-    Attributes:
-        path: The file.
-        nodes: Name, state and numbers of each node, as `counts_of` returns them.
-    """
+    """A report that was written."""
 
     path: Path
     nodes: list[dict[str, Any]]
@@ -83,12 +78,6 @@ class WrittenReport:
 
 def write_report(title: str, root: Path, places: Iterable[Root], path: Path) -> WrittenReport:
     """Write a report.
-
-    Args:
-        title: Its title.
-        root: The folder that it names.
-        places: Folders of the nodes.
-        path: The file to write.
 
     Raises:
         ResultMissingError: Nothing is published there.
@@ -107,13 +96,13 @@ def write_report(title: str, root: Path, places: Iterable[Root], path: Path) -> 
 
 def report_facts(nodes: Sequence[ViewedNode]) -> list[dict[str, Any]]:
     """Return what a report shows of each node; only numbers of those after the hundredth."""
-    names = {key_of_result(path): node.name for node in nodes for path in node.published.results}
+    names = {key_of_result(path): node.name for node in nodes for path in node.results}
     budget = RowBudget()
     shown = []
     for number, node in enumerate(nodes):
-        facts = counts_of(node.published)
+        facts = counts_of(node)
         if number < _MOST_DETAILED:
-            facts |= details_of(node.published, names, budget)
+            facts |= details_of(node, names, budget)
         shown.append(facts)
     return shown
 

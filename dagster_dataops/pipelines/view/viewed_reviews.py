@@ -13,9 +13,7 @@ from dagster_dataops.pipelines.view.viewed_root import ViewedRoot
 class ViewedReviews:
     """The reviews of the nodes of a view, and those below other folders.
 
-    Args:
-        root: The nodes.
-        folders: Folders that the option ``to`` of ``review.Ask`` names.
+    The option ``to`` of ``review.Ask`` names such folders.
 
     Raises:
         ConfigurationError: There is no such folder.

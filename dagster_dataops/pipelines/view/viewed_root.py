@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -38,36 +38,14 @@ _KEPT: Final = "an earlier result, which was kept"
 
 
 @dataclass(frozen=True)
-class ViewedNode:
+class ViewedNode(PublishedNode):
     """A node, or one partition of it.
 
     Attributes:
         key: Its key in addresses: the path of its folder below the root.
-        published: Its files.
     """
 
-    key: str
-    published: PublishedNode
-
-    @property
-    def name(self) -> str:
-        """Its name, with the partition."""
-        return self.published.name
-
-    @property
-    def folder(self) -> NodeFolder:
-        """Its folder."""
-        return self.published.folder
-
-    @property
-    def state(self) -> str:
-        """Why nothing is published, or what goes on beside the result; may be empty."""
-        return self.published.state
-
-    @property
-    def manifest(self) -> Manifest | None:
-        """The manifest; ``None`` if nothing is published."""
-        return self.published.manifest
+    key: str = ""
 
     @property
     def title(self) -> str:
@@ -132,10 +110,7 @@ class ViewedNode:
 class ViewedRoot:
     """The nodes below some folders.
 
-    Args:
-        title: A name of the root for titles.
-        places: The folders.
-        top: The folder that they are in; keys of nodes are relative to it.
+    Keys of nodes are relative to ``top``, the folder that the places are in.
     """
 
     def __init__(self, title: str, places: Sequence[Root], top: Root) -> None:
@@ -181,7 +156,9 @@ class ViewedRoot:
                     _refresh(place)
                 nodes = published_nodes(self._places)
                 listed = [
-                    ViewedNode(self._key(node), node) for node in nodes if not self._is_top(node)
+                    ViewedNode(**vars(node), key=self._key(node))
+                    for node in nodes
+                    if node.manifest is not None or node.folder.path != self.top.path
                 ]
                 self._makers = _makers(listed)
                 self._nodes = {node.key: node for node in listed}
@@ -199,8 +176,7 @@ class ViewedRoot:
             return self._version(*key.split(_OF_VERSION, 1))
         if node is None or node.manifest is None or node.folder.bucket is not None:
             return node
-        manifest = Manifest.of(node.folder) or node.manifest
-        return ViewedNode(key, PublishedNode(node.name, node.folder, manifest, node.state))
+        return replace(node, manifest=Manifest.of(node.folder) or node.manifest)
 
     def _version(self, key: str, number: str) -> ViewedNode | None:
         node = self.nodes().get(key)
@@ -211,8 +187,8 @@ class ViewedRoot:
         except VersionMissingError:
             return None
         name = f"{node.name}, version {number}"
-        published = PublishedNode(name, version.folder, version.manifest, _KEPT)
-        return ViewedNode(f"{key}{_OF_VERSION}{number}", published)
+        key = f"{key}{_OF_VERSION}{number}"
+        return ViewedNode(name, version.folder, version.manifest, _KEPT, key)
 
     def output_at(self, key: str) -> tuple[ViewedNode, str] | None:
         """Return the node and the output whose folder has a path below the root."""
@@ -238,19 +214,13 @@ class ViewedRoot:
         read: set[str] = set()
         for node in nodes.values():
             makers = [
-                maker[0].key
-                for path in node.published.inputs
-                if (maker := self.node_of_result(str(path)))
+                maker[0].key for path in node.inputs if (maker := self.node_of_result(str(path)))
             ]
             if behind.intersection(makers):
                 behind.add(node.key)
                 read.update(makers)
         last = behind - read - {key}
         return [nodes[name] for name in nodes if name in last]
-
-    def _is_top(self, node: PublishedNode) -> bool:
-        """Return whether a node stands for a folder that is empty."""
-        return node.manifest is None and node.folder.path == self.top.path
 
     def _key(self, node: PublishedNode) -> str:
         path, top = node.folder.path, self.top.path
@@ -271,11 +241,7 @@ def _makers(nodes: Sequence[ViewedNode]) -> dict[str, tuple[ViewedNode, str]]:
 
 
 def _refresh(place: Root) -> None:
-    """Copy the manifests and small results of a bucket to this machine; large ones stay there.
-
-    Raises:
-        StorageError: The store cannot be read.
-    """
+    """Copy manifests and small results of a bucket to this machine; large ones stay there."""
     bucket = place.bucket
     if bucket is None:
         return

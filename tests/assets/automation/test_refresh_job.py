@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import Operational, pipeline
-from tests.assets.helpers import Records, definitions_of, execute, result_of, write_jsonl
+from tests.assets.helpers import Records, definitions_of, execute, result_of, tags_of, write_jsonl
 from tests.registries import OperatorRegistry
 
 pytestmark = pytest.mark.slow
@@ -91,12 +91,8 @@ def test_after_a_refresh_dagster_finds_nothing_stale(
     refresh(changed, stored)
     for node in ("a", "b", "c", "other", "last"):
         key = dg.AssetKey(["docs", node])
-        event = stored.get_latest_materialization_event(key)
-        assert event is not None
-        assert event.asset_materialization is not None
-        tags = event.asset_materialization.tags or {}
         spec = changed.resolve_asset_graph().get(key)
-        assert tags["dagster/code_version"] == spec.code_version
+        assert tags_of(stored, *key.path)["dagster/code_version"] == spec.code_version
 
 
 def test_results_of_changed_files_and_missing_or_edited_results_are_made_again(

@@ -32,15 +32,19 @@ def schedule_of(definitions: dg.Definitions) -> Any:
     return definitions.resolve_schedule_def("docs_pipeline_schedule")
 
 
-def tick(definitions: dg.Definitions, moment: datetime, instance: dg.DagsterInstance) -> list[Any]:
+def requests_of(
+    definitions: dg.Definitions, moment: datetime, instance: dg.DagsterInstance
+) -> list[dg.RunRequest]:
     context = dg.build_schedule_context(
         instance=instance,
         scheduled_execution_time=moment,
         repository_def=definitions.get_repository_def(),
     )
-    schedule = schedule_of(definitions)
-    told = schedule.evaluate_tick(context)
-    return [request.partition_key for request in told.run_requests or []]
+    return schedule_of(definitions).evaluate_tick(context).run_requests or []
+
+
+def tick(definitions: dg.Definitions, moment: datetime, instance: dg.DagsterInstance) -> list[Any]:
+    return [request.partition_key for request in requests_of(definitions, moment, instance)]
 
 
 # Dagster's partitioned schedules use a name that Dagster has deprecated.
@@ -151,11 +155,16 @@ def test_an_eager_pipeline_follows_its_upstream_asset(
     assert found == set()
 
 
-def test_a_condition_counts_for_the_source_and_every_node(upper: Any, root: Path) -> None:
+def test_a_condition_and_a_freshness_policy_count_for_the_source_and_every_node(
+    upper: Any, root: Path
+) -> None:
+    policy = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=24))
     ppl = pipeline_of(first=upper(), second=upper())
-    definitions = definitions_of(ppl, numbers, root, automation_condition=EAGER)
+    given = {"automation_condition": EAGER, "freshness_policy": policy}
+    definitions = definitions_of(ppl, numbers, root, **given)
     for name in ("numbers", "first", "second"):
-        assert spec_of(definitions, "docs", name).automation_condition == EAGER
+        spec = spec_of(definitions, "docs", name)
+        assert (spec.automation_condition, spec.freshness_policy) == (EAGER, policy)
 
 
 def test_conditions_may_be_given_by_node(upper: Any, root: Path) -> None:
@@ -192,13 +201,6 @@ def test_an_unpartitioned_node_is_requested_when_a_partition_is_new(
     assert found == {"all"}
 
 
-def test_a_freshness_policy_counts_for_the_source_and_every_node(upper: Any, root: Path) -> None:
-    policy = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=24))
-    definitions = definitions_of(pipeline_of(upper=upper()), numbers, root, freshness_policy=policy)
-    for name in ("numbers", "upper"):
-        assert spec_of(definitions, "docs", name).freshness_policy == policy
-
-
 def test_definitions_with_everything_can_be_loaded(upper: Any, root: Path) -> None:
     definitions = definitions_of(
         pipeline_of(upper=upper(), all=upper()),
@@ -230,12 +232,7 @@ def test_a_schedule_has_time_zone_status_run_config_and_tags(
         schedule = schedule_of(definitions)
         assert schedule.execution_timezone == "Europe/Berlin"
         assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
-        context = dg.build_schedule_context(
-            instance=instance,
-            scheduled_execution_time=NIGHT,
-            repository_def=definitions.get_repository_def(),
-        )
-        requests = schedule.evaluate_tick(context).run_requests or []
+        requests = requests_of(definitions, NIGHT, instance)
         assert len(requests) == (1 if partitions is None else 2)
         for request in requests:
             assert request.run_config == config
@@ -256,12 +253,7 @@ def test_the_runs_of_a_schedule_read_environment_variables(
     source = "in/all.jsonl" if partitions is None else "in/{partition}.jsonl"
     definitions = scheduled(PipelineSchedule(cron="@daily", run_config=given), partitions, source)
 
-    context = dg.build_schedule_context(
-        instance=instance,
-        scheduled_execution_time=NIGHT,
-        repository_def=definitions.get_repository_def(),
-    )
-    (request, *_) = schedule_of(definitions).evaluate_tick(context).run_requests or []
+    (request, *_) = requests_of(definitions, NIGHT, instance)
     named = {"limit": {"env": "LIMIT"}, "retry_on": [{"env": "RETRIED"}]}
     assert request.run_config["ops"] == {"docs__upper": {"config": named}}
 
@@ -310,11 +302,11 @@ def test_a_schedule_of_windows_has_status_and_tags(
     given = PipelineSchedule(
         cron="0 2 * * *", timezone="Europe/Berlin", running=True, tags={"team": "search"}
     )
-    schedule = schedule_of(scheduled(given, days))
+    definitions = scheduled(given, days)
+    schedule = schedule_of(definitions)
     assert schedule.execution_timezone == "Europe/Berlin"
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
-    context = dg.build_schedule_context(instance=instance, scheduled_execution_time=NIGHT)
-    (request,) = schedule.evaluate_tick(context).run_requests or []
+    (request,) = requests_of(definitions, NIGHT, instance)
     assert request.tags["team"] == "search"
 
 

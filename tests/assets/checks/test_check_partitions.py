@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from dagster_dataops import checks, data
-from tests.assets.helpers import definitions_of, pipeline_of
+from tests.assets.helpers import check_alone, definitions_of, pipeline_of
 from tests.registries import OperatorRegistry
 
 KEYS = ["p1", "p2", "p3"]
@@ -198,14 +198,12 @@ def test_a_run_of_several_partitions_names_those_that_lack_columns(
 def test_checks_alone_run_in_a_partition(
     half: Any, root: Any, instance: dg.DagsterInstance
 ) -> None:
-    keys = [dg.AssetCheckKey(HALF, name) for name in ("failed_records", "no_nulls_n")]
-    alone = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(*keys))
-    definitions = dg.Definitions.merge(built(half, root), dg.Definitions(jobs=[alone]))
+    definitions = built(half, root)
     job = definitions.resolve_job_def("docs_pipeline")
     for key in KEYS[:2]:
         job.execute_in_process(instance=instance, partition_key=key, raise_on_error=False)
-    ran = definitions.resolve_job_def("alone").execute_in_process(
-        instance=instance, tags={"dagster/partition": "p1"}, raise_on_error=False
-    )
+    names = ("half", "failed_records"), ("half", "no_nulls_n")
+    keywords = {"tags": {"dagster/partition": "p1"}, "raise_on_error": False}
+    ran = check_alone(definitions, instance, *names, **keywords)
     assert {one.partition for one in ran.get_asset_check_evaluations()} == {"p1"}
     assert statuses(instance, "no_nulls_n", KEYS) == ["FAILED", "SUCCEEDED", "none"]

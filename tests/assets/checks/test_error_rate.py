@@ -10,6 +10,7 @@ from dagster_dataops import DataOpsResource, ErrorRateCheck, assets, build_defin
 from dagster_dataops.errors import ConfigurationError, PipelineDefinitionError, ResultMissingError
 from tests.assets.helpers import (
     Records,
+    check_alone,
     checks_of,
     definitions_of,
     execute,
@@ -173,14 +174,11 @@ def test_the_check_alone_reads_the_published_result_and_calls_no_operator(
 ) -> None:
     ppl = pipeline_of(a=fail_tenth(), b=fail_tenth())
     ours = definitions_of(ppl, records(20), root, layout=layout)
-    selection = dg.AssetSelection.checks(dg.AssetCheckKey(A, "failed_records"))
-    job = dg.Definitions(jobs=[dg.define_asset_job("alone", selection=selection)])
-    alone = dg.Definitions.merge(ours, job).resolve_job_def("alone")
     with pytest.raises(ResultMissingError):
-        alone.execute_in_process(instance=instance)
+        check_alone(ours, instance, ("a", "failed_records"))
     execute(ours, instance)
     before = (root / "docs" / "a" / "a_results.jsonl").stat().st_mtime_ns
-    result = alone.execute_in_process(instance=instance)
+    result = check_alone(ours, instance, ("a", "failed_records"))
     assert result.get_asset_materialization_events() == []
     (check,) = checks_of(result)
     assert check.description == "2 of 20 records failed, 10.0 %."

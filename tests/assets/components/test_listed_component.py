@@ -72,8 +72,19 @@ def test_files_of_a_folder_become_partitions_when_the_state_is_refreshed(project
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("objects", "folder", "keys"),
+    [
+        (("in/a", "in/b", "in/deep/c", "other/d", "e"), "in/", ["a", "b"]),
+        (("e", "x/y"), "", ["e"]),
+    ],
+)
 def test_objects_of_a_bucket_are_listed_once_and_definitions_load_without_a_network(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    objects: tuple[str, ...],
+    folder: str,
+    keys: list[str],
 ) -> None:
     obstore = pytest.importorskip("obstore", reason="obstore is not installed")
     from obstore.store import S3Store
@@ -83,36 +94,16 @@ def test_objects_of_a_bucket_are_listed_once_and_definitions_load_without_a_netw
     with s3_server() as address:
         monkeypatch.setenv("AWS_ENDPOINT_URL", address)
         store = S3Store("results", endpoint=address, client_options={"allow_http": True})
-        for name in ("in/a", "in/b", "in/deep/c", "other/d", "e"):
+        for name in objects:
             obstore.put(store, f"{name}.jsonl", b'{"id": 1}\n')
-        written(project, "s3://results/in/{partition}.jsonl", root="s3://results/root")
+        written(project, f"s3://results/{folder}{{partition}}.jsonl", root="s3://results/root")
         refreshed(project)
         with project.loaded() as definitions:
             job = definitions.resolve_job_def("docs_pipeline")
-            assert job.execute_in_process(partition_key="b").success
+            assert job.execute_in_process(partition_key=keys[-1]).success
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nobody answers
     with project.loaded() as definitions:
-        assert keys_of(definitions) == ["a", "b"]
-
-
-@pytest.mark.slow
-def test_a_bucket_without_a_folder_is_listed(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    obstore = pytest.importorskip("obstore", reason="obstore is not installed")
-    from obstore.store import S3Store
-
-    for name, value in SECRETS.items():
-        monkeypatch.setenv(name, value)
-    with s3_server() as address:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
-        store = S3Store("results", endpoint=address, client_options={"allow_http": True})
-        obstore.put(store, "e.jsonl", b'{"id": 1}\n')
-        obstore.put(store, "x/y.jsonl", b'{"id": 1}\n')
-        written(project, "s3://results/{partition}.jsonl")
-        refreshed(project)
-    with project.loaded() as definitions:
-        assert keys_of(definitions) == ["e"]
+        assert keys_of(definitions) == keys
 
 
 WRONG: list[tuple[str, str, str]] = [

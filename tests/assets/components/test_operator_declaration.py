@@ -16,10 +16,20 @@ from tests.nodes import execution_settings
 pytestmark = WARNED_OF
 
 
-def options_of(project, written):
-    project.write(f"{NODE}    options: {{value: {written}}}\n")
+def constructed(project, text):
+    """Write a defs.yaml; return what its first operator is made of."""
+    project.write(text)
     with project.component() as (component, _):
-        return component.operators[0].options["value"]
+        return component.operators[0].construct().__dataops__
+
+
+LONG = """
+source: texts.jsonl
+operators:
+  - name: long
+    operator: filters.TextLength
+    options:
+"""
 
 
 @pytest.mark.parametrize(
@@ -42,15 +52,16 @@ def test_options_keep_their_written_values_and_templates_are_evaluated(
 ):
     monkeypatch.setenv("A_TEST_OF_THIS", "from outside")
 
-    assert options_of(project, written) == value
+    project.write(f"{NODE}    options: {{value: {written}}}\n")
+    with project.component() as (component, _):
+        assert component.operators[0].options["value"] == value
 
 
 def test_a_setting_may_be_a_template(project, monkeypatch):
     monkeypatch.setenv("A_TEST_OF_THIS", "3")
-    project.write(f"{NODE}    max_workers: '{{{{ env.A_TEST_OF_THIS }}}}'\n")
+    node = f"{NODE}    max_workers: '{{{{ env.A_TEST_OF_THIS }}}}'\n"
 
-    with project.component() as (component, _):
-        assert component.operators[0].construct().__dataops__.settings.max_workers == 3
+    assert constructed(project, node).settings.max_workers == 3
 
 
 def test_an_operator_has_a_field_for_each_setting_that_is_for_yaml():
@@ -70,11 +81,9 @@ def test_workers_may_be_left_to_the_default_by_a_zero(workers, allowed):
 
 
 def test_an_output_is_taken_from_the_folder_of_the_project(project):
-    project.write(f"{NODE}    output: exports\n")
+    output = constructed(project, f"{NODE}    output: exports\n").output
 
-    with project.component() as (component, _):
-        output = component.operators[0].construct().__dataops__.output
-        assert output == project.sandbox.project_root / "exports"
+    assert output == project.sandbox.project_root / "exports"
 
 
 @pytest.mark.slow
@@ -101,29 +110,18 @@ def test_a_removed_setting_is_refused_with_file_and_line(project):
 
 
 def test_an_option_may_be_given_by_its_former_name_and_the_line_is_logged(project, caplog):
-    project.write(
-        "source: texts.jsonl\noperators:\n  - name: long\n    operator: filters.TextLength\n"
-        "    options:\n      input_key: body\n      min_len: 3\n"
-    )
+    made = constructed(project, f"{LONG}      input_key: body\n      min_len: 3\n")
 
-    with project.component() as (component, _):
-        operator = component.operators[0].construct()
-
-    assert operator.__dataops__.options["min_chars"] == 3
-    assert "defs.yaml:9: Operator filters.TextLength: option 'min_len' is named 'min_chars'" in (
+    assert made.options["min_chars"] == 3
+    assert "defs.yaml:10: Operator filters.TextLength: option 'min_len' is named 'min_chars'" in (
         caplog.text
     )
 
 
 def test_two_names_of_an_option_are_refused_with_the_line(project):
-    project.write(
-        "source: texts.jsonl\noperators:\n  - name: long\n    operator: filters.TextLength\n"
-        "    options:\n      min_chars: 3\n      min_len: 3\n"
-    )
-
-    said = r"defs\.yaml:8, .* 'min_chars' was given, and 'min_len', too"
-    with pytest.raises(DefsYamlError, match=said), project.component():
-        pass
+    said = r"defs\.yaml:9, .* 'min_chars' was given, and 'min_len', too"
+    with pytest.raises(DefsYamlError, match=said):
+        constructed(project, f"{LONG}      min_chars: 3\n      min_len: 3\n")
 
 
 BENCHMARK = """
@@ -136,9 +134,7 @@ operators:
 
 
 def benchmark_of(project, written):
-    project.write(BENCHMARK.format(benchmark=written))
-    with project.component() as (component, _):
-        return component.operators[0].construct().__dataops__.options["benchmark"]
+    return constructed(project, BENCHMARK.format(benchmark=written)).options["benchmark"]
 
 
 def test_an_option_that_names_a_file_beside_the_defs_yaml_has_its_path(project, monkeypatch):

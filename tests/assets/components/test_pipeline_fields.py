@@ -1,6 +1,7 @@
 """Tests of reading the fields of a defs.yaml."""
 
 import dagster as dg
+import pytest
 
 from dagster_dataops import (
     LLMResource,
@@ -17,21 +18,15 @@ pytestmark = WARNED_OF
 STATIC = dg.StaticPartitionsDefinition(["de", "007"])
 
 
-def test_the_root_is_taken_from_the_project(project):
-    project.write(f"{NODE}resource: {{root: results, max_workers: 2}}\n")
+def test_settings_of_the_resource_are_fields(project):
+    fields = "{root: results, max_workers: 2, result_format: jsonl.zst}"
+    project.write(f"{NODE}resource: {fields}\n")
 
     with project.component() as (component, _):
-        root, workers = component.resource.root, component.resource.max_workers
+        made = component.resource
 
-    assert root == str(project.sandbox.project_root / "results")
-    assert workers == 2
-
-
-def test_the_form_of_results_is_a_field(project):
-    project.write(f"{NODE}resource: {{result_format: jsonl.zst}}\n")
-
-    with project.component() as (component, _):
-        assert component.resource.result_format == "jsonl.zst"
+    assert made.root == str(project.sandbox.project_root / "results")
+    assert (made.max_workers, made.result_format) == (2, "jsonl.zst")
 
 
 def test_a_cluster_and_the_share_of_each_agent_are_fields(project):
@@ -62,39 +57,75 @@ def test_a_retry_policy_has_all_fields_of_dagsters_policy(project):
         )
 
 
-def test_an_empty_defs_yaml_sets_no_keywords(project):
-    assert keywords_of(project, "") == {}
+EAGER = dg.AutomationCondition.eager()
+AGAIN = '  - {name: again, operator: "{group}.mark", pool: slow, max_error_rate: 0.5}\n'
+LAST = '  - {name: last, operator: "{group}.mark", unpartitioned: true}\n'
+WHOLE = "{cron: '0 2 * * *', timezone: Europe/Berlin, running: true, tags: {a: b}}"
+DEPLOYED = """
+jobs: [pipeline, retry]
+job_tags: {team: search}
+job_owners: ["team:search"]
+resource_key: scratch
+op_tags: {marked: {queue: slow, size: 2}, source: {queue: io}}
+"""
+K8S = {"dagster-k8s/config": {"container_config": {"a": 1}}}
+KEYWORDS = [
+    ("", "", {}),
+    ("report: true\n", "", {"report": True}),
+    (
+        "pools: api\nmax_error_rate: 0.1\n",
+        AGAIN + LAST,
+        {
+            "pools": {"marked": "api", "again": "slow", "last": "api"},
+            "max_error_rate": {"marked": 0.1, "again": 0.5, "last": 0.1},
+            "unpartitioned": ["last"],
+        },
+    ),
+    (
+        "",
+        "    pool: api\n    max_error_rate: 0.5\n",
+        {"pools": {"marked": "api"}, "max_error_rate": {"marked": 0.5}},
+    ),
+    (
+        "automation_condition: '{{ dg.AutomationCondition.eager() }}'\n",
+        "",
+        {"automation_condition": EAGER},
+    ),
+    (
+        "layout: single_step\nexecutor: multiprocess\n",
+        "",
+        {"layout": "single_step", "executor": "multiprocess"},
+    ),
+    ("schedule: '0 2 * * *'\n", "", {"schedule": PipelineSchedule(cron="0 2 * * *")}),
+    (
+        f"schedule: {WHOLE}\n",
+        "",
+        {
+            "schedule": PipelineSchedule(
+                cron="0 2 * * *", timezone="Europe/Berlin", running=True, tags={"a": "b"}
+            )
+        },
+    ),
+    (
+        DEPLOYED,
+        "    op_tags: {queue: gpu, dagster-k8s/config: {container_config: {a: 1}}}\n",
+        {
+            "jobs": ["pipeline", "retry"],
+            "job_tags": {"team": "search"},
+            "job_owners": ["team:search"],
+            "resource_key": "scratch",
+            "op_tags": {
+                "marked": {"queue": "gpu", "size": 2, **K8S},
+                "source": {"queue": "io"},
+            },
+        },
+    ),
+]
 
 
-def test_an_option_of_a_node_overrides_the_option_of_all_nodes(project):
-    second = '  - {name: again, operator: "{group}.mark", pool: slow, max_error_rate: 0.5}\n'
-    third = '  - {name: last, operator: "{group}.mark", unpartitioned: true}\n'
-
-    found = keywords_of(project, "pools: api\nmax_error_rate: 0.1\n", second + third)
-
-    assert found == {
-        "pools": {"marked": "api", "again": "slow", "last": "api"},
-        "max_error_rate": {"marked": 0.1, "again": 0.5, "last": 0.1},
-        "unpartitioned": ["last"],
-    }
-
-
-def test_an_option_of_one_node_applies_to_that_node_only(project):
-    found = keywords_of(project, "", "    pool: api\n    max_error_rate: 0.5\n")
-
-    assert found == {"pools": {"marked": "api"}, "max_error_rate": {"marked": 0.5}}
-
-
-def test_automation_and_freshness_are_templates_as_elsewhere_in_dagster(project):
-    found = keywords_of(project, "automation_condition: '{{ dg.AutomationCondition.eager() }}'\n")
-
-    assert found == {"automation_condition": dg.AutomationCondition.eager()}
-
-
-def test_layout_and_executor_are_handed_on(project):
-    found = keywords_of(project, "layout: single_step\nexecutor: multiprocess\n")
-
-    assert found == {"layout": "single_step", "executor": "multiprocess"}
+@pytest.mark.parametrize(("fields", "node", "keywords"), KEYWORDS)
+def test_fields_are_the_keywords_of_build_definitions(project, fields, node, keywords):
+    assert keywords_of(project, fields, node) == keywords
 
 
 def test_a_component_in_python_takes_the_options_of_build_definitions(tmp_path):
@@ -109,49 +140,6 @@ def test_a_component_in_python_takes_the_options_of_build_definitions(tmp_path):
         "layout": "single_step",
         "pools": {"unique": "slow"},
     }
-
-
-def test_a_schedule_is_a_cron_line_or_an_object(project):
-    line = keywords_of(project, "schedule: '0 2 * * *'\n")["schedule"]
-    fields = "{cron: '0 2 * * *', timezone: Europe/Berlin, running: true, tags: {a: b}}"
-    whole = keywords_of(project, f"schedule: {fields}\n")["schedule"]
-
-    assert line == PipelineSchedule(cron="0 2 * * *")
-    assert whole == PipelineSchedule(
-        cron="0 2 * * *", timezone="Europe/Berlin", running=True, tags={"a": "b"}
-    )
-
-
-def test_what_a_deployment_sets_has_fields(project):
-    fields = """
-jobs: [pipeline, retry]
-job_tags: {team: search}
-job_owners: ["team:search"]
-resource_key: scratch
-op_tags: {marked: {queue: slow, size: 2}, source: {queue: io}}
-"""
-    node = "    op_tags: {queue: gpu, dagster-k8s/config: {container_config: {a: 1}}}\n"
-
-    found = keywords_of(project, fields, node)
-
-    assert found == {
-        "jobs": ["pipeline", "retry"],
-        "job_tags": {"team": "search"},
-        "job_owners": ["team:search"],
-        "resource_key": "scratch",
-        "op_tags": {
-            "marked": {
-                "queue": "gpu",
-                "size": 2,
-                "dagster-k8s/config": {"container_config": {"a": 1}},
-            },
-            "source": {"queue": "io"},
-        },
-    }
-
-
-def test_a_report_is_asked_for_by_one_word(project):
-    assert keywords_of(project, "report: true\n") == {"report": True}
 
 
 CLIENTS = """

@@ -17,6 +17,7 @@ from tests.assets.helpers import (
     metadata_of,
     numbered,
     pipeline_of,
+    tags_of,
 )
 from tests.registries import OperatorRegistry
 
@@ -39,10 +40,7 @@ def reported(instance: dg.DagsterInstance) -> list[dg.AssetMaterialization]:
 
 
 def tag_of(instance: dg.DagsterInstance) -> str | None:
-    event = instance.get_latest_materialization_event(dg.AssetKey(["docs", "same"]))
-    assert event is not None
-    assert event.asset_materialization is not None
-    return (event.asset_materialization.tags or {})[TAG]
+    return tags_of(instance, "docs", "same")[TAG]
 
 
 def test_the_digest_of_a_file_is_that_of_a_result_with_its_bytes(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import dagster_dataops
 from dagster_dataops import DataOpsIOManager, JsonlDataset
 from dagster_dataops.assets.inputs import forms
-from dagster_dataops.assets.inputs.io_manager import as_form, in_form, records_of
+from dagster_dataops.assets.inputs.io_manager import in_form, records_of
 from dagster_dataops.errors import ConfigurationError, InputError
 from tests.assets.helpers import dataset_of, resource_at
 from tests.docstring_examples import example_in
@@ -63,60 +63,46 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "_FORMS", dict(forms._FORMS))
 
 
+TIMES: Rows = [{"date": "2024-01-01 00:00:00", "id": "007", "nan": "NaN", "big": 2**53 + 1}]
+TABLES: list[tuple[list[Rows], Rows]] = [
+    ([ROWS], FILLED),
+    ([TIMES], TIMES),  # texts that look like times or numbers stay texts
+    ([[]], []),
+    ([], []),
+    (
+        [[{"a": 1, "b": "x"}], [], [{"c": [1], "a": 1.5}, {}]],
+        [
+            {"a": 1.0, "b": "x", "c": None},
+            {"a": 1.5, "b": None, "c": [1]},
+            {"a": None, "b": None, "c": None},
+        ],
+    ),
+]
+
+
 @pytest.mark.parametrize("name", READ)
-def test_a_table_has_a_column_for_every_key(
-    name: str, written: Callable[..., JsonlDataset]
+@pytest.mark.parametrize(("parts", "rows"), TABLES)
+def test_a_table_has_a_column_for_every_key_of_all_partitions_in_order(
+    name: str, parts: list[Rows], rows: Rows, written: Callable[..., JsonlDataset]
 ) -> None:
     annotation, read = class_of(name), READ[name]
-    value = as_form(written(ROWS), annotation)
+    files = [written(part, str(9 - number)) for number, part in enumerate(parts)]
+    value = in_form(files, annotation)
     assert isinstance(value, annotation)
-    assert read(value) == FILLED
+    assert read(value) == rows
 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_records_keep_their_keys(name: str, written: Callable[..., JsonlDataset]) -> None:
-    assert list(as_form(written(ROWS), PLAIN[name])) == ROWS
+    assert list(in_form([written(ROWS)], PLAIN[name])) == ROWS
 
 
 def test_a_stream_of_hugging_face_reads_records_one_by_one(
     written: Callable[..., JsonlDataset],
 ) -> None:
-    stream = as_form(written(ROWS), class_of("datasets.IterableDataset"))
+    stream = in_form([written(ROWS)], class_of("datasets.IterableDataset"))
     assert list(stream) == ROWS
     assert list(records_of(stream)) == ROWS
-
-
-@pytest.mark.parametrize("name", READ)
-def test_partitions_are_joined_in_order_by_the_names_of_columns(
-    name: str, written: Callable[..., JsonlDataset]
-) -> None:
-    annotation, read = class_of(name), READ[name]
-    parts = [
-        written([{"a": 1, "b": "x"}], "z"),
-        written([], "empty"),
-        written([{"c": [1], "a": 1.5}, {}], "a"),
-    ]
-    assert read(in_form(parts, annotation)) == [
-        {"a": 1.0, "b": "x", "c": None},
-        {"a": 1.5, "b": None, "c": [1]},
-        {"a": None, "b": None, "c": None},
-    ]
-
-
-@pytest.mark.parametrize("name", READ)
-def test_no_records_are_an_empty_value(name: str, written: Callable[..., JsonlDataset]) -> None:
-    annotation, read = class_of(name), READ[name]
-    assert read(as_form(written([]), annotation)) == []
-    assert read(in_form([], annotation)) == []
-
-
-@pytest.mark.parametrize("name", READ)
-def test_texts_that_look_like_times_or_numbers_stay_texts(
-    name: str, written: Callable[..., JsonlDataset]
-) -> None:
-    annotation, read = class_of(name), READ[name]
-    rows = [{"date": "2024-01-01 00:00:00", "id": "007", "nan": "NaN", "big": 2**53 + 1}]
-    assert read(as_form(written(rows), annotation)) == rows
 
 
 FRAMES: dict[str, Rows] = {
@@ -142,9 +128,9 @@ def test_a_pandas_frame_equals_that_of_a_list(
 
 def test_records_without_columns_are_counted(written: Callable[..., JsonlDataset]) -> None:
     dataset = written([{}, {}])
-    assert len(as_form(dataset, pd.DataFrame)) == 2
-    assert as_form(dataset, class_of("pyarrow.Table")).num_rows == 2
-    assert as_form(dataset, class_of("polars.DataFrame")).height == 2
+    assert len(in_form([dataset], pd.DataFrame)) == 2
+    assert in_form([dataset], class_of("pyarrow.Table")).num_rows == 2
+    assert in_form([dataset], class_of("polars.DataFrame")).height == 2
 
 
 @pytest.mark.parametrize("name", ARROW)
@@ -160,7 +146,7 @@ def test_a_column_of_two_types_is_refused_by_file_and_line(
     name: str, rows: Rows, named: str, written: Callable[..., JsonlDataset]
 ) -> None:
     with pytest.raises(InputError) as caught:
-        as_form(written(rows), class_of(name))
+        in_form([written(rows)], class_of(name))
     assert named in str(caught.value)
     assert "annotate the input as list[dict] or JsonlDataset" in str(caught.value)
     parts = [written([row], str(number)) for number, row in enumerate(rows)]
@@ -172,19 +158,19 @@ def test_a_column_that_polars_cannot_read_is_refused_with_its_reason(
     written: Callable[..., JsonlDataset],
 ) -> None:
     with pytest.raises(InputError, match=r"rows\.jsonl: is refused by polars: .*list\[dict\]"):
-        as_form(written([{"a": {"x": 1}}, {"a": 3}]), class_of("polars.DataFrame"))
+        in_form([written([{"a": {"x": 1}}, {"a": 3}])], class_of("polars.DataFrame"))
 
 
 def test_a_reader_holds_one_batch_at_a_time(written: Callable[..., JsonlDataset]) -> None:
     dataset = written([{"id": number} for number in range(2500)])
-    reader = as_form(dataset, class_of("pyarrow.RecordBatchReader"))
+    reader = in_form([dataset], class_of("pyarrow.RecordBatchReader"))
     sizes = [batch.num_rows for batch in reader]
     assert sizes == [1000, 1000, 500]
 
 
 def test_a_path_is_that_of_the_result(written: Callable[..., JsonlDataset]) -> None:
     datasets = [written(ROWS, "a"), written([], "b")]
-    assert as_form(datasets[0], Path) == datasets[0].path
+    assert in_form([datasets[0]], Path) == datasets[0].path
     assert in_form(datasets, list[Path]) == [one.path for one in datasets]
     with pytest.raises(InputError, match=r"of 2 partitions: cannot be one Path; .* list\[Path\]"):
         in_form(datasets, Path)
@@ -329,7 +315,7 @@ def test_a_form_can_be_registered_by_name_and_replaced(
     dagster_dataops.assets.register_form("polars.DataFrame", load=len)
     frame = class_of("polars.DataFrame")
     assert frame.__module__ != "polars"
-    assert as_form(written(ROWS), frame) == 1
+    assert in_form([written(ROWS)], frame) == 1
 
 
 @pytest.mark.parametrize(

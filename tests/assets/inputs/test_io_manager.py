@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, get_origin
 
 import dagster as dg
 import pandas as pd
 import pytest
 
 from dagster_dataops import DataOpsIOManager, JsonlDataset
-from dagster_dataops.assets.inputs.io_manager import as_form, records_of
+from dagster_dataops.assets.inputs.io_manager import in_form, records_of
 from dagster_dataops.errors import InputError, ResultMissingError
 from tests.assets.helpers import (
     dataset_of,
@@ -63,50 +63,49 @@ def test_an_asset_gets_a_handle_by_default(
     assert list(dataset) == ROWS
 
 
+def rows_of(value: Any) -> Any:
+    if isinstance(value, JsonlDataset):
+        return value.read()
+    if isinstance(value, pd.DataFrame):
+        return value.to_dict(orient="records")
+    return value if isinstance(value, list) else value.to_dicts()
+
+
 @pytest.mark.parametrize(
-    "annotation",
-    [list, list[dict], list[dict[str, Any]], list[dict] | None, Optional[list], Sequence[dict]],  # noqa: UP045
+    "spelling",
+    [lambda kind: kind, lambda kind: kind | None, lambda kind: Optional[kind]],  # noqa: UP045
+    ids=["plain", "or None", "Optional"],
+)
+@pytest.mark.parametrize(
+    "kind",
+    [list, list[dict], list[dict[str, Any]], Sequence[dict], pd.DataFrame, "polars"],
     ids=str,
 )
-def test_a_list_annotation_gives_the_records(
-    annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance
+def test_an_annotation_gives_its_form(
+    kind: Any, spelling: Any, resources: dict[str, Any], instance: dg.DagsterInstance
 ) -> None:
-    assert loaded_as(annotation, resources, instance) == ROWS
-
-
-@pytest.mark.parametrize("annotation", [pd.DataFrame, pd.DataFrame | None], ids=str)
-def test_a_pandas_annotation_gives_a_frame(
-    annotation: Any, resources: dict[str, Any], instance: dg.DagsterInstance
-) -> None:
-    frame = loaded_as(annotation, resources, instance)
-    assert isinstance(frame, pd.DataFrame)
-    assert frame.to_dict(orient="records") == ROWS
-
-
-@pytest.mark.parametrize("optional", [False, True])
-def test_a_polars_annotation_gives_a_frame(
-    optional: bool, resources: dict[str, Any], instance: dg.DagsterInstance
-) -> None:
-    annotation = polars_frame() | None if optional else polars_frame()
-    frame = loaded_as(annotation, resources, instance)
-    assert isinstance(frame, polars_frame())
-    assert frame.to_dicts() == ROWS
+    kind = polars_frame() if kind == "polars" else kind
+    value = loaded_as(spelling(kind), resources, instance)
+    assert isinstance(value, get_origin(kind) or kind)
+    assert rows_of(value) == ROWS
 
 
 def test_a_polars_frame_infers_types_from_all_rows(tmp_path: Path) -> None:
     rows = [{"value": None} for _ in range(200)] + [{"value": 0.5}]
     dataset = dataset_of(tmp_path / "rows.jsonl", rows)
-    assert as_form(dataset, polars_frame()).to_dicts() == rows
-
-
-def _polars_of(rows: Any) -> Any:
-    return polars_frame()(rows)
+    assert in_form([dataset], polars_frame()).to_dicts() == rows
 
 
 @pytest.mark.parametrize(
     "make",
-    [list, tuple, pd.DataFrame, _polars_of],
-    ids=["list", "tuple", "pandas", "polars"],
+    [
+        list,
+        tuple,
+        pd.DataFrame,
+        lambda rows: polars_frame()([*rows]),
+        lambda rows: dg.MaterializeResult(value=iter(rows)),
+    ],
+    ids=["list", "tuple", "pandas", "polars", "iterator"],
 )
 def test_an_asset_may_return_records_or_a_frame(
     make: Any, resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
@@ -119,30 +118,20 @@ def test_an_asset_may_return_records_or_a_frame(
     assert str(metadata["dagster_dataops/preview"].value).startswith("| id | text |")
 
 
-def test_a_result_may_be_an_iterator(
-    resources: dict[str, Any], instance: dg.DagsterInstance, root: Path
-) -> None:
-    made = returning(dg.MaterializeResult(value=iter(ROWS)))
-    dg.materialize([made], resources=resources, instance=instance)
-    assert result_of(root, "own", "made") == ROWS
-
-
-def test_one_dict_is_one_record() -> None:
-    assert list(records_of(ROWS[0])) == [ROWS[0]]
-
-
-def test_missing_values_of_a_pandas_frame_are_null() -> None:
-    frame = pd.DataFrame({"a": [1.5, None], "b": [None, "x"], "c": [pd.NA, 3]})
-    assert list(records_of(frame)) == [
-        {"a": 1.5, "b": None, "c": None},
-        {"a": None, "b": "x", "c": 3},
-    ]
-
-
-def test_integers_of_a_pandas_frame_stay_integers() -> None:
-    (record,) = records_of(pd.DataFrame({"a": [1], "b": [True]}))
-    assert record == {"a": 1, "b": True}
-    assert [type(value) for value in record.values()] == [int, bool]  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    ("value", "records"),
+    [
+        (ROWS[0], [ROWS[0]]),
+        (
+            pd.DataFrame({"a": [1.5, None], "b": [None, "x"], "c": [pd.NA, 3]}),
+            [{"a": 1.5, "b": None, "c": None}, {"a": None, "b": "x", "c": 3}],
+        ),
+        (pd.DataFrame({"a": [1], "b": [True]}), [{"a": 1, "b": True}]),
+    ],
+    ids=["one dict", "missing values", "integers"],
+)
+def test_a_value_has_these_records(value: Any, records: Any) -> None:
+    assert repr(list(records_of(value))) == repr(records)
 
 
 def test_an_asset_may_return_a_handle_of_its_own_file(
@@ -223,33 +212,6 @@ def test_a_partition_is_loaded_from_the_same_partition(
     assert found == [[{"letter": "../c"}]]
 
 
-@pytest.mark.usefixtures("all_partitions")
-@pytest.mark.parametrize(
-    ("annotation_of", "kind_of"),
-    [
-        (lambda: dict[str, polars_frame()], polars_frame),
-        (lambda: dict[str, list[dict]], lambda: list),
-        (lambda: dict, lambda: JsonlDataset),
-    ],
-    ids=["frames", "lists", "handles"],
-)
-def test_all_partitions_are_loaded_as_a_dict_by_partition_key(
-    annotation_of: Any, kind_of: Any, resources: dict[str, Any], instance: dg.DagsterInstance
-) -> None:
-    found: list[Any] = []
-
-    def load(partitioned: Any) -> None:
-        found.append(partitioned)
-
-    load.__annotations__["partitioned"] = annotation_of()
-    loading = dg.asset(load)
-    dg.materialize(
-        [partitioned, loading], resources=resources, instance=instance, selection=[loading]
-    )
-    assert list(found[0]) == ["a", "b", "../c"]
-    assert {type(value) for value in found[0].values()} == {kind_of()}
-
-
 RANGE = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "b"}
 
 
@@ -272,31 +234,28 @@ def test_a_run_of_several_partitions_stores_one_value_per_partition(
 
 @pytest.mark.usefixtures("all_partitions")
 @pytest.mark.parametrize(
-    ("annotation_of", "records_of_it"),
+    ("annotation_of", "kind"),
     [
-        (lambda: list[dict], lambda value: value),
-        (lambda: list[dict] | None, lambda value: value),
-        (lambda: pd.DataFrame, lambda value: value.to_dict(orient="records")),
-        (polars_frame, lambda value: value.to_dicts()),
-        (lambda: dict[str, pd.DataFrame], lambda value: [f.letter[0] for f in value.values()]),
-        (
-            lambda: dict[str, JsonlDataset] | None,
-            lambda value: [dataset.read()[0]["letter"] for dataset in value.values()],
-        ),
+        (lambda: list[dict], "list"),
+        (lambda: list[dict] | None, "list"),
+        (lambda: pd.DataFrame, "DataFrame"),
+        (polars_frame, "DataFrame"),
+        (lambda: dict, "JsonlDataset"),
+        (lambda: dict[str, JsonlDataset] | None, "JsonlDataset"),
+        (lambda: dict[str, list[dict]], "list"),
+        (lambda: dict[str, pd.DataFrame], "DataFrame"),
+        (lambda: dict[str, polars_frame()], "DataFrame"),
     ],
-    ids=["list", "optional list", "pandas", "polars", "dict of frames", "optional dict"],
 )
 def test_all_partitions_are_loaded_in_order_in_every_form(
-    annotation_of: Any,
-    records_of_it: Any,
-    resources: dict[str, Any],
-    instance: dg.DagsterInstance,
+    annotation_of: Any, kind: str, resources: dict[str, Any], instance: dg.DagsterInstance
 ) -> None:
     found = all_loaded(annotation_of(), resources, instance)
-    letters_found = [
-        one["letter"] if isinstance(one, dict) else one for one in records_of_it(found)
-    ]
-    assert letters_found == ["a", "b", "../c"]
+    values = found if isinstance(found, dict) else {"all": found}
+    assert list(values) in (["a", "b", "../c"], ["all"])
+    assert {type(value).__name__ for value in values.values()} == {kind}
+    rows = [row["letter"] for value in values.values() for row in rows_of(value)]
+    assert rows == ["a", "b", "../c"]
 
 
 def all_loaded(

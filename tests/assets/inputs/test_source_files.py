@@ -22,6 +22,7 @@ from tests.assets.helpers import (
     pipeline_of,
     result_of,
     spec_of,
+    tags_of,
 )
 from tests.execution.helpers import second_thread
 from tests.object_stores import SECRETS, s3_server, writing
@@ -82,10 +83,7 @@ def of(
 
 
 def version_of(instance: dg.DagsterInstance) -> str:
-    event = instance.get_latest_materialization_event(dg.AssetKey(["docs", "upper"]))
-    assert event is not None
-    assert event.asset_materialization is not None
-    return (event.asset_materialization.tags or {})["dagster/input_data_version/docs/texts"]
+    return tags_of(instance, "docs", "upper")["dagster/input_data_version/docs/texts"]
 
 
 @pytest.mark.slow

@@ -24,6 +24,22 @@ from tests.assets.helpers import (
 from tests.assets.launchpad.options import fields_of
 from tests.registries import OperatorRegistry
 
+FIELDS = {
+    *("params", "max_workers", "concurrency_mode", "ignore_errors", "timeout", "retries"),
+    *("retry_on", "backoff", "max_worker_memory_mb", "stop_after_failures", "drain_seconds"),
+    *("missing", "limit", "try", "resume"),
+}
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+NOT_SHOWN = [
+    *(len, Path("/data"), (1, 2), {1, 2}, b"bytes", Color.RED, SimpleNamespace()),
+    *(float("nan"), float("inf"), {"a": SimpleNamespace()}, {1: "a"}, [Path("/data")]),
+]
+
 
 @pytest.fixture
 def work(registry: OperatorRegistry) -> Any:
@@ -60,7 +76,7 @@ def work(registry: OperatorRegistry) -> Any:
         ({"maybe": 4}, ""),
         ({"api_key": "hidden", "text": "z"}, ""),
         ({"anything": 3}, ""),
-        ({"anything": SimpleNamespace()}, "anything"),
+        *(({"anything": value}, "anything") for value in NOT_SHOWN),
         ({"anything": {"a": 1}, "count": 2}, ""),
     ],
     ids=str,
@@ -92,23 +108,7 @@ def test_settings_left_empty_have_no_default_to_fill_in(work: Any) -> None:
     assert field.default_value.keys() == {"params"}
     assert not any(one.default_provided for one in fields_of(field).values())
     assert not any(one.is_required for one in fields_of(field).values())
-    assert fields_of(field).keys() == {
-        "params",
-        "ignore_errors",
-        "resume",
-        "max_workers",
-        "concurrency_mode",
-        "limit",
-        "try",
-        "timeout",
-        "retries",
-        "retry_on",
-        "backoff",
-        "max_worker_memory_mb",
-        "stop_after_failures",
-        "drain_seconds",
-        "missing",
-    }
+    assert fields_of(field).keys() == FIELDS
 
 
 _MADE = {"a": dg.Field(int, default_value=3), "b": dg.Field(str, is_required=False)}
@@ -162,10 +162,6 @@ def test_an_unknown_attribute_of_a_field_is_an_attribute_error() -> None:
     assert not hasattr(LazyField(dict), "__wrapped__")  # type: ignore[arg-type]
 
 
-class Color(enum.Enum):
-    RED = "red"
-
-
 @pytest.fixture
 def tag(registry: OperatorRegistry) -> Any:
     @registry("data.text", _concurrency_mode="thread", _max_workers=2)
@@ -205,36 +201,26 @@ def params_of(operator: Operator) -> dict[str, Any]:
     return params
 
 
-def test_params_are_the_options_with_their_values(tag: Any) -> None:
-    assert params_of(tag(prefix="b")) == {
-        "prefix": "b",
-        "times": 1,
-        "ratio": 1.0,
-        "style": "plain",
-        "suffix": None,
-        "limit": None,
-        "words": [],
-    }
+PARAMS = {"prefix": "b", "times": 2, "ratio": 0.5, "style": "loud", "limit": 3, "suffix": "!"}
 
 
-def test_params_override_options(tag: Any, root: Path, instance: dg.DagsterInstance) -> None:
-    params = {"prefix": "b", "times": 2, "ratio": 0.5, "style": "loud", "limit": 3}
-    params |= {"suffix": "!", "words": ["x"]}
-    made = run_tag(tag, root, instance, {"params": params})
-    assert made == [{"id": 0, "made": ["bb", 0.5, "loud", "!", 3, ["x"]]}]
-
-
-def test_options_that_a_launch_does_not_name_keep_the_values_of_the_pipeline(
-    tag: Any, root: Path, instance: dg.DagsterInstance
+@pytest.mark.parametrize(
+    ("options", "config", "made"),
+    [
+        ({}, {}, ["a", 1, "plain", None, None, []]),
+        ({}, {"params": {**PARAMS, "words": ["x"]}}, ["bb", 0.5, "loud", "!", 3, ["x"]]),
+        (
+            {"prefix": "b", "style": "loud", "suffix": "?", "words": ["x"]},
+            {"params": {"times": 2}, "max_workers": 1},
+            ["bb", 1, "loud", "?", None, ["x"]],
+        ),
+    ],
+)
+def test_params_override_the_options_that_they_name(
+    options: Any, config: Any, made: Any, tag: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
-    source = write_jsonl(root / "texts.jsonl", [{"id": 0}])
-    operator = tag(prefix="b", style="loud", suffix="?", words=["x"])
-    definitions = definitions_of(pipeline_of(tag=operator), source, root)
-    config = {"params": {"times": 2}, "max_workers": 1}
-    execute(definitions, instance, {"ops": {"docs__tag": {"config": config}}})
-    assert result_of(root, "docs", "tag") == [
-        {"id": 0, "made": ["bb", 1, "loud", "?", None, ["x"]]}
-    ]
+    rows = run_tag(lambda: tag(**options), root, instance, config)
+    assert rows == [{"id": 0, "made": made}]
 
 
 def test_a_launch_can_change_an_operator_that_gives_its_base_class_an_option(
@@ -262,14 +248,6 @@ def test_nodes_with_the_same_options_share_the_type_of_their_configuration(tag: 
     one, other = (config_field(tag(prefix=prefix)) for prefix in ("b", "c"))
     assert one.config_type is other.config_type
     assert one.default_value["params"] == {**other.default_value["params"], "prefix": "b"}
-
-
-def test_without_params_the_options_of_the_pipeline_count(
-    tag: Any, root: Path, instance: dg.DagsterInstance
-) -> None:
-    assert run_tag(tag, root, instance, {}) == [
-        {"id": 0, "made": ["a", 1, "plain", None, None, []]}
-    ]
 
 
 @pytest.mark.parametrize(
@@ -308,22 +286,19 @@ def test_unknown_options_and_wrong_types_are_refused_before_a_run(
         ({"resume": {"records": "failed xand dropped"}}, "character 8.*did you mean 'and'"),
         ({"try": -1}, "try is -1"),
         ({"try": 2, "limit": 1}, "try is 2; it must be empty beside limit"),
+        ({"max_workers": -1}, "docs/tag: .*'max_workers' must be .* at least 1; got -1"),
+        ({"timeout": -1.0}, "docs/tag: .* must be a .*number"),
+        ({"retries": -1}, "docs/tag: .* must be a .*number"),
+        ({"backoff": -1.0}, "docs/tag: .* must be a .*number"),
+        ({"retry_on": ["every second"]}, "docs/tag: .* 'retry_on' must be exception classes"),
     ],
 )
-def test_a_resume_policy_or_number_that_is_none_fails_the_step_before_the_first_record(
+def test_a_value_that_is_none_fails_the_step_before_the_first_record(
     config: dict[str, Any], reason: str, tag: Any, root: Path, instance: dg.DagsterInstance
 ) -> None:
     with pytest.raises(dg.Failure, match=reason) as caught:
         run_tag(tag, root, instance, config)
     assert caught.value.allow_retries is False
-    assert not (root / "docs").exists()
-
-
-def test_a_number_of_workers_below_zero_is_refused(
-    tag: Any, root: Path, instance: dg.DagsterInstance
-) -> None:
-    with pytest.raises(dg.Failure, match="docs/tag: .*'max_workers' must be .* at least 1; got -1"):
-        run_tag(tag, root, instance, {"max_workers": -1})
     assert not (root / "docs").exists()
 
 
@@ -347,34 +322,6 @@ def test_an_option_that_the_operator_itself_refuses_fails_the_step_by_name(
         execute(definitions, instance, config)
     assert caught.value.allow_retries is False
     assert not (root / "docs").exists()
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        len,
-        Path("/data"),
-        (1, 2),
-        {1, 2},
-        b"bytes",
-        Color.RED,
-        SimpleNamespace(),
-        float("nan"),
-        float("inf"),
-        {"a": SimpleNamespace()},
-        {1: "a"},
-        [Path("/data")],
-    ],
-    ids=repr,
-)
-def test_values_that_config_cannot_hold_are_left_out(
-    value: object, registry: OperatorRegistry
-) -> None:
-    @registry("data.text")
-    def node(record: dict, odd: Any = None, plain: str = "x") -> dict:
-        return record
-
-    assert params_of(node(odd=value)) == {"plain": "x"}
 
 
 def annotated(registry: OperatorRegistry, annotation: Any, value: Any) -> Operator:
@@ -517,22 +464,6 @@ def test_time_limits_and_tries_can_be_changed_and_lifted(tag: Any) -> None:
     assert resolved(timeout=0.5, backoff=3, **given) == (0.5, 9, ("TimeoutError", "a.B"), 3, 8)
 
 
-@pytest.mark.parametrize("config", [{"timeout": -1.0}, {"retries": -1}, {"backoff": -1.0}])
-def test_times_and_tries_below_zero_are_refused(
-    tag: Any, root: Path, instance: dg.DagsterInstance, config: dict[str, Any]
-) -> None:
-    with pytest.raises(dg.Failure, match="docs/tag: .* must be a .*number"):
-        run_tag(tag, root, instance, config)
-    assert not (root / "docs").exists()
-
-
-def test_a_retry_on_that_names_no_exception_fails_the_step_with_a_reason(
-    tag: Any, root: Path, instance: dg.DagsterInstance
-) -> None:
-    with pytest.raises(dg.Failure, match="docs/tag: .* 'retry_on' must be exception classes"):
-        run_tag(tag, root, instance, {"retry_on": ["every second"]})
-
-
 def test_a_flaky_operator_gets_its_tries_from_the_launchpad(
     registry: OperatorRegistry, root: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -576,23 +507,7 @@ def test_a_refused_configuration_is_not_tried_again(
 def test_the_launchpad_schema_names_every_option(tag: Any, root: Path) -> None:
     definitions = definitions_of(pipeline_of(tag=tag()), "texts.jsonl", root)
     schema = asset_of(definitions, "docs", "tag").op.config_schema.config_type
-    assert set(schema.fields) == {  # type: ignore[attr-defined]
-        "params",
-        "max_workers",
-        "concurrency_mode",
-        "ignore_errors",
-        "timeout",
-        "retries",
-        "retry_on",
-        "backoff",
-        "max_worker_memory_mb",
-        "stop_after_failures",
-        "drain_seconds",
-        "missing",
-        "limit",
-        "try",
-        "resume",
-    }
+    assert set(schema.fields) == FIELDS  # type: ignore[attr-defined]
     assert "prefix" in schema.fields["params"].config_type.fields  # type: ignore[attr-defined]
 
 
@@ -622,23 +537,17 @@ def test_a_launch_may_give_an_option_by_its_former_name(
     assert "option 'max_len' is named 'max_chars' now" in caplog.text
 
 
-def test_the_launch_of_an_earlier_version_changes_nothing(shorten: Any) -> None:
-    operator = shorten(max_chars=5)
-    with pytest.warns(DeprecationWarning, match="max_len"):
-        made = configured(operator, {"params": {"max_chars": 5, "max_len": 5}})
-    with pytest.warns(DeprecationWarning, match="max_len"):
-        changed = configured(operator, {"params": {"max_chars": 5, "max_len": 6}})
+def test_a_launch_of_both_names_may_change_one(shorten: Any) -> None:
+    def launched(operator: Any, former: int) -> Any:
+        with pytest.warns(DeprecationWarning, match="max_len"):
+            made = configured(operator, {"params": {"max_chars": 5, "max_len": former}})
+        return made.__dataops__.options["max_chars"]
 
-    assert made.__dataops__.options["max_chars"] == 5
-    assert changed.__dataops__.options["max_chars"] == 6
-
-
-def test_a_launch_that_changes_both_names_is_refused(shorten: Any) -> None:
-    with (
-        pytest.warns(DeprecationWarning, match="max_len"),
-        pytest.raises(OperatorOptionError, match="'max_chars' was given, and 'max_len', too"),
-    ):
-        configured(shorten(), {"params": {"max_chars": 5, "max_len": 6}})
+    assert launched(shorten(max_chars=5), 5) == 5
+    assert launched(shorten(max_chars=5), 6) == 6
+    with pytest.raises(OperatorOptionError, match="'max_chars' was given, and 'max_len', too"):
+        launched(shorten(), 6)
+    assert config_of(shorten())["params"] == {"max_chars": 80}  # the present name alone
 
 
 def test_a_part_of_a_chain_has_former_names(
@@ -649,7 +558,3 @@ def test_a_part_of_a_chain_has_former_names(
         (record,) = former(tmp_path, instance, node, {"shorten": {"max_len": 3}})
 
     assert record["made"] == 3
-
-
-def test_the_launchpad_proposes_the_present_names_alone(shorten: Any) -> None:
-    assert config_of(shorten())["params"] == {"max_chars": 80}

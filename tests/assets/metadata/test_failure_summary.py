@@ -46,19 +46,20 @@ def test_failures_are_grouped_by_exception_the_most_frequent_first(tmp_path: Pat
     ]
 
 
-@pytest.mark.parametrize("length", [10, 70, 90, 100, 390])
-def test_a_message_is_whole_inline_or_in_a_window(length: int, tmp_path: Path) -> None:
-    message = ("abcd " * 80)[: length - 1] + "."
+@pytest.mark.parametrize(
+    ("message", "inline"),
+    [
+        *((("abcd " * 80)[: length - 1] + ".", length <= 90) for length in (10, 70, 90, 100, 390)),
+        (f"no such file, {'x' * 40}.jsonl", False),
+        (f"/data/{'long folder/' * 10}a.jpg: cannot be decoded; replace the file", False),
+    ],
+)
+def test_a_message_is_whole_inline_or_in_a_window(
+    message: str, inline: bool, tmp_path: Path
+) -> None:
     text = failures(write_jsonl(tmp_path / "errors.jsonl", [error(1, "KeyError", message, {})]))
     assert f"line 1: {message} |" in text
-    assert (len(text) < INLINE_CHARACTERS) == (length <= 90)
-
-
-def test_a_short_message_with_a_long_word_is_whole_in_a_window(tmp_path: Path) -> None:
-    message = f"no such file, {'x' * 40}.jsonl"
-    text = failures(write_jsonl(tmp_path / "errors.jsonl", [error(1, "KeyError", message, {})]))
-    assert f"line 1: {message} |" in text
-    assert len(text) >= INLINE_CHARACTERS
+    assert (len(text) < INLINE_CHARACTERS) is inline
 
 
 def test_every_row_of_a_long_file_is_counted(tmp_path: Path) -> None:
@@ -180,13 +181,6 @@ def test_each_column_with_numbers_is_an_entry(tmp_path: Path):
 def test_a_result_that_is_no_summary_has_no_pictures(tmp_path: Path, row: dict[str, Any]):
     made = dataset_of(tmp_path / "x.jsonl", [row])
     assert histogram_metadata(made, SUMMARY) == {}
-
-
-def test_the_table_shows_what_to_do_at_the_end_of_a_long_message(tmp_path: Path) -> None:
-    message = f"/data/{'long folder/' * 10}a.jpg: cannot be decoded; replace the file"
-    path = write_jsonl(tmp_path / "errors.jsonl", [error(1, "FileError", message, {})])
-    assert "replace the file |" in failures(path)
-    assert len(failures(path)) >= INLINE_CHARACTERS
 
 
 def test_lines_of_an_error_file_that_were_edited_are_a_group(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from dagster_dataops import (
 from dagster_dataops.errors import PipelineDefinitionError
 from tests.assets.helpers import (
     Records,
+    check_alone,
     checks_of,
     definitions_of,
     execute,
@@ -144,10 +145,7 @@ def test_the_check_can_run_alone_under_its_new_name(
         pipeline_of(one=picky()), source, root, dagster_dataops_translator=translator_by(renamed)
     )
     execute(definitions, instance)
-    check = dg.AssetCheckKey(dg.AssetKey(["docs", "one"]), "my_failed_records")
-    job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(check))
-    alone = dg.Definitions.merge(definitions, dg.Definitions(jobs=[job]))
-    result = alone.resolve_job_def("alone").execute_in_process(instance=instance)
+    result = check_alone(definitions, instance, ("one", "my_failed_records"))
     assert results(result) == {("one", "my_failed_records"): (False, "WARN", True)}
 
 

@@ -18,6 +18,7 @@ from dagster_dataops.assets.planning.translator import options_table
 from dagster_dataops.operators.definition.shown_options import shown_options
 from dagster_dataops.operators.secrets.secret_names import is_secret
 from tests.assets.helpers import definitions_of, pipeline_of, spec_of
+from tests.each import each
 from tests.registries import OperatorRegistry
 
 _TEXTS = (text for text in "ab")
@@ -80,9 +81,13 @@ def test_what_is_as_in_the_operator_is_not_shown(registry: OperatorRegistry, roo
     def plain(record: dict, input_key: str = "text", times: int = 1) -> dict:
         return record
 
-    ppl = pipeline_of(node=plain(input_key="text", times=1))
-    spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
-    assert spec.metadata.keys() == {"dagster/code_references"}
+    @registry("data.text")
+    def bare(record: dict) -> dict:
+        return record
+
+    for operator in (plain(input_key="text", times=1), plain(_max_workers=0), bare()):
+        definitions = definitions_of(pipeline_of(node=operator), "texts.jsonl", root)
+        assert spec_of(definitions, "docs", "node").metadata.keys() == {"dagster/code_references"}
 
 
 def test_an_operator_whose_name_no_tag_can_hold_is_named_in_the_metadata(root: Path) -> None:
@@ -115,12 +120,19 @@ def test_the_code_version_follows_code_and_options_but_not_how_it_is_run(
         record[input_key] = record[input_key].lower()
         return record
 
+    @registry("data.text")
+    def ask(record: dict, api_key: str = "", timeout: float = 30, model: str = "a") -> dict:
+        return record
+
     def version(operator: Any) -> str | None:
         definitions = definitions_of(pipeline_of(node=operator), "texts.jsonl", root)
         return spec_of(definitions, "docs", "node").code_version
 
     assert version(upper()) == version(upper(_max_workers=7))
     assert len({version(upper()), version(upper(input_key="body")), version(lower())}) == 3
+    usual = version(ask(api_key="one"))
+    assert version(ask(api_key="two", timeout=60)) == usual
+    assert version(ask(api_key="one", model="b")) != usual
 
 
 def test_the_page_says_what_cannot_be_compared(registry: OperatorRegistry, root: Path) -> None:
@@ -135,16 +147,14 @@ def test_the_page_says_what_cannot_be_compared(registry: OperatorRegistry, root:
     assert f"the constant _TEXTS of {__name__} (a builtins.generator) cannot be compared" in said
 
 
-@pytest.mark.parametrize(
-    "name", ["api_key", "openai_api_key", "hf_token", "token", "PASSWORD", "client_secret"]
-)
+@each("name", ["api_key", "openai_api_key", "hf_token", "token", "PASSWORD", "client_secret"])
 def test_secrets_are_hidden(name: str, registry: OperatorRegistry) -> None:
     assert is_secret(name)
     shown = options_shown(registry, **{name: "sk-123", "nested": {name: "sk-123"}})
     assert shown == {name: "(hidden)", "nested": {name: "(hidden)"}}
 
 
-@pytest.mark.parametrize("name", ["max_tokens", "tokenizer", "key", "input_key", "author"])
+@each("name", ["max_tokens", "tokenizer", "key", "input_key", "author"])
 def test_ordinary_names_are_not_secrets(name: str) -> None:
     assert not is_secret(name)
 
@@ -208,50 +218,18 @@ def test_options_are_a_table_with_defaults_where_they_differ(registry: OperatorR
     def told(record: dict, size: int, key: str = "text", mark: str = "", api_key: str = "") -> dict:
         return record
 
-    made = registry.operator("text", "told")(size=3, key="a|b", api_key="sk-123")
-    assert options_table(made.__dataops__).splitlines() == [
+    @registry("data.text")
+    def listed(record: dict, words: list, text: str) -> dict:
+        return record
+
+    assert options_table(told(size=3, key="a|b", api_key="sk-123").__dataops__).splitlines() == [
         "| option | value | default |",
         "| --- | --- | --- |",
         "| size | 3 |  |",
         r"| key | a\|b | text |",
     ]
-
-
-def test_a_required_option_that_is_shortened_has_no_default(registry: OperatorRegistry) -> None:
-    @registry("data.text")
-    def listed(record: dict, words: list, text: str) -> dict:
-        return record
-
-    made = registry.operator("text", "listed")(words=list(range(30)), text="x" * 300)
-    assert options_table(made.__dataops__).splitlines()[0] == "| option | value |"
-
-
-def test_an_operator_without_options_has_no_table_of_them(
-    registry: OperatorRegistry, root: Path
-) -> None:
-    @registry("data.text")
-    def bare(record: dict) -> dict:
-        return record
-
-    ppl = pipeline_of(node=registry.operator("text", "bare")())
-    spec = spec_of(definitions_of(ppl, "texts.jsonl", root), "docs", "node")
-    assert "dagster_dataops/options" not in spec.metadata
-
-
-def test_a_rotated_key_and_another_timeout_make_no_asset_stale(
-    root: Path, registry: OperatorRegistry
-) -> None:
-    @registry("data.text")
-    def ask(record: dict, api_key: str = "", timeout: float = 30, model: str = "a") -> dict:
-        return record
-
-    def version(**options: Any) -> str | None:
-        definitions = definitions_of(pipeline_of(node=ask(**options)), "texts.jsonl", root)
-        return spec_of(definitions, "docs", "node").code_version
-
-    usual = version(api_key="one")
-    assert version(api_key="two", timeout=60) == usual
-    assert version(api_key="one", model="b") != usual
+    required = listed(words=list(range(30)), text="x" * 300)
+    assert options_table(required.__dataops__).splitlines()[0] == "| option | value |"
 
 
 def test_the_launchpad_of_each_operator_has_its_own_timeout(registry: OperatorRegistry) -> None:
@@ -261,12 +239,6 @@ def test_the_launchpad_of_each_operator_has_its_own_timeout(registry: OperatorRe
 
     shown = [config_field(ask(timeout=seconds)).default_value for seconds in (5.0, 7.0)]
     assert [config["params"]["timeout"] for config in shown] == [5.0, 7.0]
-
-
-def test_zero_workers_are_the_default(upper: Any, root: Path) -> None:
-    definitions = definitions_of(pipeline_of(loud=upper(_max_workers=0)), "texts.jsonl", root)
-    shown = spec_of(definitions, "docs", "loud").metadata["dagster_dataops/options"].md_str
-    assert "workers" not in shown
 
 
 GOOGLE = """
@@ -385,17 +357,13 @@ def test_sections_have_titles_and_arguments_are_lists(docstring: str, shown: str
     assert re.sub(r"\n{3,}", "\n\n", found) == shown.strip()
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["Plain.", "One: two\nthree.", "Title:\n\nNo block.", "- a\n- b", "A | B\n--- | ---\n1 | 2"],
 )
 def test_a_docstring_without_sections_stays_as_it_is_written(text: str) -> None:
     assert described(text) == text
-
-
-@pytest.mark.parametrize("nothing", [None, "", "  \n "])
-def test_no_docstring_is_no_description(nothing: str | None) -> None:
-    assert described(nothing) is None
+    assert described(None) is described("") is described("  \n ") is None
 
 
 def test_no_word_of_the_packages_docstrings_is_lost() -> None:

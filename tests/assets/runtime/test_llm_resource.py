@@ -18,6 +18,7 @@ from dagster_dataops import (
     pipeline,
 )
 from dagster_dataops.errors import RunStoppedError
+from tests.assets.helpers import metadata_of
 from tests.models.running_server import RunningServer, running_server
 from tests.registries import OperatorRegistry
 
@@ -81,12 +82,7 @@ def test_operators_use_the_client_and_the_cost_is_on_the_page(
     stats = server.stats()
     assert stats["authorizations"] == ["Bearer key of the environment"]
     assert stats["answered"] == 12
-    (event,) = [
-        one for one in done.get_asset_materialization_events() if one.asset_key.path[-1] == "city"
-    ]
-    shown = {
-        name.split("/")[-1]: value.value for name, value in event.materialization.metadata.items()
-    }
+    shown = metadata_of(done, "cards", "city")
     assert shown["calls"] == 12
     assert shown["tokens_out"] == stats["tokens_out"]
     assert shown["cost"] == pytest.approx((stats["tokens_in"] + 4 * stats["tokens_out"]) / 1e6)
@@ -101,12 +97,7 @@ def test_estimated_costs_are_on_the_page_as_such(
 
     done = executed(echo(model="rule"), source, root, default=client)
 
-    (event,) = [
-        one for one in done.get_asset_materialization_events() if one.asset_key.path[-1] == "city"
-    ]
-    shown = {
-        name.split("/")[-1]: value.value for name, value in event.materialization.metadata.items()
-    }
+    shown = metadata_of(done, "cards", "city")
     assert shown["calls_without_usage"] == 1
     assert 0 < shown["tokens_estimated"] < shown["tokens_in"] + shown["tokens_out"]
     assert 0 < shown["cost_estimated"] < shown["cost"]

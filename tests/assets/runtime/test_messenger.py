@@ -37,15 +37,24 @@ def another_thread() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("another_thread")
-def test_a_hanging_call_delays_only_the_calls_after_it() -> None:
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_hanging_call_delays_only_the_calls_after_it_and_finish_drops_them(
+    finished: bool,
+) -> None:
     messenger, goes_on, told = Messenger(), threading.Event(), list[str]()
+    began = time.monotonic()
+    assert messenger.wait(60)  # for nothing
+    assert time.monotonic() - began < 60
     messenger.send(goes_on.wait)
     messenger.send(lambda: told.append("second"))
     assert messenger.busy
+    assert not messenger.wait(0.01)
+    if finished:
+        messenger.finish(0.01)
     assert told == []
     goes_on.set()
     assert messenger.wait(10)
-    assert told == ["second"]
+    assert told == ([] if finished else ["second"])
     assert not messenger.busy
 
 
@@ -72,18 +81,6 @@ def test_calls_are_made_in_order_by_a_thread_that_takes_no_signals_and_ends() ->
     for thread in threads:
         thread.join(10)
         assert not thread.is_alive()
-
-
-@pytest.mark.usefixtures("another_thread")
-def test_finish_waits_up_to_the_limit_and_drops_the_rest() -> None:
-    messenger, goes_on, told = Messenger(), threading.Event(), list[str]()
-    messenger.send(goes_on.wait)
-    messenger.send(lambda: told.append("too late"))
-    assert not messenger.wait(0.01)
-    messenger.finish(0.01)
-    goes_on.set()
-    assert messenger.wait(10)
-    assert told == []
 
 
 @pytest.mark.usefixtures("another_thread")
@@ -115,13 +112,6 @@ print("threads", threading.active_count(), "busy", messenger.busy)
 """
     )
     assert printed == "told by MainThread\nthreads 1 busy False\n"
-
-
-@pytest.mark.usefixtures("another_thread")
-def test_waiting_without_calls_takes_no_time() -> None:
-    began = time.monotonic()
-    assert Messenger().wait(60)
-    assert time.monotonic() - began < 60
 
 
 class Clock:
@@ -169,11 +159,23 @@ def started() -> tuple[DagsterProgress, Log]:
 
 def test_a_line_holds_done_total_share_rate_time_left_and_failed(clock: Clock) -> None:
     progress, log = started()
+    progress.note("resuming: 5 of 10 records settled by run r")
     clock.now += 2.0
     progress.update(state(200, failed=3))
     assert log.lines == [
-        "upper: 200 of 1,000 records (20.0 %), 100.0 records/s, 8 s left, 3 failed"
+        "upper: resuming: 5 of 10 records settled by run r",
+        "upper: 200 of 1,000 records (20.0 %), 100.0 records/s, 8 s left, 3 failed",
     ]
+
+
+def test_a_run_of_a_moment_shows_its_bar_in_the_compute_log_alone(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress, log = started()
+    progress.update(state(1_000))
+    progress.finish(state(1_000))
+    assert log.lines == []
+    assert "1000/1000" in capsys.readouterr().err
 
 
 def test_lines_come_soon_and_then_ever_more_rarely(clock: Clock) -> None:
@@ -182,27 +184,6 @@ def test_lines_come_soon_and_then_ever_more_rarely(clock: Clock) -> None:
         clock.now += 0.1
         progress.update(state(1))
     assert 15 < len(log.lines) < 30
-
-
-def test_a_run_of_a_moment_logs_no_progress(clock: Clock) -> None:
-    progress, log = started()
-    progress.update(state(1_000))
-    progress.finish(state(1_000))
-    assert log.lines == []
-
-
-def test_notes_are_logged_at_once_with_the_name_of_the_node(clock: Clock) -> None:
-    progress, log = started()
-    progress.note("resuming: 5 of 10 records settled by run r")
-    assert log.lines == ["upper: resuming: 5 of 10 records settled by run r"]
-
-
-def test_the_bar_of_the_compute_log_goes_to_standard_error(
-    clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    progress, _ = started()
-    progress.finish(state(1_000))
-    assert "1000/1000" in capsys.readouterr().err
 
 
 def test_a_hanging_database_costs_log_lines_and_delays_nothing(clock: Clock) -> None:
@@ -256,39 +237,28 @@ def asked(watch: RunMonitor, messenger: Messenger) -> str | None:
     return watch()
 
 
-def test_a_step_continues_as_long_as_its_run(
-    instance: dg.DagsterInstance, messenger: Messenger
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ("STARTED", None),
+        ("FAILURE", "its run {} has ended with status FAILURE"),
+        ("CANCELING", "its run {} is being terminated"),
+    ],
+)
+def test_a_step_stops_when_its_run_has_ended_and_the_database_says_so(
+    status: str,
+    reason: str | None,
+    instance: dg.DagsterInstance,
+    messenger: Messenger,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    context = context_of(instance, dg.DagsterRunStatus.STARTED)
-    assert asked(RunMonitor(context, messenger), messenger) is None
-
-
-def test_a_step_stops_when_its_run_has_ended_without_it(
-    instance: dg.DagsterInstance, messenger: Messenger
-) -> None:
-    context = context_of(instance, dg.DagsterRunStatus.FAILURE)
-    reason = f"its run {context.run.run_id} has ended with status FAILURE"
-    assert asked(RunMonitor(context, messenger), messenger) == reason
-
-
-def test_a_step_stops_when_its_run_is_being_terminated(
-    instance: dg.DagsterInstance, messenger: Messenger
-) -> None:
-    context = context_of(instance, dg.DagsterRunStatus.CANCELING)
-    reason = f"its run {context.run.run_id} is being terminated"
-    assert asked(RunMonitor(context, messenger), messenger) == reason
-
-
-def test_a_database_that_is_away_for_a_moment_stops_nothing(
-    instance: dg.DagsterInstance, messenger: Messenger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context = context_of(instance, dg.DagsterRunStatus.FAILURE)
+    context = context_of(instance, dg.DagsterRunStatus[status])
     watch = RunMonitor(context, messenger)
     with monkeypatch.context() as away:
         away.delattr(type(instance), "get_run_by_id")
         assert asked(watch, messenger) is None
     assert messenger.wait(10)
-    assert asked(watch, messenger) is not None
+    assert asked(watch, messenger) == (reason and reason.format(context.run.run_id))
 
 
 def test_a_hanging_database_delays_nothing(
@@ -467,19 +437,34 @@ def test_observations_leave_the_asset_with_the_data_version_of_its_content(
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_observation_is_of_the_partition_that_is_worked_on(
-    slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_observation_is_of_the_partition_and_asset_that_is_worked_on(
+    elsewhere: bool, slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     source = JsonlDataset.of_file(records(20))
 
     @dg.asset(key=KEY, partitions_def=dg.StaticPartitionsDefinition(["a", "b"]))
     def parts(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> None:
-        folder = dataops.folder(KEY.path, context.partition_key)
+        folder = dataops.folder(["scratch"] if elsewhere else KEY.path, context.partition_key)
         dataops.run_operator(context, slow(), [source], folder)
 
     given = {"dataops": resource_at(root)}
     assert dg.materialize([parts], resources=given, partition_key="b", instance=instance).success
-    assert {observation.partition for observation in observed(instance)} == {"b"}
+    found = {observation.partition for observation in observed(instance)}
+    assert found == (set() if elsewhere else {"b"})
+
+
+@pytest.mark.usefixtures("quick")
+def test_ops_are_not_observed(
+    slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
+) -> None:
+    job = assets.build_operator_job(
+        pipeline_of(slow=slow()), source=records(20), resources={"dataops": resource_at(root)}
+    )
+    result = job.execute_in_process(instance=instance)
+    assert result.success
+    kinds = [event.event_type for event in result.all_events]
+    assert dg.DagsterEventType.ASSET_OBSERVATION not in kinds
 
 
 @pytest.mark.usefixtures("quick")
@@ -499,31 +484,3 @@ def test_assets_of_one_step_are_observed_separately(
     assert dg.materialize([both], resources=given, instance=instance).success
     for key in keys:
         assert "20 of " in shown(observed(instance, key)[-1])
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_folder_without_an_asset_is_not_observed(
-    slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
-) -> None:
-    source = JsonlDataset.of_file(records(20))
-
-    @dg.asset(key=KEY)
-    def elsewhere(context: dg.AssetExecutionContext, dataops: DataOpsResource) -> None:
-        dataops.run_operator(context, slow(), [source], dataops.folder(["scratch"]))
-
-    given = {"dataops": resource_at(root)}
-    assert dg.materialize([elsewhere], resources=given, instance=instance).success
-    assert observed(instance) == []
-
-
-@pytest.mark.usefixtures("quick")
-def test_ops_are_not_observed(
-    slow: Any, records: Records, root: Path, instance: dg.DagsterInstance
-) -> None:
-    job = assets.build_operator_job(
-        pipeline_of(slow=slow()), source=records(20), resources={"dataops": resource_at(root)}
-    )
-    result = job.execute_in_process(instance=instance)
-    assert result.success
-    kinds = [event.event_type for event in result.all_events]
-    assert dg.DagsterEventType.ASSET_OBSERVATION not in kinds

@@ -128,56 +128,44 @@ def test_the_error_of_a_failed_step_names_the_record(
         execute(without_retries, instance)
 
 
-@pytest.mark.slow
-def test_resume_never_starts_afresh_with_a_log_line(
-    without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
+@pytest.mark.parametrize(
+    ("config", "mark", "told"),
+    [
+        ({"resume": "never"}, "!", "starting afresh, without 60 records"),
+        ({"params": {"suffix": "?"}}, "?", "its options have changed since"),
+    ],
+)
+def test_never_to_resume_or_another_option_starts_afresh_with_a_log_line(
+    without_retries: dg.Definitions,
+    fragile: Fragile,
+    root: Path,
+    instance: dg.DagsterInstance,
+    config: dict[str, Any],
+    mark: str,
+    told: str,
 ) -> None:
     fragile.fail(at=60)
     execute(without_retries, instance, raise_on_error=False)
-    result = execute(without_retries, instance, {"ops": {STEP: {"config": {"resume": "never"}}}})
-    assert result_of(root, "docs", "fragile") == expected()
+    result = execute(without_retries, instance, {"ops": {STEP: {"config": config}}})
+    assert {record["text"][-1] for record in result_of(root, "docs", "fragile")} == {mark}
     assert fragile.calls[0] == 2
     assert metadata_of(result, "docs", "fragile").get("rows_resumed") is None
-    assert "starting afresh, without 60 records" in "\n".join(log_of(instance, result.run_id))
-
-
-def test_another_option_starts_afresh_with_a_log_line(
-    without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
-) -> None:
-    fragile.fail(at=60)
-    execute(without_retries, instance, raise_on_error=False)
-    config = {"ops": {STEP: {"config": {"params": {"suffix": "?"}}}}}
-    result = execute(without_retries, instance, config)
-    assert {record["text"][-1] for record in result_of(root, "docs", "fragile")} == {"?"}
-    assert "its options have changed since" in "\n".join(log_of(instance, result.run_id))
-
-
-def test_errors_can_be_ignored_from_the_launchpad(
-    without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
-) -> None:
-    fragile.fail(at=60)
-    config = {"ops": {STEP: {"config": {"ignore_errors": True}}}}
-    result = execute(without_retries, instance, config)
-    metadata = metadata_of(result, "docs", "fragile")
-    assert (metadata["rows_in"], metadata["dagster/row_count"], metadata["rows_failed"]) == (
-        100,
-        99,
-        1,
-    )
-    assert [record["id"] for record in result_of(root, "docs", "fragile")] == [
-        number for number in range(100) if number != 60
-    ]
+    assert told in "\n".join(log_of(instance, result.run_id))
 
 
 RETRY = {"ops": {STEP: {"config": {"resume": "failed_records", "ignore_errors": True}}}}
 
 
-def test_the_launchpad_retries_only_failed_records(
+def test_the_launchpad_ignores_errors_and_retries_only_failed_records(
     without_retries: dg.Definitions, fragile: Fragile, root: Path, instance: dg.DagsterInstance
 ) -> None:
     fragile.fail(at=60)
     first = execute(without_retries, instance, {"ops": {STEP: {"config": {"ignore_errors": True}}}})
-    assert metadata_of(first, "docs", "fragile")["rows_failed"] == 1
+    metadata = metadata_of(first, "docs", "fragile")
+    names = ("rows_in", "dagster/row_count", "rows_failed")
+    assert [metadata[name] for name in names] == [100, 99, 1]
+    rest = [number for number in range(100) if number != 60]
+    assert [record["id"] for record in result_of(root, "docs", "fragile")] == rest
     result = execute(without_retries, instance, RETRY)
     assert fragile.calls == Counter({**dict.fromkeys(range(100), 1), 60: 2})
     assert result_of(root, "docs", "fragile") == expected()

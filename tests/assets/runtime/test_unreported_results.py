@@ -143,17 +143,38 @@ def test_a_result_of_a_killed_run_is_reused_even_if_dagster_shows_the_run_as_run
     assert calls == {"first": 3, "second": 6}
 
 
-@pytest.mark.slow
-def test_a_twice_unreported_result_is_reused_by_the_next_run(
-    launch: Launch, dying: set[str], calls: Counter[str]
+@pytest.mark.parametrize(
+    ("then", "again"),
+    [
+        ({}, 0),
+        ({"config": {"resume": "never"}}, 3),
+        ({"config": {"params": {"value": 2}}}, 3),
+        ({"within": None}, 3),  # an instance that does not know that the run has failed
+    ],
+)
+def test_a_result_that_was_unreported_twice_is_reused_unless_it_is_to_be_made_again(
+    launch: Launch, dying: set[str], calls: Counter[str], then: Any, again: int
 ) -> None:
     dying.add("first")
-    for _ in range(3):
+    for _ in range(2):
         assert not launch().success
-    dying.clear()
-    assert launch().success
     assert calls["first"] == 3
+    dying.clear()
+    with dg.DagsterInstance.ephemeral() as other:
+        assert launch(**(then | {"within": other} if "within" in then else then)).success
+    assert calls["first"] == 3 + again
     assert launch().success
+    assert calls["first"] == 6 + again
+
+
+def test_its_failed_records_are_retried_by_the_job_for_that(
+    launch: Launch, dying: set[str], calls: Counter[str]
+) -> None:
+    failing = {"params": {"value": -1}}
+    dying.add("first")
+    assert not launch(failing).success
+    dying.clear()
+    launch(failing, job="docs_retry_failed_records")
     assert calls["first"] == 6
 
 
@@ -182,39 +203,6 @@ def test_a_result_adopted_by_a_successful_re_execution_is_made_again_later(
     assert launch(only=[["docs", "first"]], tags=tags).success
     assert calls["first"] == 3
     assert launch(only=[["docs", "first"]]).success
-    assert calls["first"] == 6
-
-
-@pytest.mark.parametrize("config", [{"resume": "never"}, {"params": {"value": 2}}])
-def test_a_result_is_made_again_on_request_or_after_a_change(
-    launch: Launch, dying: set[str], calls: Counter[str], config: dict[str, Any]
-) -> None:
-    dying.add("first")
-    assert not launch().success
-    dying.clear()
-    assert launch(config).success
-    assert calls["first"] == 6
-
-
-def test_its_failed_records_are_retried_by_the_job_for_that(
-    launch: Launch, dying: set[str], calls: Counter[str]
-) -> None:
-    failing = {"params": {"value": -1}}
-    dying.add("first")
-    assert not launch(failing).success
-    dying.clear()
-    launch(failing, job="docs_retry_failed_records")
-    assert calls["first"] == 6
-
-
-def test_runs_of_another_instance_are_not_known_to_have_failed(
-    launch: Launch, dying: set[str], calls: Counter[str]
-) -> None:
-    dying.add("first")
-    assert not launch().success
-    dying.clear()
-    with dg.DagsterInstance.ephemeral() as other:
-        assert launch(within=other).success
     assert calls["first"] == 6
 
 

@@ -10,6 +10,7 @@ from dagster_dataops import DataOpsTranslator, assets, build_definitions, checks
 from dagster_dataops.errors import PipelineDefinitionError
 from tests.assets.helpers import (
     Records,
+    check_alone,
     checks_of,
     definitions_of,
     execute,
@@ -77,9 +78,10 @@ def test_all_checks_of_an_asset_are_one_step_after_its_own(
 
 
 @LAYOUT
-@pytest.mark.parametrize("blocking", [True, False])
-def test_a_blocking_check_stops_downstream_assets_in_the_same_run(
+@pytest.mark.parametrize(("least", "blocking"), [(9, True), (9, False), (8, True)])
+def test_a_blocking_check_that_fails_stops_downstream_assets_in_the_same_run(
     layout: Any,
+    least: int,
     blocking: bool,
     keep: Any,
     records: Records,
@@ -87,33 +89,21 @@ def test_a_blocking_check_stops_downstream_assets_in_the_same_run(
     instance: dg.DagsterInstance,
 ) -> None:
     ppl = pipeline_of(a=keep(), b=keep(), c=keep())
-    wanted = {"a": [checks.row_count(min=9, blocking=blocking), checks.unique("id")]}
+    wanted = {"a": [checks.row_count(min=least, blocking=blocking), checks.unique("id")]}
     definitions = definitions_of(ppl, records(10), root, checks=wanted, layout=layout)
     result = execute(definitions, instance, raise_on_error=False)
-    assert result.success is not blocking
+    passes, stops = least == 8, blocking and least == 9
+    assert result.success is not stops
     found = {check.check_name: check.passed for check in checks_of(result) if "a" in _path(check)}
-    assert found["row_count"] is False
-    assert found.get("unique_id", blocking)  # a step after a failed one does not run
+    assert found["row_count"] is passes
+    assert found.get("unique_id", stops)  # a step after a failed one does not run
     assert (root / "docs" / "a" / "a_results.jsonl").exists()
-    assert (root / "docs" / "b").exists() is not blocking
-    assert (root / "docs" / "c").exists() is not blocking
+    assert (root / "docs" / "b").exists() is not stops
+    assert (root / "docs" / "c").exists() is not stops
 
 
 def _path(check: Any) -> list[str]:
     return check.asset_key.path
-
-
-@LAYOUT
-def test_a_passed_blocking_check_stops_nothing(
-    layout: Any, keep: Any, records: Records, root: Path, instance: dg.DagsterInstance
-) -> None:
-    wanted = {"a": [checks.row_count(min=8, blocking=True)]}
-    ppl = pipeline_of(a=keep(), b=keep())
-    definitions = definitions_of(ppl, records(10), root, checks=wanted, layout=layout)
-    result = execute(definitions, instance)
-    passed = {(check.asset_key.path[-1], check.check_name) for check in checks_of(result)}
-    assert ("a", "row_count") in passed
-    assert (root / "docs" / "b" / "b_results.jsonl").exists()
 
 
 @pytest.mark.parametrize(
@@ -129,34 +119,17 @@ def test_a_check_runs_alone_over_the_published_result(
 ) -> None:
     wanted = {"a": [checks.row_count(min=1), checks.unique("id", blocking=True)]}
     ppl = pipeline_of(a=keep(), b=keep())
-    ours = definitions_of(ppl, records(10), root, checks=wanted, layout=layout)
-    key = dg.AssetCheckKey(dg.AssetKey(["docs", "a"]), "unique_id")
-    job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(key))
-    definitions = dg.Definitions.merge(ours, dg.Definitions(jobs=[job]))
+    definitions = definitions_of(ppl, records(10), root, checks=wanted, layout=layout)
+    with pytest.raises(Exception, match="Materialize the operator that writes it first"):
+        check_alone(definitions, instance, ("a", "unique_id"))
     run = execute(definitions, instance).run_id
-    result = definitions.resolve_job_def("alone").execute_in_process(instance=instance)
+    result = check_alone(definitions, instance, ("a", "unique_id"))
     assert [event.step_key for event in result.get_step_success_events()] == [step]
     assert not result.get_asset_materialization_events()
     (check,) = checks_of(result)
     assert (check.check_name, check.passed) == ("unique_id", True)
     assert check.target_materialization_data is not None
     assert check.target_materialization_data.run_id == run
-
-
-def test_a_check_of_an_unpublished_result_reports_it(
-    keep: Any, records: Records, root: Path, instance: dg.DagsterInstance
-) -> None:
-    wanted = {"a": [checks.row_count(min=1)]}
-    ours = definitions_of(pipeline_of(a=keep()), records(10), root, checks=wanted)
-    selection = dg.AssetSelection.checks_for_assets(dg.AssetKey(["docs", "a"]))
-    job = dg.define_asset_job("alone", selection=selection - _failed("a"))
-    definitions = dg.Definitions.merge(ours, dg.Definitions(jobs=[job]))
-    with pytest.raises(Exception, match="Materialize the operator that writes it first"):
-        definitions.resolve_job_def("alone").execute_in_process(instance=instance)
-
-
-def _failed(node: str) -> dg.AssetSelection:
-    return dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey(["docs", node]), FAILED))
 
 
 @pytest.mark.slow
@@ -194,7 +167,7 @@ def test_a_check_reads_the_partition_of_its_run_or_all_partitions(
         return list(numbered({"a": 2, "b": 5}[context.partition_key]))
 
     wanted = {"a": [checks.row_count(max=3), checks.no_nulls("tag")]}
-    ours = definitions_of(
+    definitions = definitions_of(
         pipeline_of(a=keep()),
         raw,
         root,
@@ -203,13 +176,11 @@ def test_a_check_reads_the_partition_of_its_run_or_all_partitions(
         checks=wanted,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    keys = [dg.AssetCheckKey(dg.AssetKey(["docs", "a"]), n) for n in ("row_count", "no_nulls_tag")]
-    job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(*keys))
-    definitions = dg.Definitions.merge(ours, dg.Definitions(jobs=[job]))
     for key, text in (("a", "2 records."), ("b", "5 records, more than 3.")):
         result = execute(definitions, instance, partition_key=key)
         assert declared_of(result)["row_count"].description == text
-    alone = declared_of(definitions.resolve_job_def("alone").execute_in_process(instance=instance))
+    names = ("a", "row_count"), ("a", "no_nulls_tag")
+    alone = declared_of(check_alone(definitions, instance, *names))
     assert alone["row_count"].description == (
         "1 of 2 partitions did not pass, first b: 5 records, more than 3."
     )
@@ -223,13 +194,11 @@ def test_a_result_that_was_edited_is_checked_as_it_is(
     keep: Any, records: Records, root: Path, instance: dg.DagsterInstance
 ) -> None:
     wanted = {"a": [checks.row_count(min=5), checks.max_dropped(1)]}
-    ours = definitions_of(pipeline_of(a=keep()), records(10), root, checks=wanted)
-    keys = [dg.AssetCheckKey(dg.AssetKey(["docs", "a"]), n) for n in ("row_count", "max_dropped")]
-    job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(*keys))
-    definitions = dg.Definitions.merge(ours, dg.Definitions(jobs=[job]))
+    definitions = definitions_of(pipeline_of(a=keep()), records(10), root, checks=wanted)
     execute(definitions, instance)
     (root / "docs" / "a" / "a_results.jsonl").write_text('{"id": 1}\n')
-    found = declared_of(definitions.resolve_job_def("alone").execute_in_process(instance=instance))
+    names = ("a", "row_count"), ("a", "max_dropped")
+    found = declared_of(check_alone(definitions, instance, *names))
     assert found["row_count"].description == "1 record, fewer than 5."
     assert not found["max_dropped"].passed
     assert "edited" in str(found["max_dropped"].description)
@@ -343,9 +312,7 @@ def test_files_by_partition_are_checked_separately_or_together(
     assert source.description == text
 
     keys = [c.asset_check_key for c in (source, found["a", FAILED], found["a", "row_count"])]
-    alone = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(*keys))
-    merged = dg.Definitions.merge(definitions, dg.Definitions(jobs=[alone]))
-    result = merged.resolve_job_def("alone").execute_in_process(instance=instance)
+    result = check_alone(definitions, instance, *keys)
     told = [c.description for c in checks_of(result)]
     assert sorted(str(text) for text in told) == sorted([text, text, "No record failed."])
     names = {job.name for job in definitions.jobs or ()}

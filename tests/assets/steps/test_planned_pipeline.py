@@ -17,6 +17,7 @@ from tests.assets.helpers import (
     pipeline_of,
     resource_at,
     result_of,
+    tags_of,
 )
 from tests.registries import OperatorRegistry
 
@@ -57,11 +58,7 @@ def test_an_op_materializes_the_whole_pipeline(
     metadata = metadata_of(result, "docs", "second")
     assert metadata["dagster/row_count"] == 2
     assert metadata["dagster/column_schema"].columns[0].name == "id"
-    latest = instance.get_latest_materialization_event(dg.AssetKey(["docs", "second"]))
-    assert latest is not None
-    assert latest.asset_materialization is not None
-    tags = latest.asset_materialization.tags or {}
-    assert tags["dagster/data_version"].startswith("xxh3:")
+    assert tags_of(instance, "docs", "second")["dagster/data_version"].startswith("xxh3:")
 
 
 def test_a_custom_multi_asset_runs_the_selected_assets(

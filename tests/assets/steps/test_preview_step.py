@@ -86,11 +86,16 @@ def test_a_preview_shows_the_first_records_and_replaces_nothing(
 ) -> None:
     definitions = definitions_of(ppl, records(9), root)
     execute(definitions, instance)
-    before = files_of(root)
+    leftover = root / "docs" / "shout" / "checkpoints" / "unfinished" / "journal"
+    leftover.parent.mkdir(parents=True)
+    leftover.write_bytes(b"left by a killed run")
+    key = dg.AssetKey(["docs", "shout"])
+    before, version = files_of(root), instance.get_latest_materialization_event(key)
 
     result = execute(definitions, instance, limited(shout=4), only=[["docs", "shout"]])
 
     assert result.success
+    assert instance.get_latest_materialization_event(key) == version
     assert result.get_asset_materialization_events() == []
     assert files_of(root) == before
     found = observations(result)["shout"]
@@ -131,23 +136,6 @@ def test_steps_downstream_of_a_preview_are_skipped_and_the_run_succeeds(
     skipped = [e.step_key for e in result.all_events if e.event_type_value == "STEP_SKIPPED"]
     assert skipped == ["docs__backwards"]
     assert not (root / "docs" / "backwards").exists()
-
-
-def test_a_preview_leaves_versions_and_an_unfinished_checkpoint_as_they_are(
-    ppl: Pipeline, root: Path, instance: dg.DagsterInstance, records: Any
-) -> None:
-    definitions = definitions_of(ppl, records(9), root)
-    execute(definitions, instance)
-    key = dg.AssetKey(["docs", "shout"])
-    before = instance.get_latest_materialization_event(key)
-    leftover = root / "docs" / "shout" / "checkpoints" / "unfinished" / "journal"
-    leftover.parent.mkdir(parents=True)
-    leftover.write_bytes(b"left by a killed run")
-
-    execute(definitions, instance, limited(shout=3), only=[["docs", "shout"]])
-
-    assert instance.get_latest_materialization_event(key) == before
-    assert leftover.read_bytes() == b"left by a killed run"
 
 
 def test_the_next_preview_takes_the_place_of_the_last(
@@ -251,23 +239,12 @@ def test_a_join_takes_the_previews_of_all_its_inputs(
     ]
 
 
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        ({"limit": 0}, "a preview takes at least 1 record"),
-        ({"limit": -2}, "a preview takes at least 1 record"),
-    ],
-)
+@pytest.mark.parametrize("limit", [0, -2])
 def test_a_preview_of_nothing_is_refused_before_anything_runs(
-    ppl: Pipeline,
-    root: Path,
-    instance: dg.DagsterInstance,
-    records: Any,
-    config: dict[str, Any],
-    said: str,
+    ppl: Pipeline, root: Path, instance: dg.DagsterInstance, records: Any, limit: int
 ) -> None:
-    with pytest.raises(dg.Failure, match=said):
-        preview(definitions_of(ppl, records(9), root), instance, **config)
+    with pytest.raises(dg.Failure, match="a preview takes at least 1 record"):
+        preview(definitions_of(ppl, records(9), root), instance, limit=limit)
     assert not (root / "docs").exists()
 
 

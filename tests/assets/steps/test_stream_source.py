@@ -82,7 +82,6 @@ def test_a_stream_is_an_asset_that_the_first_node_takes(
     assert result_of(root, "docs", "upper") == uppered(shuffled(path))
     found = metadata_of(result, "docs", "texts")
     assert found["dagster/row_count"] == 60
-    assert found["dagster/row_count"] == 60
     assert "rows_resumed" not in found
     assert found["seeds"] == {"read_jsonl>shuffle": "1"}
     assert [column.name for column in found["dagster/column_schema"].columns] == ["id", "text"]
@@ -157,11 +156,14 @@ def test_a_registered_reader_is_a_source_whose_columns_are_checked(
         definitions_of(pipeline_of(titled=titled()), reader, root)
 
 
-def test_a_function_describes_its_asset(upper: Any, root: Path) -> None:
-    definitions = definitions_of(upper, streamed, root)
-    spec = spec_of(definitions, "docs", "streamed")
+def test_the_asset_shows_its_stages_and_what_describes_a_function(upper: Any, root: Path) -> None:
+    spec = spec_of(definitions_of(upper, streamed, root), "docs", "streamed")
     assert spec.description == "Sixty texts, as a stream."
     assert "dagster/code_references" in spec.metadata
+    definitions = definitions_of(upper, read_sequence(ROWS).shuffle(5), root)
+    shown = spec_of(definitions, "docs", "shuffle").metadata["dagster_dataops/stages"]
+    assert r"| 1 | read\_sequence |" in shown.value  # type: ignore[union-attr]
+    assert "| 2 | shuffle |" in shown.value  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("name", ["texts.jsonl.gz", "texts.jsonl.zst", "texts.jsonl.bz2"])
@@ -198,21 +200,24 @@ def test_a_url_of_each_partition(tmp_path: Path) -> None:
     assert origin.key == dg.AssetKey(["docs", "docs"])
 
 
-def test_a_stream_that_never_ends_is_refused_when_it_is_defined(upper: Any, root: Path) -> None:
-    for endless in (DataPipeline.count(key="n").shuffle(3), read_sequence(ROWS).repeat()):
-        with pytest.raises(StreamDefinitionError, match=r"stage (count|repeat): never ends"):
-            definitions_of(upper, endless, root)
+ENDLESS = "stage (count|repeat): never ends"
+PARTITIONED = {"partitions_def": dg.StaticPartitionsDefinition(["a"])}
 
 
-def test_a_list_of_sources_is_refused_with_a_remedy(upper: Any, root: Path) -> None:
-    with pytest.raises(OperatorDefinitionError, match=r"combine\.concat"):
-        definitions_of(upper, ["a.jsonl", "b.jsonl"], root)
-
-
-def test_one_stream_cannot_serve_all_partitions(upper: Any, root: Path) -> None:
-    partitions = dg.StaticPartitionsDefinition(["a"])
-    with pytest.raises(ConfigurationError, match="a function of the partition's key"):
-        definitions_of(upper, read_sequence(ROWS), root, partitions_def=partitions)
+@pytest.mark.parametrize(
+    ("source", "keywords", "error", "said"),
+    [
+        (DataPipeline.count(key="n").shuffle(3), {}, StreamDefinitionError, ENDLESS),
+        (read_sequence(ROWS).repeat(), {}, StreamDefinitionError, ENDLESS),
+        (["a.jsonl", "b.jsonl"], {}, OperatorDefinitionError, r"combine\.concat"),
+        (read_sequence(ROWS), PARTITIONED, ConfigurationError, "a function of the partition's key"),
+    ],
+)
+def test_a_source_that_cannot_be_one_is_refused_when_it_is_defined(
+    source: Any, keywords: Any, error: type[Exception], said: str, upper: Any, root: Path
+) -> None:
+    with pytest.raises(error, match=said):
+        definitions_of(upper, source, root, **keywords)
 
 
 def test_an_item_that_is_not_a_record_fails_the_step_with_its_number(
@@ -237,18 +242,9 @@ def test_a_function_makes_a_stream_of_each_partition(
     )
     execute(definitions, instance, partition_key="2")
     place = root / "docs/daily/partitions/2/daily_results.jsonl"
-    assert [orjson.loads(line)["id"] for line in place.read_bytes().splitlines()] == [
-        2,
-        12,
-        22,
-        32,
-        42,
-        52,
-    ]
-    tags = {
-        "dagster/asset_partition_range_start": "1",
-        "dagster/asset_partition_range_end": "2",
-    }
+    found = [orjson.loads(line)["id"] for line in place.read_bytes().splitlines()]
+    assert found == [2, 12, 22, 32, 42, 52]
+    tags = {"dagster/asset_partition_range_start": "1", "dagster/asset_partition_range_end": "2"}
     execute(definitions, instance, tags=tags)
     assert (root / "docs/upper/partitions/1/upper_results.jsonl").exists()
 
@@ -463,13 +459,6 @@ def test_the_code_version_is_that_of_the_stages(upper: Any, root: Path) -> None:
         same[0],
     }
     assert len(others) == 5
-
-
-def test_the_asset_shows_the_stages(upper: Any, root: Path) -> None:
-    definitions = definitions_of(upper, read_sequence(ROWS).shuffle(5), root)
-    shown = spec_of(definitions, "docs", "shuffle").metadata["dagster_dataops/stages"]
-    assert r"| 1 | read\_sequence |" in shown.value  # type: ignore[union-attr]
-    assert "| 2 | shuffle |" in shown.value  # type: ignore[union-attr]
 
 
 def test_a_preview_takes_the_first_items_and_materializes_nothing(

@@ -134,15 +134,28 @@ class Dumped:
         return {"mode": mode}
 
 
-def test_replies_of_client_libraries_are_understood():
-    assert sent(lambda _: Dumped()) == {"mode": "json"}
-
-
-def test_a_coroutine_function_of_the_prompt():
+def test_replies_of_client_libraries_and_of_coroutines_are_understood():
     async def answer(prompt: str) -> str:
         return prompt.upper()
 
+    assert sent(lambda _: Dumped()) == {"mode": "json"}
     assert sent(answer)["choices"][0]["message"]["content"] == "GO."
+
+
+@pytest.mark.parametrize(
+    ("complete", "request_", "error", "said"),
+    [
+        (lambda _: 1 / 0, REQUEST, ZeroDivisionError, "division"),  # other errors are the user's
+        (lambda _: 7, REQUEST, BadReplyError, "int"),
+        (7, REQUEST, DefinitionError, "type int"),
+        (str.upper, {"model": "m", "input": ["a"]}, DefinitionError, "function of a prompt"),
+    ],
+)
+def test_what_cannot_make_a_call_is_refused(
+    complete: Any, request_: Any, error: type[Exception], said: str
+):
+    with pytest.raises(error, match=said):
+        sent(complete, request_)
 
 
 def test_a_coroutine_that_takes_too_long():
@@ -164,26 +177,6 @@ def test_an_error_with_a_status_has_its_pause():
     with pytest.raises(RateLimitedError, match="slow down") as caught:
         sent(limited)
     assert caught.value.retry_after == 7.0
-
-
-def test_other_errors_are_the_users():
-    with pytest.raises(ZeroDivisionError):
-        sent(lambda _: 1 / 0)
-
-
-def test_anything_but_json_is_a_bad_reply():
-    with pytest.raises(BadReplyError, match="int"):
-        sent(lambda _: 7)
-
-
-def test_an_object_that_cannot_make_calls_is_refused():
-    with pytest.raises(DefinitionError, match="type int"):
-        sent(7)
-
-
-def test_a_function_of_a_prompt_cannot_embed():
-    with pytest.raises(DefinitionError, match="function of a prompt"):
-        sent(str.upper, {"model": "m", "input": ["a"]})
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from dagster_dataops.errors import BadRequestError
 from dagster_dataops.models.calls.dialect import Dialect
 
@@ -10,23 +12,28 @@ def request(**fields: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": "Go."}], **fields}
 
 
-def test_a_request_is_left_as_it_is_until_the_server_refuses_it():
-    dialect = Dialect()
-    given = request(max_tokens=3)
+@pytest.mark.parametrize(
+    ("said", "given", "adapted"),
+    [
+        ("status 400: something else", {"max_tokens": 3}, {"max_tokens": 3}),
+        (
+            "use 'max_completion_tokens' instead",
+            {"max_tokens": 3},
+            {"max_completion_tokens": 3},
+        ),
+        ("status 422: body.seed: extra inputs are not permitted", {"seed": 3}, {}),
+    ],
+)
+def test_a_request_is_left_as_it_is_until_the_server_refuses_a_field(
+    said: str, given: dict[str, Any], adapted: dict[str, Any]
+):
+    dialect, sent = Dialect(), request(**given)
 
-    dialect.learn(BadRequestError("status 400: something else"))
+    assert dialect.learn(BadRequestError(said)) is (given != adapted)
 
-    assert dialect.adapted(given) is given
-
-
-def test_max_tokens_gets_its_other_name():
-    dialect = Dialect()
-    given = request(max_tokens=3)
-
-    dialect.learn(BadRequestError("use 'max_completion_tokens' instead"))
-
-    assert dialect.adapted(given) == request(max_completion_tokens=3)
-    assert given == request(max_tokens=3)
+    assert dialect.adapted(sent) == request(**adapted)
+    assert sent == request(**given)
+    assert (dialect.adapted(sent) is sent) is (given == adapted)
 
 
 def test_a_schema_goes_into_the_text():
@@ -44,12 +51,3 @@ def test_a_schema_goes_into_the_text():
     assert adapted["messages"][0]["content"].endswith('{"type":"object"}')
     assert [one["type"] for one in dialect.adapted(parts)["messages"][0]["content"]] == ["text"] * 2
     assert given["messages"][0]["content"] == "Go."
-
-
-def test_a_seed_is_left_out():
-    dialect = Dialect()
-
-    assert dialect.learn(BadRequestError("status 422: body.seed: extra inputs are not permitted"))
-
-    assert dialect.adapted(request(seed=3)) == request()
-    assert not dialect.learn(BadRequestError("status 400: something else"))

@@ -94,13 +94,10 @@ def test_a_reply_with_a_known_end_is_read(finish: Any):
     ],
 )
 def test_a_reply_that_ended_for_another_reason_is_no_answer(finish: Any):
-    with pytest.raises(UnfinishedReplyError, match="finish_reason is"):
+    so_far = r"finish_reason is .*; it says so far: The answer is"
+    with pytest.raises(UnfinishedReplyError, match=so_far) as caught:
         reply_of(raw({"content": "The answer is"}, finish), replayed=False)
-
-
-def test_the_reason_and_the_text_so_far_are_in_the_error():
-    with pytest.raises(UnfinishedReplyError, match=r"'abort'; it says so far: The answer is"):
-        reply_of(raw({"content": "The answer is"}, "abort"), replayed=False)
+    assert repr(finish) in str(caught.value)
 
 
 @each(
@@ -245,31 +242,17 @@ def test_the_text_of_any_reply_can_be_asked_for():
     assert text_of({"data": []}) == text_of({"error": "x"}) == text_of(raw("x")) == ""
 
 
+ODD = [None, True, 0, -1, "429", 1.5, math.nan, 10**25, "", "x", "error", [], {}, [{}], {"a": 1}]
+
+
 def changed(value: Any, chance: random.Random) -> Any:
     """Return a JSON value with some parts replaced, left out or added."""
-    odd = [
-        None,
-        True,
-        0,
-        -1,
-        "429",
-        1.5,
-        math.nan,
-        10**25,
-        "",
-        "x",
-        "error",
-        [],
-        {},
-        [{}],
-        {"a": 1},
-    ]
     if chance.random() < 0.1:
-        return chance.choice(odd)
+        return chance.choice(ODD)
     if isinstance(value, dict):
         kept = {name: changed(one, chance) for name, one in value.items() if chance.random() < 0.9}
         names = ("error", "content", "text", "tool_calls", "type", "reasoning", "refusal", "usage")
-        return {**kept, chance.choice(names): chance.choice(odd)} if chance.random() < 0.3 else kept
+        return {**kept, chance.choice(names): chance.choice(ODD)} if chance.random() < 0.3 else kept
     return [changed(one, chance) for one in value] if isinstance(value, list) else value
 
 

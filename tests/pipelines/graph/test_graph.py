@@ -34,18 +34,12 @@ def names(graph: OperatorGraph) -> list[str]:
     return [each.name for each in graph.ordered()]
 
 
-def test_nodes_keep_the_order_in_which_they_were_added():
-    graph = OperatorGraph.of("docs", [node("b"), node("a", "b"), node("c", "a")])
+def test_nodes_keep_their_order_and_may_name_one_that_is_added_later():
+    graph = OperatorGraph.of("docs", [node("b"), node("a", "b", "c"), node("c", "b")])
 
     assert list(graph.nodes) == ["b", "a", "c"]
-    assert names(graph) == ["b", "a", "c"]
-    assert graph.last.name == "c"
-
-
-def test_a_node_may_name_one_that_is_added_later():
-    graph = OperatorGraph.of("docs", [node("second", "first"), node("first")])
-
-    assert names(graph) == ["first", "second"]
+    assert graph.nodes["a"].inputs == ("b", "c")
+    assert names(graph) == ["b", "c", "a"]
 
 
 @given(st.lists(st.sets(st.integers(0, 7)), min_size=1, max_size=8), st.randoms())
@@ -69,7 +63,12 @@ def test_every_node_comes_after_its_inputs(wishes, random):
 REFUSED = {
     r"'docs': two nodes are called 'a'": [["a"], ["a"]],
     r"which is not a node\. Nodes: upper, suffix": [["upper"], ["suffix", "zzzz"]],
+    r"node 'suffix' takes its input from 'uppr'.*did you mean 'upper'\?": [
+        ["upper"],
+        ["suffix", "uppr"],
+    ],
     "cycle: a -> a": [["a", "a"]],
+    "cycle: (?=.*a)(?=.*b)(?=.*c).* -> ": [["a", "c"], ["b", "a"], ["c", "b"]],
     "no nodes": [],
     "'checkpoints' cannot name a folder": [["checkpoints"]],
 }
@@ -81,33 +80,12 @@ def test_nodes_that_make_no_graph_are_refused_with_the_reason(reason, nodes):
         OperatorGraph.of("docs", [node(*one) for one in nodes])
 
 
-def test_an_unknown_input_names_the_node_and_the_nearest():
-    with pytest.raises(PipelineDefinitionError) as caught:
-        OperatorGraph.of("docs", [node("upper"), node("suffix", "uppr")])
-
-    assert "node 'suffix' takes its input from 'uppr'" in str(caught.value)
-    assert "did you mean 'upper'?" in str(caught.value)
-
-
-def test_a_cycle_is_refused_and_shown():
-    with pytest.raises(PipelineDefinitionError, match="cycle: ") as caught:
-        OperatorGraph.of("docs", [node("a", "c"), node("b", "a"), node("c", "b")])
-
-    assert {"a", "b", "c"} <= set(str(caught.value).split("cycle: ")[1].split(" -> "))
-
-
 def test_a_joining_operator_needs_as_many_inputs_as_it_takes():
     fitting = OperatorGraph.of("docs", [node("a"), node("b", "a", SOURCE, operator=join)])
     assert fitting.nodes["b"].inputs == ("a", SOURCE)
 
     with pytest.raises(PipelineDefinitionError, match=r"graph\.join takes 2 datasets.*are source"):
         OperatorGraph.of("docs", [node("a", operator=join)])
-
-
-def test_an_operator_of_one_input_takes_several_nodes_one_after_the_other():
-    graph = OperatorGraph.of("docs", [node("a"), node("b"), node("c", "a", "b")])
-
-    assert graph.nodes["c"].inputs == ("a", "b")
 
 
 def test_a_graph_cannot_be_changed():

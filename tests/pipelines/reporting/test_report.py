@@ -27,21 +27,24 @@ from tests.pipelines.reporting.conftest import (
 )
 
 
-def test_the_report_is_beside_the_nodes_and_shows_each_in_order(made, root, read):
+def test_the_report_is_beside_the_nodes_and_has_the_numbers_of_their_manifests(
+    made, root, tmp_path, read
+):
     path = report(made)
     assert path == root / "reported" / "report.html"
     content = read(path)
+    judged, cleaned, turned = content["nodes"]
     assert content["title"] == "reported"
     assert [node["name"] for node in content["nodes"]] == ["judged", "cleaned", "turned"]
-
-
-def test_the_numbers_are_those_of_the_manifests(made, read):
-    judged, cleaned, turned = read(report(made))["nodes"]
     failed = COUNT // 10 + COUNT // 50
     assert (judged["rows_in"], judged["dropped"], judged["failed"]) == (COUNT, 30, failed)
     assert judged["rows_out"] == cleaned["rows_in"] == COUNT - 30 - failed + 30
     assert [part["name"] for part in cleaned["parts"]] == ["shorter", "picky"]
     assert turned["rows_in"] == cleaned["rows_out"]
+    assert turned["changes"]["rows"] == []
+    assert "takes all records at once" in turned["changes"]["note"]
+    of_folder = read(report(root / "reported", tmp_path / "a" / "b.html"))
+    assert of_folder["nodes"] == content["nodes"]
 
 
 def test_of_an_export_the_files_are_counted(source, tmp_path, read):
@@ -60,11 +63,6 @@ def test_new_records_are_told_from_dropped_ones(source, read):
     ppl.materialize(source)
     judged, summed = read(report(ppl))["nodes"]
     assert (summed["out"], summed["dropped"]) == (f"1 record from {judged['rows_out']:,}", None)
-
-
-def test_a_folder_gives_the_same_report_as_its_pipeline(made, root, tmp_path, read):
-    first, second = read(report(made)), read(report(root / "reported", tmp_path / "a" / "b.html"))
-    assert first["nodes"] == second["nodes"]
 
 
 def test_columns_that_records_lack_are_named(tmp_path, monkeypatch, read):
@@ -135,12 +133,6 @@ def test_changes_are_shown_side_by_side(made, read):
     assert (dropped["reasons"], dropped["after"]) == ({"three": 1}, [])
     assert found["looked"] == COUNT - 36
     assert found["changed"] == 90
-
-
-def test_a_node_without_a_map_says_why_nothing_is_compared(made, read):
-    changes = read(report(made))["nodes"][2]["changes"]
-    assert changes["rows"] == []
-    assert "takes all records at once" in changes["note"]
 
 
 def test_failed_records_are_grouped_and_all_are_held(made, root, read):
@@ -429,12 +421,7 @@ def test_without_a_map_the_report_says_that_it_was_switched_off(root: Path, tmp_
 )
 def test_every_value_has_a_text(value, shown):
     assert excerpt(value).encode().decode() == shown
-
-
-def test_long_texts_are_cut():
     assert excerpt("abcdef", 3) == "abc…"
-    assert excerpt("abcdef", 3, 1) == "…bcd…"
-    assert excerpt("abcdef", 5, 1) == "…bcdef"
 
 
 def test_lines_that_are_no_objects_are_shown_as_text():

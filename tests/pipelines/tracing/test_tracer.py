@@ -282,13 +282,10 @@ def test_records_of_a_call_are_traced_although_their_file_is_gone(tmp_path):
     assert [place.line for place in found.results] == [2, 3]
 
 
-@pytest.mark.parametrize("given", [{}, {"line": 1, "source_line": 1}])
-def test_exactly_one_line_is_given(tmp_path, given):
-    with pytest.raises(TraceError, match="either a line of the result, or source_line"):
-        trace(tmp_path, **given)
-
-
-def test_a_folder_without_a_result_is_an_error(tmp_path):
+def test_exactly_one_line_of_a_folder_with_a_result_is_given(tmp_path):
+    for given in ({}, {"line": 1, "source_line": 1}):
+        with pytest.raises(TraceError, match="either a line of the result, or source_line"):
+            trace(tmp_path, **given)
     with pytest.raises(ResultMissingError, match="no \\*_results.jsonl is there"):
         trace(tmp_path, 1)
 
@@ -379,17 +376,21 @@ def test_a_dataset_operator_ends_the_trail_both_ways(made: Made, root: Path) -> 
     assert found.ends[0].place.path.endswith("second_results.jsonl")
 
 
-def test_an_edited_result_is_not_traced(made: Made, root: Path) -> None:
+def test_an_edited_or_deleted_result_or_another_source_is_not_traced(
+    made: Made, root: Path, source: Path
+) -> None:
     made()
+    before, content = source.stat(), source.read_bytes()
+    source.write_bytes(content[:-1] + b" ")  # of the same size and time
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(TraceOutdatedError, match="node first read another version of .*in.jsonl"):
+        trace(root / "docs" / "first", 1)
+    source.write_bytes(content)
     result = root / "docs" / "first" / "first_results.jsonl"
     result.write_bytes(result.read_bytes() + b"{}\n")
     with pytest.raises(TraceOutdatedError, match="first_results.jsonl: it was edited or replaced"):
         trace(root / "docs" / "first", 1)
-
-
-def test_a_deleted_result_is_not_traced(made: Made, root: Path) -> None:
-    made()
-    (root / "docs" / "first" / "first_results.jsonl").unlink()
+    result.unlink()
     with pytest.raises(TraceOutdatedError, match="it was deleted after run .* published it"):
         trace(root / "docs" / "second", source_line=2)
 
@@ -417,15 +418,6 @@ def test_a_result_that_was_made_again_with_the_same_content_is_traced(
     assert trace(root / "docs" / "second", 1).sources[0].line == 2
 
 
-def test_a_source_that_has_changed_is_not_traced(made: Made, root: Path, source: Path) -> None:
-    made()
-    before, content = source.stat(), source.read_bytes()
-    source.write_bytes(content[:-1] + b" ")  # of the same size and time
-    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(TraceOutdatedError, match="node first read another version of .*in.jsonl"):
-        trace(root / "docs" / "first", 1)
-
-
 def test_an_error_of_a_trace_survives_pickling() -> None:
     error = TraceOutdatedError("a.jsonl", "it has changed")
     again = pickle.loads(pickle.dumps(error))
@@ -445,38 +437,36 @@ def test_records_of_several_inputs_are_told_apart(root: Path, tmp_path: Path) ->
     assert [place.line for place in found.results] == [1, 3]
 
 
+def even(record: dict[str, Any]) -> dict[str, Any]:
+    if record["n"] % 2:
+        raise SkipSample
+    return record
+
+
+@pytest.mark.parametrize(
+    ("stages", "said"),
+    [
+        (
+            lambda records: records.filter(lambda record: record["n"] > 3),
+            "do more than choose records by position",
+        ),
+        (lambda records: records.map(even), "a function left out"),
+    ],
+)
 def test_a_stream_that_does_more_than_choose_by_position_ends_the_trail(
-    root: Path, source: Path
+    root: Path, source: Path, stages: Callable[[Any], Any], said: str
 ) -> None:
-    class Few(data_register.new_group("traced_streams")):  # type: ignore[misc]
-        def stream(self, records: Any) -> Any:
-            return records.filter(lambda record: record["n"] > 3)
-
-    with pipeline("docs") as ppl:
-        ppl.kept = kept()
-        ppl.few = Few()
-    ppl.materialize(source)
-    (end,) = trace(root / "docs" / "few", 1).ends
-    assert "do more than choose records by position" in end.reason
-
-
-def test_a_stream_whose_function_leaves_items_out_ends_the_trail(root: Path, source: Path) -> None:
-    def even(record: dict[str, Any]) -> dict[str, Any]:
-        if record["n"] % 2:
-            raise SkipSample
-        return record
-
     class Some(data_register.new_group("traced_streams")):  # type: ignore[misc]
         def stream(self, records: Any) -> Any:
-            return records.map(even)
+            return stages(records)
 
     with pipeline("docs") as ppl:
         ppl.kept = kept()
         ppl.some = Some()
     ppl.materialize(source)
-    (end,) = trace(root / "docs" / "some", 1).ends
-    assert "a function left out" in end.reason
-    assert trace(root / "docs" / "some", 1).sources == ()
+    found = trace(root / "docs" / "some", 1)
+    assert said in found.ends[0].reason
+    assert (len(found.ends), found.sources) == (1, ())
 
 
 def test_a_stream_that_combines_results_is_traced(root: Path, source: Path) -> None:

@@ -63,25 +63,35 @@ def test_only_lines_that_are_followed_are_shown_in_full() -> None:
     assert "4:" not in text
 
 
-def test_the_texts_of_records_that_ended() -> None:
-    error = {"exception": "ValueError", "message": "no"}
-    failed = Step("a", "demo.cut", (SOURCE,), (), "failed", part="strip", error=error)
-    assert str(failed) == "a (demo.cut): line 3 -> failed in the part strip\n    ValueError: no"
-    dropped = Step("a", "demo.cut", (SOURCE,), (), "dropped", {"short": 1})
-    assert str(dropped) == "a (demo.cut): line 3 -> dropped: short"
-    text = str(Trace((SOURCE,), (dropped,), ()))
-    assert text.endswith("The record has no line in the result.")
+ERROR = {"exception": "ValueError", "message": "no"}
+OTHER = Place("/b/b_results.jsonl", 9, "{}")
+OUTPUTS = (Place("/s/x/x_results.jsonl", 1, "{}", "x"), Place("/s/y/y.jsonl", 2, "{}", "y"))
+DROPPED = Step("a", "demo.cut", (SOURCE,), (), "dropped", {"short": 1})
 
 
-def test_lines_of_several_files_and_outputs_are_named() -> None:
-    other = Place("/b/b_results.jsonl", 9, "{}")
-    outputs = (Place("/s/x/x_results.jsonl", 1, "{}", "x"), Place("/s/y/y.jsonl", 2, "{}", "y"))
-    merged = Step("a", "demo.zip", (MADE[0], other), outputs, "merged", left_out=3)
-    first = str(merged).splitlines()[0]
-    assert first == (
-        "a (demo.zip): line 4 of a and line 9 of b -> x line 1 and y line 2 and 3 more made of "
-        "2 records"
-    )
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (
+            Step("a", "demo.cut", (SOURCE,), (), "failed", part="strip", error=ERROR),
+            "a (demo.cut): line 3 -> failed in the part strip\n    ValueError: no",
+        ),
+        (DROPPED, "a (demo.cut): line 3 -> dropped: short"),
+        (
+            Step("a", "demo.zip", (MADE[0], OTHER), OUTPUTS, "merged", left_out=3),
+            (
+                "a (demo.zip): line 4 of a and line 9 of b -> x line 1 and y line 2 and 3 more "
+                "made of 2 records"
+            ),
+        ),
+    ],
+)
+def test_the_text_of_a_step_names_files_outputs_and_how_the_record_ended(
+    step: Step, text: str
+) -> None:
+    assert str(step) == text or str(step).splitlines()[0] == text
+    ended = str(Trace((SOURCE,), (DROPPED,), ()))
+    assert ended.endswith("The record has no line in the result.")
 
 
 def test_long_and_missing_texts_are_cut() -> None:
@@ -252,7 +262,9 @@ def foreign(tmp_path: Path) -> RecordFile:
     return RecordFile(tmp_path / "in.jsonl", ours=False)
 
 
-def test_blank_lines_are_no_records_but_are_counted_as_lines(foreign: RecordFile) -> None:
+def test_blank_lines_are_no_records_but_are_counted_as_lines(
+    foreign: RecordFile, tmp_path: Path
+) -> None:
     found = foreign.find([0, 1, 2, 3, 4])
     assert found == {
         0: FoundLine(1, b'{"a":1}'),
@@ -261,18 +273,10 @@ def test_blank_lines_are_no_records_but_are_counted_as_lines(foreign: RecordFile
         3: FoundLine(7, b'{"a":4}'),
     }
     assert foreign.count() == 4
-
-
-@pytest.mark.parametrize(
-    ("line", "index"), [(1, 0), (2, None), (3, None), (4, 1), (5, 2), (6, None), (7, 3), (8, None)]
-)
-def test_a_line_is_found_by_its_number(foreign: RecordFile, line: int, index: int | None) -> None:
-    assert foreign.index_of(line) == index
-
-
-def test_an_empty_file_has_no_records(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_bytes(b"")
-    empty = RecordFile(tmp_path / "in.jsonl", ours=True)
+    indices = [foreign.index_of(line) for line in range(1, 9)]
+    assert indices == [0, None, None, 1, 2, None, 3, None]
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    empty = RecordFile(tmp_path / "empty.jsonl", ours=True)
     assert (empty.find([0]), empty.index_of(1), empty.count()) == ({}, None, 0)
 
 

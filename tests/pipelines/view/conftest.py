@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dagster_dataops import Drop, Pipeline, config, data, data_register, pipeline
+from dagster_dataops import Drop, Pipeline, data, data_register, pipeline
 from tests.viewed_pages import Viewer, viewing
 
 COUNT = 300
@@ -49,13 +49,6 @@ def write_source(path: Path) -> Path:
     """Write the records, and return the path."""
     path.write_text("".join(f"{json.dumps(row(n))}\n" for n in range(COUNT)))
     return path
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
-    """The root of the results."""
-    with config.temporary(data_process_path=tmp_path / "root"):
-        yield tmp_path / "root"
 
 
 @pytest.fixture

@@ -58,11 +58,8 @@ class ColumnOrigin:
 class ColumnTracer:
     """Finds the origins of the columns of a result.
 
-    Args:
-        options: The options of the operator; ``input_key`` and ``output_key`` are used.
-        upstream: The inputs with their asset keys; several with one key are partitions.
-        result: The dataset that the operator wrote.
-        origin: How the records of the result follow from those of the inputs.
+    Of the options, ``input_key`` and ``output_key`` are used. Several inputs with one key are
+    partitions.
     """
 
     def __init__(
@@ -87,8 +84,7 @@ class ColumnTracer:
     def trace(self, columns: Iterable[str] = ()) -> list[ColumnOrigin]:
         """Return the origins of the columns of the result, then those of dropped columns.
 
-        Args:
-            columns: Columns that were found in other records than the first ones.
+        ``columns`` were found in other records than the first ones.
         """
         names = dict.fromkeys([*columns, *self._values])
         gone = [name for name in self._known if name not in names]
@@ -101,7 +97,8 @@ class ColumnTracer:
         same = self._passing(column, holders)
         if same:
             return self._lineage(column, [(key, column) for key in same], PASSED)
-        written = self._written_into(column)
+        known = {*self._known, column}
+        written = [key for key in self._written if column_of(key, known) == column]
         if holders:
             return self._lineage(
                 column, self._changed_from(column, written), self._changed(holders)
@@ -153,10 +150,6 @@ class ColumnTracer:
         return [
             (key, name) for name in gone for key in self._inputs if self._agrees(name, column, key)
         ]
-
-    def _written_into(self, column: str) -> list[str]:
-        """Return the declared keys that name the column or a path inside it."""
-        return [key for key in self._written if column_of(key, {*self._known, column}) == column]
 
     def _reads_of(self, written: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(read for key in written for read in self._written[key]))

@@ -47,11 +47,7 @@ def column_metadata(
 
     It takes a few milliseconds for any size, because only samples are read.
 
-    Args:
-        operator: The operator; its options ``input_key`` and ``output_key`` are used.
-        upstream: The inputs with their asset keys, in order.
-        result: The dataset that the operator wrote.
-        texts: What columns are, by name; by default what the operator's docstring says.
+    ``texts`` say what columns are; by default the operator's docstring does.
     """
     options, spec = operator.__dataops__.options, operator.__dataops__.spec
     if spec.kind.holds_files:
@@ -77,12 +73,7 @@ def column_metadata(
 def schema_metadata(
     dataset: JsonlDataset, texts: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, dg.MetadataValue[Any]]:
-    """Return the column schema of a file, such as a source; empty if the file is unreadable.
-
-    Args:
-        dataset: The file.
-        texts: What columns are, by name.
-    """
+    """Return the column schema of a file, such as a source; empty if the file is unreadable."""
     try:
         schema = schema_of(dataset)
     except (DataOpsError, OSError):

@@ -134,12 +134,7 @@ class ColumnSchema:
 
 
 def with_texts(schema: dg.TableSchema, texts: Mapping[str, str]) -> dg.TableSchema:
-    """Return the schema with a text before the description of each column that has one.
-
-    Args:
-        schema: The schema.
-        texts: Texts by the name of the column.
-    """
+    """Return the schema with a text before the description of each column that has one."""
     columns = [
         dg.TableColumn(
             name=column.name,
@@ -152,10 +147,6 @@ def with_texts(schema: dg.TableSchema, texts: Mapping[str, str]) -> dg.TableSche
         for column in schema.columns
     ]
     return dg.TableSchema(columns=columns, constraints=schema.constraints)
-
-
-def _joined(*sentences: str | None) -> str | None:
-    return " ".join(filter(None, sentences)) or None
 
 
 def schema_of(dataset: JsonlDataset) -> ColumnSchema:

@@ -5,8 +5,8 @@ The option ``output_key="score"`` with the description "Column of the score." gi
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from dagster_dataops.assets.metadata.key_options import column_of, names_in
 from dagster_dataops.operators.definition.operator import Operator
@@ -15,7 +15,6 @@ from dagster_dataops.operators.options.docstrings import option_descriptions
 
 _SUFFIX: Final = "_key"
 _WRITTEN: Final = "output_key"
-_READ: Final = "input_key"
 _ELSEWHERE: Final = re.compile(r" in the ")  # of another dataset, such as a benchmark
 _ABOUT: Final = (
     re.compile(r"(?:the )?(?:column|key) of (.+)", re.IGNORECASE),
@@ -54,12 +53,8 @@ def _texts_of_use(invocation: Invocation) -> Iterator[ColumnText]:
     for option, value in invocation.options.items():
         if option.endswith(_SUFFIX) and (text := sentence(described.get(option, ""))):
             written = option == _WRITTEN
-            yield from (ColumnText(name, text, written) for name in _columns(value))
-
-
-def _columns(value: Any) -> Sequence[str]:
-    """Return the columns that the value of an option names; a path inside one names none."""
-    return [name for name in names_in(value) if column_of(name, ()) == name]
+            names = [name for name in names_in(value) if column_of(name, ()) == name]
+            yield from (ColumnText(name, text, written) for name in names)
 
 
 def sentence(description: str) -> str:

@@ -53,13 +53,7 @@ class ExternalCall:
     def of(
         cls, context: dg.AssetExecutionContext, root: Root, continued: Collection[str]
     ) -> "ExternalCall":
-        """Return the call of a step.
-
-        Args:
-            context: The context of the step.
-            root: The root of the results.
-            continued: The runs that the run continues.
-        """
+        """Return the call of a step."""
         step = context.op_def.name
         checks = context.selected_asset_check_keys
         partitioned = context.has_partition_key or context.has_partition_key_range
@@ -183,10 +177,7 @@ _current: list[ExternalCall] = []
 
 @contextmanager
 def answering(call: ExternalCall | None) -> Iterator[None]:
-    """Mark this process as the external process of a step.
-
-    Args:
-        call: What the step asked for; ``None`` if another client started the process.
+    """Mark this process as the external process of a step; the call of another client is ``None``.
 
     Raises:
         ExternalRunError: It was started by an external process.

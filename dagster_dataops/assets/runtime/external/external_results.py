@@ -38,10 +38,6 @@ def reported_results(
 ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
     """Yield the results that an external process has sent; log the events of other assets.
 
-    Args:
-        context: The context of the step that launched it.
-        invocation: What ``run`` of the client returned.
-
     Raises:
         ExternalRunError: It sent none, or not all of them arrived.
     """
@@ -95,19 +91,19 @@ def _result_of(
     first = materializations[0]
     tags = first.tags or {}
     single = len(materializations) == 1
+    kept = {  # Dagster adds its own tags, except for versions of inputs
+        name: value
+        for name, value in tags.items()
+        if name.startswith(_OF_INPUTS) or not name.startswith(_DAGSTERS)
+    }
     for event in () if single else materializations:
         context.add_asset_metadata(event.metadata, first.asset_key, partition_key=event.partition)
     return dg.MaterializeResult(
         asset_key=first.asset_key,
         metadata={**(first.metadata if single else {}), **added},
         data_version=dg.DataVersion(tags[_VERSION]) if _VERSION in tags else None,
-        tags={name: value for name, value in tags.items() if _is_kept(name)} or None,
+        tags=kept or None,
     )
-
-
-def _is_kept(tag: str) -> bool:
-    """Return whether to pass on a tag; Dagster adds its own, except for versions of inputs."""
-    return tag.startswith(_OF_INPUTS) or not tag.startswith(_DAGSTERS)
 
 
 def _check_of(event: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:

@@ -77,9 +77,6 @@ class PagesInProgress:
 class BackgroundWork:
     """A computation in a thread.
 
-    Args:
-        pages: The pages for which it pauses.
-
     Attributes:
         done: The finished part, in the unit of ``total``.
         total: The whole, such as a number of bytes or records.
@@ -143,11 +140,7 @@ class BackgroundWork:
 
 
 class BackgroundWorks:
-    """The computations of a server, by key. The least recently used is stopped and removed.
-
-    Attributes:
-        pages: The pages that are being made.
-    """
+    """The computations of a server, by key. The least recently used is stopped and removed."""
 
     def __init__(self) -> None:
         self.pages = PagesInProgress()
@@ -167,11 +160,9 @@ class BackgroundWorks:
 
         Work that was begun before and has a part of its result is not waited for.
 
-        Args:
-            key: Names the work and the content of all files that it reads.
-            function: Gets the work; returns the result, or sets it in parts.
-            seconds: The most time to wait.
-            urgent: Whether it starts at once, also while other work runs.
+        ``key`` names the work and the content of all files that it reads. ``function``
+        returns the result, or sets it in parts. With ``urgent``, it starts at once, also
+        while other work runs.
         """
         with self._lock:
             work = self._works.pop(key, None)

@@ -82,12 +82,7 @@ def _at(record: Mapping[str, Any], column: str) -> object:
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions of a search: a text in any column, and tests of columns.
-
-    Attributes:
-        text: The text; empty for none.
-        columns: The conditions on columns.
-    """
+    """The conditions of a search: a text in any column, and tests of columns."""
 
     text: str = ""
     columns: tuple[Condition, ...] = ()
@@ -116,8 +111,7 @@ class Conditions:
     def chooser(self, *, ours: bool) -> Callable[[LineBlock], list[int]]:
         """Return a function that chooses lines of a block, by their position in it.
 
-        Args:
-            ours: Whether this package wrote the lines; then most need not be decoded.
+        Most lines that are ``ours``, written by this package, need not be decoded.
         """
         texts = [self.text, *(column.value for column in self.columns if column.test == "contains")]
         plain = [

@@ -50,9 +50,7 @@ class FailedGroup:
 class FailedGroups:
     """All failed records of an error file.
 
-    Attributes:
-        groups: The groups, the most frequent first.
-        total: The number of records.
+    The most frequent group comes first.
     """
 
     groups: list[FailedGroup]

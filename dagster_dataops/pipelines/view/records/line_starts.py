@@ -66,12 +66,8 @@ class LineStarts:
     ) -> "LineStarts":
         """Read a file, and return its index.
 
-        Args:
-            source: The open file.
-            interval: The byte range of its lines.
-            state: Its state when it was opened.
-            advance: Called with the number of bytes read, and with that of all.
-            ours: Whether this package wrote the file; then no line is blank.
+        ``advance`` is called with the number of bytes read, and with that of all. In a file
+        that is ``ours``, written by this package, no line is blank.
 
         Raises:
             OSError: The file cannot be read.

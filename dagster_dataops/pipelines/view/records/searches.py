@@ -22,10 +22,7 @@ MOST: Final = 1_000_000  # records that a search finds
 class FoundRecords:
     """The records that a search has found until now.
 
-    Attributes:
-        records: Their indices, in order.
-        searched: The number of records that were read.
-        limited: Whether the search ended at the limit of matches.
+    It has read ``searched`` records, and is ``limited`` if it ended at the limit of matches.
     """
 
     records: "array[int]" = field(default_factory=lambda: array("Q"))
@@ -112,11 +109,7 @@ def dropped_records(node: TracedNode, manifest: Manifest, works: BackgroundWorks
 class InputRecord(NamedTuple):
     """A record of an input of a node.
 
-    Attributes:
-        path: Where the input is.
-        input: The number of the input, from 0.
-        line: The number of the line, counted from 1.
-        record: The record.
+    Inputs are counted from 0, lines from 1.
     """
 
     path: Location

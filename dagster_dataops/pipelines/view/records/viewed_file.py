@@ -57,13 +57,7 @@ class ReadLine(NamedTuple):
 class ViewedFile:
     """An open file, and its index once it is made.
 
-    Attributes:
-        location: Where it is.
-        source: The open file.
-        interval: The byte range of its lines.
-        state: Its state; another content has another.
-        work: The index, or the work that makes it.
-        ours: Whether this package wrote it.
+    ``work`` is the index, or makes it. It is ``ours`` if this package wrote it.
     """
 
     location: Location
@@ -186,11 +180,6 @@ def indexed(
     """Yield a file, open in the block; its index is made in the background if it is not there.
 
     Both are of the same content: a file that is put in its place meanwhile is not seen.
-
-    Args:
-        location: Where it is.
-        works: The work of the server.
-        ours: Whether this package wrote it.
 
     Raises:
         InputError: It is missing, or cannot be read.

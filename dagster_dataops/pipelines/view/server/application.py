@@ -7,7 +7,6 @@ from starlette.applications import Starlette
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from dagster_dataops.datasets.file_values.reference import FileReference
 from dagster_dataops.errors import DataOpsError
 from dagster_dataops.pipelines.view.server.guard import Guard
 from dagster_dataops.pipelines.view.server.media import named_file, picture_of, sent_part
@@ -32,7 +31,7 @@ def application(view: View) -> Guard:
     site = _Site(view)
     routes = [
         Route("/", site.overview),
-        Route("/style.css", _style),
+        Route("/style.css", lambda _: Response(style(), media_type="text/css; charset=utf-8")),
         Route("/thumbnail/{key:path}", site.thumbnail),
         Route("/media/{key:path}", site.media),
         Route("/node/{key:path}", site.unpublished),
@@ -49,10 +48,6 @@ def application(view: View) -> Guard:
     failing: Any = {Exception: site.failed}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=failing)
     return Guard(app, PREFIX if view.reviews else "")
-
-
-def _style(_: "Request") -> Response:
-    return Response(style(), media_type="text/css; charset=utf-8")
 
 
 class _Site:
@@ -122,11 +117,12 @@ class _Site:
 
     def thumbnail(self, request: "Request") -> Response:
         """Answer with a small picture of an image that a record names."""
-        return self._file(request, self._picture)
+        return self._file(request, lambda file, _: picture_of(file))
 
     def media(self, request: "Request") -> Response:
         """Answer with a sound, a film or an image that a record names, or with a part of it."""
-        return self._file(request, self._part)
+        sought = request.headers.get("range", "")
+        return self._file(request, lambda file, asked: sent_part(file, sought, str(asked.location)))
 
     def _file(self, request: "Request", answer: Any) -> Response:
         node = self._view.root.node(request.path_params["key"])
@@ -134,17 +130,9 @@ class _Site:
             return self._no_node(request)
         asked = PageRequest(self._view, node, request.query_params)
         try:
-            return answer(named_file(asked), request, asked)  # type: ignore[no-any-return]
+            return answer(named_file(asked), asked)  # type: ignore[no-any-return]
         except (DataOpsError, OSError) as error:
             return Response(f"{error}\n", 404, media_type="text/plain; charset=utf-8")
-
-    @staticmethod
-    def _picture(file: FileReference, _request: "Request", _asked: PageRequest) -> Response:
-        return picture_of(file)
-
-    @staticmethod
-    def _part(file: FileReference, request: "Request", asked: PageRequest) -> Response:
-        return sent_part(file, request.headers.get("range", ""), str(asked.location))
 
 
 def _about(asked: PageRequest, page: NodePage) -> dict[str, Any]:
@@ -171,7 +159,7 @@ def _about(asked: PageRequest, page: NodePage) -> dict[str, Any]:
 def _inputs(shown: ViewedNode, view: View) -> list[tuple[str, str]]:
     """Return name and address of each input; an empty address without a node that wrote it."""
     inputs = []
-    for location in shown.published.inputs:
+    for location in shown.inputs:
         maker = view.root.node_of_result(str(location))
         if maker is None:
             inputs.append((str(location), ""))

@@ -29,7 +29,7 @@ def changes_page(request: PageRequest) -> dict[str, Any]:
     key = ("changes", node.key, manifest.fingerprint, manifest.modified_ns)
 
     def find(_: BackgroundWork) -> dict[str, Any]:
-        return changed_records(node.published, manifest)
+        return changed_records(node, manifest)
 
     work = request.view.works.begun(key, find)
     if not work.ready or work.error:

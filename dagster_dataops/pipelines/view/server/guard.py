@@ -42,9 +42,7 @@ _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 class Guard:
     """An application that passes permitted requests to another one, and refuses others.
 
-    Args:
-        app: The other application.
-        writes: The beginning of the addresses that take forms; empty if none does.
+    ``writes`` is the beginning of the addresses that take forms; empty if none does.
     """
 
     def __init__(

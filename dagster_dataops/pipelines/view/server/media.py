@@ -32,12 +32,7 @@ _PLAYED: Final = ("audio/", "video/")
 class _MediaPart:
     """A part of a file.
 
-    Attributes:
-        media_type: The media type of the file.
-        start: The first byte.
-        end: The byte after the last.
-        size: The size of the file.
-        blocks: The bytes.
+    It ends before the byte ``end``; ``size`` is that of the file.
     """
 
     media_type: str
@@ -69,10 +64,7 @@ def named_file(request: PageRequest) -> FileReference:
 def file_at(value: Any, at: str | None, place: str) -> FileReference:
     """Return the file that a value names.
 
-    Args:
-        value: A reference to a file, or a list of values.
-        at: The index in the list, if any.
-        place: Where the value is, for errors.
+    ``at`` is the index in a list, if any; ``place`` is where the value is, for errors.
 
     Raises:
         InputError: It names no file of this machine.
@@ -99,10 +91,7 @@ def picture_of(reference: FileReference) -> Response:
 def sent_part(reference: FileReference, wanted: str, place: str) -> Response:
     """Answer with a file or a part of it; with 416 if it has no such part.
 
-    Args:
-        reference: The file.
-        wanted: The header ``Range``; empty for all.
-        place: Where it is named, for errors.
+    ``wanted`` is the header ``Range``; empty for all.
 
     Raises:
         InputError: It is no image, sound or film.

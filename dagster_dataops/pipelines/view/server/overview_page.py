@@ -16,7 +16,7 @@ def overview_page(view: View) -> dict[str, Any]:
         "picture": funnel(funnel_nodes(view.root, nodes, node_link)),
         "most": MOST,
         "nodes": [
-            counts_of(node.published)
+            counts_of(node)
             | {
                 "title": node.title,
                 "link": node_link(node),
@@ -36,13 +36,7 @@ def node_link(node: ViewedNode) -> str:
 def funnel_nodes(
     root: ViewedRoot, nodes: Iterable[ViewedNode], link_of: Callable[[ViewedNode], str]
 ) -> list[FunnelNode]:
-    """Return the boxes of the picture: the source files, then the nodes.
-
-    Args:
-        root: Finds the node that wrote a file.
-        nodes: The nodes.
-        link_of: Returns the address of a node.
-    """
+    """Return the boxes of the picture: the source files, then the nodes."""
     sources: dict[str, FunnelNode] = {}
     shown = []
     for node in nodes:
@@ -71,7 +65,7 @@ def _rows_of(node: ViewedNode, facts: Mapping[str, Any]) -> int:
 
 
 def _of(node: ViewedNode, inputs: list[tuple[str, int]], link: str) -> FunnelNode:
-    facts = counts_of(node.published)
+    facts = counts_of(node)
     if node.manifest is None:
         return FunnelNode(node.key, node.name, link, None, node.state, 0, 0, 0, ())
     entered = facts["rows_in"] if inputs else None

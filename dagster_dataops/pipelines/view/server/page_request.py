@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 class View:
     """The state that all pages of a server share.
 
-    Attributes:
-        root: The nodes.
-        reviews: The reviews that people decide; ``None`` in a view that changes nothing.
-        works: The computations in the background.
+    ``reviews`` is ``None`` in a view that changes nothing.
     """
 
     root: ViewedRoot
@@ -31,13 +28,7 @@ class View:
 
 @dataclass(frozen=True)
 class PageRequest:
-    """A request for a page about a node.
-
-    Attributes:
-        view: The state that all pages share.
-        node: The node.
-        query: The part of the address after the question mark.
-    """
+    """A request for a page about a node."""
 
     view: View
     node: ViewedNode

@@ -53,11 +53,6 @@ def copy_script() -> str:
 
 
 def rendered(name: str, **context: Any) -> bytes:
-    """Return a page.
-
-    Args:
-        name: The name of its template, without the ending.
-        **context: The values that the template names.
-    """
+    """Return a page."""
     text = templates().get_template(f"{name}.html").render(**context)
     return text.encode(errors="backslashreplace")

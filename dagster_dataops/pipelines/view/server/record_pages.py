@@ -30,7 +30,7 @@ def records_page(request: PageRequest) -> dict[str, Any]:
             "tests": list(TESTS),
             "most_conditions": MOST,
             "sizes": ROWS,
-            "index": _index_state(file),
+            "index": {"percent": file.work.percent, "ready": file.index is not None},
             "note": file.work.error,
         }
         if conditions:
@@ -42,10 +42,6 @@ def records_page(request: PageRequest) -> dict[str, Any]:
     context |= paged(request, first, total, len(lines))
     refresh = SOON if waits and not file.work.error else 0
     return context | _table(lines, conditions) | {"refresh": refresh}
-
-
-def _index_state(file: ViewedFile) -> dict[str, Any]:
-    return {"percent": file.work.percent, "ready": file.index is not None}
 
 
 def _found(request: PageRequest, file: ViewedFile, conditions: Conditions) -> dict[str, Any]:

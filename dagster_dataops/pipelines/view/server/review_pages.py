@@ -29,12 +29,7 @@ Answer = Callable[..., Response]  # of a template, a status, and the values that
 
 
 class ReviewPages:
-    """The pages of reviews.
-
-    Args:
-        view: The state of the view, with reviews.
-        answer: Answers with a template.
-    """
+    """The pages of reviews."""
 
     def __init__(self, view: View, answer: Answer) -> None:
         assert view.reviews is not None  # noqa: S101 - checked by the caller
@@ -83,15 +78,7 @@ class ReviewPages:
         sent: dict[str, str] | None = None,
         reason: str = "",
     ) -> Response:
-        """Answer with a question.
-
-        Args:
-            request: The request.
-            review: The review; ``None`` if there is none.
-            id_: The question; empty for the next that is open.
-            sent: The values of a form that was refused.
-            reason: Why it was refused.
-        """
+        """Answer with a question or the next open one; of a form ``sent`` that was refused, why."""
         key = request.path_params["key"]
         if review is None:
             return self._refusal(404, f"There is no review {key!r}.")
@@ -99,14 +86,14 @@ class ReviewPages:
         question = review.question(id_ or _next(review, after))
         if id_ and question is None:
             return self._refusal(404, f"No question has the id {id_!r}.")
-        shown = dict(question.shown) if question else {}
+        shown, decided = (dict(question.shown), question.decision) if question else ({}, None)
         context = {
             "key": key,
             "review": review,
             "question": question,
             "cells": [(name, cell(shown, name, 0, length=LONG)) for name in shown],
             "texts": {**question.edit, **_edited(sent or {})} if question else {},
-            "comment": (sent or {}).get("comment", _comment(question)),
+            "comment": (sent or {}).get("comment", decided.comment if decided else ""),
             "reason": reason,
             "saved": review.question(request.query_params.get("saved", "")),
             "skip": link("review", key, reviewer=review.reviewer, after=question.id)
@@ -179,7 +166,3 @@ def _edited(sent: dict[str, str]) -> dict[str, str]:
     return {
         name.removeprefix(_EDITED): text for name, text in sent.items() if name.startswith(_EDITED)
     }
-
-
-def _comment(question: Any) -> str:
-    return question.decision.comment if question and question.decision else ""

@@ -26,15 +26,8 @@ _MOST_LEAVES: Final = 4
 class ShownStep:
     """The outcome of a record in a node.
 
-    Attributes:
-        node: The name of the node.
-        operator: Its operator.
-        outcome: The outcome, in words.
-        reasons: The reasons of a drop.
-        error: Exception and message of a failure.
-        changes: The columns that changed, if the node wrote one record for one.
-        made: Address and text of each record that the node wrote, otherwise.
-        left_out: The number of records that are not in ``made``.
+    It has ``changes`` if the node wrote one record for one, else address and text of each
+    record that it ``made``, and the number of those that are left out.
     """
 
     node: str
@@ -104,11 +97,7 @@ def _traces(request: PageRequest, number: int, leaves: Sequence[ViewedNode]) -> 
 
 
 def _path(location: Location) -> str:
-    """Return the path of a file of this machine.
-
-    Raises:
-        InputError: It is an object.
-    """
+    """Return the path of a file of this machine; refuse an object."""
     path = local_path(location)
     if path is None:
         reason = "is an object on a store; records are followed only in results on this machine"

@@ -24,11 +24,7 @@ _SAMPLES = 20  # lines of each kind
 class ShownChange:
     """A line that differs between two versions.
 
-    Attributes:
-        change: ``changed``, ``new`` or ``gone``.
-        record: The number of the input record, as text; empty if it is not known.
-        cause: Why it differs.
-        columns: The columns that differ.
+    The number of the input record is a text, empty if it is not known.
     """
 
     change: str

@@ -72,14 +72,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Funnel:
-    """The picture.
-
-    Attributes:
-        width: In pixels.
-        height: In pixels.
-        boxes: The nodes.
-        lines: The lines between them.
-    """
+    """The picture."""
 
     width: float
     height: float
@@ -107,7 +100,8 @@ def funnel(nodes: Sequence[FunnelNode]) -> Funnel | None:
         for at, node in enumerate(row):
             x, y = left + at * (WIDTH + _GAP), number * (HEIGHT + _BETWEEN)
             places[node.key] = x, y
-            boxes.append(Box(node, x, y, _cut(node.name), _bar(node, most)))
+            name = node.name if len(node.name) <= _NAME else f"{node.name[: _NAME - 1]}…"
+            boxes.append(Box(node, x, y, name, _bar(node, most)))
     height = len(rows) * (HEIGHT + _BETWEEN) - _BETWEEN
     lines = [
         _line(places[key], places[node.key], records, most)
@@ -156,7 +150,3 @@ def _line(first: tuple[float, float], last: tuple[float, float], records: int, m
     start, *others = (f"{across:.0f} {down:.0f}" for across, down in points)
     path = f"M{start} C{' '.join(others)}"
     return Edge(path, round(max(1.5, _THICK * records / most), 1), f"{records:,} records")
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"

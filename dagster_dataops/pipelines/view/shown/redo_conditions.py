@@ -74,12 +74,7 @@ def of_dropped(reasons: Sequence[str] | None, *, chain: bool) -> RedoCondition:
 
 
 def of_failed(group: FailedGroup | None, groups: Sequence[FailedGroup]) -> RedoCondition:
-    """Return the condition for failed records.
-
-    Args:
-        group: Those with one cause; ``None`` for all failed records.
-        groups: All groups.
-    """
+    """Return the condition for the failed records of a group, or for all without one."""
     if group is None:
         return _written([_FAILED], [])
     if not group.form and not group.message and group.exception == "others":
@@ -100,13 +95,7 @@ def of_failed(group: FailedGroup | None, groups: Sequence[FailedGroup]) -> RedoC
 
 
 def of_search(conditions: Conditions, columns: Collection[str], *, chain: bool) -> RedoCondition:
-    """Return the condition for records whose result lines a search finds.
-
-    Args:
-        conditions: The conditions of the search.
-        columns: Names of columns that the records have.
-        chain: Whether the operator is a chain.
-    """
+    """Return the condition for records whose result lines a search finds."""
     if conditions.text:
         return RedoCondition(
             reason="a condition names its columns. Search in one column instead of in all."
@@ -134,11 +123,7 @@ def _notes(conditions: Sequence[Condition], *, chain: bool) -> Iterator[str]:
 
 
 def _test(condition: Condition, columns: Collection[str]) -> Test:
-    """Return the test of a condition on a column.
-
-    Raises:
-        _NoConditionError: There is none.
-    """
+    """Return the test of a condition on a column."""
     name = Name(RESULT, _path(condition.column, columns))
     value = condition.value
     if condition.test == "contains":

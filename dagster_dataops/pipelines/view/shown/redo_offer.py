@@ -36,13 +36,7 @@ class RedoOffer:
 
     @classmethod
     def of(cls, node: ViewedNode, chosen: RedoCondition, *, published: bool) -> "RedoOffer":
-        """Return the offer for some records of a node.
-
-        Args:
-            node: The node.
-            chosen: The condition for the records.
-            published: Whether the file of the result is the published one.
-        """
+        """Return the offer for some records of a node."""
         reason = _refused(node, published=published) or chosen.reason
         if reason:
             return cls(reason=reason)

@@ -60,14 +60,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A record of a page.
-
-    Attributes:
-        number: The number of its line.
-        record: The record.
-        cells: Its values, in the order of the columns of the page.
-        extra: Further values for the template, by name.
-    """
+    """A record of a page."""
 
     number: int
     record: Mapping[str, Any]
@@ -91,13 +84,8 @@ def cell(
 ) -> Cell:
     """Return a value of a record.
 
-    Args:
-        record: The record.
-        column: The column.
-        line: The line of the record, for the addresses of files.
-        marks: Texts that are marked.
-        patterns: Compiled regular expressions, whose places are marked, too.
-        length: Characters to show.
+    ``line`` is for the addresses of files. The texts ``marks`` and the places of ``patterns``,
+    compiled regular expressions, are marked.
     """
     if column not in record:
         return Cell(missing=True)

@@ -85,20 +85,35 @@ def test_the_type_of_many_values_has_room_for_each(values: list[Any]) -> None:
     assert joined.count("<") == joined.count(">")
 
 
-def test_columns_show_their_shares_of_missing_and_null_values(tmp_path: Path) -> None:
-    rows = [{"id": n, "text": "a" if n else None} | ({"few": 1} if n < 2 else {}) for n in range(8)]
-    assert described(tmp_path, *rows) == {
-        "id": ("integer", "", False),
-        "text": ("string | null", "12.5 % null", True),
-        "few": ("integer", "in 25.0 % of records", True),
-    }
+FEW = [{"id": n, "text": "a" if n else None} | ({"few": 1} if n < 2 else {}) for n in range(8)]
+MOST = [{"one": 1} if n == 3 else {"most": 1} for n in range(250)]
 
 
-def test_a_share_is_never_rounded_to_0_or_100_percent(tmp_path: Path) -> None:
-    rows = [{"all": 1} | ({"one": 1} if n == 3 else {"most": 1}) for n in range(250)]
-    found = described(tmp_path, *rows)
-    assert found["one"][1] == "in 0.4 % of records"
-    assert found["most"][1] == "in 99.6 % of records"
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        ([], {}),
+        (
+            FEW,
+            {
+                "id": ("integer", "", False),
+                "text": ("string | null", "12.5 % null", True),
+                "few": ("integer", "in 25.0 % of records", True),
+            },
+        ),
+        (
+            MOST,  # never rounded to 0 or 100 percent
+            {
+                "most": ("integer", "in 99.6 % of records", True),
+                "one": ("integer", "in 0.4 % of records", True),
+            },
+        ),
+    ],
+)
+def test_columns_show_their_shares_of_missing_and_null_values(
+    tmp_path: Path, rows: Any, columns: Any
+) -> None:
+    assert described(tmp_path, *rows) == columns
 
 
 def test_objects_show_their_keys(tmp_path: Path) -> None:
@@ -110,19 +125,15 @@ def test_objects_show_their_keys(tmp_path: Path) -> None:
     assert column == with_texts(schema, {"meta": "What is known."}).columns[0]
 
 
-def test_a_sample_is_marked_as_a_sample(tmp_path: Path) -> None:
-    rows = ({"id": n} for n in range(5000))
-    dataset = dataset_of(tmp_path / "r.jsonl", rows)
+@pytest.mark.parametrize(
+    ("records", "text"),
+    [(1, "1 record"), (2, "all 2 records"), (5000, "250 of 5,000 sampled")],
+)
+def test_a_sample_is_marked_as_a_sample(tmp_path: Path, records: int, text: str) -> None:
+    dataset = dataset_of(tmp_path / "r.jsonl", ({"id": number} for number in range(records)))
     schema = schema_of(dataset).table_schema()
-    assert schema.constraints.other == ["250 of 5,000 sampled"]
-    assert schema.columns[0].constraints.nullable
-
-
-@pytest.mark.parametrize(("records", "text"), [(1, "1 record"), (2, "all 2 records")])
-def test_a_complete_sample_is_reported_as_complete(tmp_path: Path, records: int, text: str) -> None:
-    rows = [{"id": number} for number in range(records)]
-    dataset = dataset_of(tmp_path / "r.jsonl", rows)
-    assert schema_of(dataset).table_schema().constraints.other == [text]
+    assert schema.constraints.other == [text]
+    assert schema.columns[0].constraints.nullable is (records == 5000)
 
 
 def test_records_whose_keys_are_data_do_not_flood_the_schema(tmp_path: Path) -> None:
@@ -130,10 +141,6 @@ def test_records_whose_keys_are_data_do_not_flood_the_schema(tmp_path: Path) -> 
     schema = schema_of(dataset_of(tmp_path / "r.jsonl", rows)).table_schema()
     assert len(schema.columns) == 200
     assert schema.constraints.other[1] == "50 more columns"
-
-
-def test_an_empty_result_has_no_columns(tmp_path: Path) -> None:
-    assert described(tmp_path) == {}
 
 
 def test_names_of_columns_may_be_anything_json_can_hold(tmp_path: Path) -> None:
