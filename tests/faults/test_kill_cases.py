@@ -9,6 +9,7 @@ import pytest
 
 from dagster_dataops import load_artefact
 from dagster_dataops.errors import ResultMissingError
+from tests.faults.cases import cases
 from tests.faults.crashing import Script, wait_until
 from tests.faults.kill import Kill
 from tests.faults.kill_cases import (
@@ -28,6 +29,13 @@ _IGNORED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionW
 _QUICK = {Artefacts, OtherMachines}
 
 
+def _options(case: type[Kill], number: int) -> tuple[str, ...]:
+    """Return all options of a quick case, and of other cases one, in turn, or all in a campaign."""
+    turn = number % len(case.options)
+    sample = case.options if case in _QUICK else case.options[turn : turn + 1]
+    return cases(sample, campaign=case.options)
+
+
 @pytest.fixture(scope="module")
 def store_address() -> Iterator[str]:
     with s3_server() as address:
@@ -44,8 +52,8 @@ def store_address() -> Iterator[str]:
             id=f"{case.__name__}-{option}",
             marks=() if case in _QUICK else pytest.mark.slow,
         )
-        for case in TABLE
-        for option in case.options
+        for number, case in enumerate(TABLE)
+        for option in _options(case, number)
     ],
 )
 def test_what_is_published_after_kills_is_that_of_an_undisturbed_run(
