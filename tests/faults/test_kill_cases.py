@@ -16,7 +16,6 @@ from tests.faults.kill_cases import (
     TABLE,
     Artefacts,
     Exports,
-    OtherMachines,
     Stores,
     content_of,
     numbers_in,
@@ -26,7 +25,7 @@ from tests.object_stores import SECRETS, s3_server
 from tests.subprocesses import killed_at_exit
 
 _IGNORED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-_QUICK = {Artefacts, OtherMachines}
+_QUICK = {Artefacts}
 
 
 def _options(case: type[Kill], number: int) -> tuple[str, ...]:
