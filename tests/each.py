@@ -35,6 +35,11 @@ def each(argument: str, cases: Iterable[Any]) -> Callable[[Callable[..., None]],
     return decorate
 
 
+def slow_but(quick: Any, cases: Iterable[Any]) -> list[Any]:
+    """Return the cases, of which all but one are slow tests."""
+    return [case if case == quick else pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
 def _failure(
     test: Callable[..., None], arguments: dict[str, Any], argument: str
 ) -> BaseException | None:

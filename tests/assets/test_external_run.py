@@ -20,6 +20,7 @@ from dagster_dataops.assets.runtime.external.external_results import messages_of
 from dagster_dataops.errors import ExternalRunError
 from tests.assets.helpers import read_jsonl
 from tests.command_line import main
+from tests.faults.cases import cases
 from tests.faults.crashing import wait_until
 
 pytestmark = [  # Pipes itself uses names that Dagster has deprecated or previews
@@ -216,7 +217,7 @@ def versions_of(result: dg.ExecuteInProcessResult) -> list[list[str | None]]:
     return [[one.get(f"dagster/{name}") for name in names] for one in tags]
 
 
-@pytest.mark.parametrize("partitioned", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("partitioned", cases([True], campaign=[False, True]))
 @pytest.mark.slow
 def test_an_asset_made_outside_has_the_bytes_and_events_of_one_made_here(
     location: Location, partitioned: bool
@@ -340,7 +341,7 @@ def _lines(instance: dg.DagsterInstance) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", cases([signal.SIGTERM], [signal.SIGINT, signal.SIGTERM]))
 def test_a_terminated_run_ends_the_process_and_keeps_what_is_finished(
     location: Location, sent: signal.Signals, stored: dg.DagsterInstance
 ) -> None:

@@ -15,6 +15,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import RunStoppedError
 from tests.execution.helpers import act, lines, node, plan, write_input
 from tests.execution.helpers import run as run_here
+from tests.faults.cases import paired
 from tests.faults.crashing import HANG_SECONDS, Script, alive, alive_in_session, wait_until
 from tests.faults.warm_starts import StartedProcess
 from tests.nodes import FolderLock
@@ -166,8 +167,9 @@ def test_ctrl_c_ends_a_run_at_once_and_finished_records_are_kept(
         assert not again
 
 
-@pytest.mark.parametrize("mode", _WITH_WORKERS)
-@pytest.mark.parametrize("kind", ["sleeps", "holds the interpreter", "carries on"])
+@pytest.mark.parametrize(
+    ("mode", "kind"), paired(_WITH_WORKERS, ["sleeps", "holds the interpreter", "carries on"])
+)
 def test_workers_end_with_a_killed_parent(tmp_path: Path, mode: str, kind: str) -> None:
     run = _Run(tmp_path, mode, kind)
     with run.busy() as (process, workers):
@@ -177,8 +179,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path, mode: str, kind: str) 
     FolderLock(tmp_path / "node", "next", 0).release()
 
 
-@pytest.mark.parametrize("kind", ["sleeps", "carries on"])
-@pytest.mark.parametrize("pause", [0.0, 0.3])
+@pytest.mark.parametrize(("kind", "pause"), paired(["sleeps", "carries on"], [0.0, 0.3]))
 def test_a_second_ctrl_c_leaves_no_worker_either(tmp_path: Path, kind: str, pause: float) -> None:
     run = _Run(tmp_path, "process", kind)
     with run.busy() as (process, workers):

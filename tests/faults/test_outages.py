@@ -18,6 +18,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import OutageError
 from tests.execution import helpers
 from tests.execution.helpers import MODES, error_rows, lines, node, run_over, write_input
+from tests.faults.cases import paired
 from tests.nodes import NodeFolder, ResumePolicy, given_stream
 
 pytestmark = pytest.mark.slow
@@ -146,8 +147,7 @@ def test_a_result_is_kept_when_every_record_fails_and_a_recovered_endpoint_is_ca
     assert endpoint.folder.result.read_bytes() == answered(10)
 
 
-@pytest.mark.parametrize("given", [{}, {"_reuse_outcomes": True}])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "given"), paired(MODES, [{}, {"_reuse_outcomes": True}]))
 def test_after_an_outage_successes_are_kept_and_failures_are_tried_again(
     endpoint: Endpoint, mode: str, given: dict[str, Any]
 ) -> None:
@@ -418,8 +418,7 @@ except OutageError as error:
 """
 
 
-@pytest.mark.parametrize("retries", [0, 3])
-@pytest.mark.parametrize("operator", ["fetch", "fetch_async"])
+@pytest.mark.parametrize(("operator", "retries"), paired(["fetch", "fetch_async"], [0, 3]))
 def test_an_endpoint_that_refuses_everything_gets_few_of_a_hundred_thousand_requests(
     tmp_path: Path, run_python: Callable[..., str], operator: str, retries: int
 ) -> None:

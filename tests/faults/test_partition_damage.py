@@ -11,6 +11,7 @@ from dagster_dataops import JsonlDataset, data
 from dagster_dataops.errors import DatasetOperatorError, RecordError, StorageError
 from tests.each import each
 from tests.execution.helpers import error_rows, node, run, write_input
+from tests.faults.cases import cases, paired
 from tests.faults.partitioned import (
     NAMES,
     OPERATORS,
@@ -30,6 +31,7 @@ _FILES = {  # the last stage that ends before the kill, by the files that are th
     "joined": dict.fromkeys(_JOINED, "join"),
     "lines": dict.fromkeys(_SELECTIONS, "lines"),
 }
+_CASES = [(name, files) for files in _FILES for name in _FILES[files]]
 
 
 def _cut(path: Path) -> None:
@@ -90,9 +92,7 @@ def killed(tmp_path: Path, name: str, files: str) -> _KilledRun:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "files"), [(name, files) for files in _FILES for name in _FILES[files]]
-)
+@pytest.mark.parametrize(("name", "files"), cases(_CASES[::2], campaign=_CASES))
 @each("how", _DAMAGE)
 def test_damaged_files_of_partitions_are_made_again(
     killed: _KilledRun, name: str, files: str, how: str
@@ -109,8 +109,7 @@ def test_damaged_files_of_partitions_are_made_again(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["single", "process"])
-@each("name", OPERATORS)
+@pytest.mark.parametrize(("name", "mode"), paired(OPERATORS, ["single", "process"]))
 def test_a_killed_run_in_a_bucket_goes_on_with_its_sketches_on_another_machine(
     tmp_path: Path, name: str, mode: str
 ) -> None:
@@ -172,8 +171,7 @@ def _outcome(case: PartitionedCase, where: str, mode: str, **options: Any) -> li
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sort", "group", "merge"])
-@pytest.mark.parametrize("ignored", [False, True], ids=["stops", "ignored"])
+@pytest.mark.parametrize(("name", "ignored"), paired(["sort", "group", "merge"], [False, True]))
 @each("how", _SPOILED)
 def test_lines_that_fail_in_partitions_fail_as_in_one_thread(
     tmp_path: Path, name: str, ignored: bool, how: str
@@ -213,8 +211,7 @@ def test_a_merge_names_the_first_key_that_is_there_twice(tmp_path: Path, memory:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _SELECTIONS)
-@pytest.mark.parametrize("stage", ["split", "decide"])
+@pytest.mark.parametrize(("name", "stage"), paired(_SELECTIONS, ["split", "decide"]))
 def test_parts_of_another_form_are_made_again(tmp_path: Path, name: str, stage: str) -> None:
     with in_partitions():
         case = PartitionedCase(tmp_path, name)

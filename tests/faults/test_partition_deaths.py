@@ -14,6 +14,7 @@ from dagster_dataops.errors import DatasetOperatorError, StorageError
 from dagster_dataops.execution.runners import part_files, stages
 from tests.execution.cluster.fixtures import Watched
 from tests.execution.helpers import node, run
+from tests.faults.cases import paired
 from tests.faults.crashing import wait_until
 from tests.faults.partitioned import OPERATORS, PartitionedCase, in_partitions
 
@@ -62,11 +63,13 @@ def test_a_worker_that_is_killed_once_in_each_stage_changes_no_byte(
     assert len(list(flags.iterdir())) >= 2
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-@pytest.mark.parametrize(("act", "cause"), [(_killed, "killed by"), (_out_of_memory, "Memory")])
+@pytest.mark.parametrize(
+    ("name", "end"), paired(OPERATORS, [(_killed, "killed by"), (_out_of_memory, "Memory")])
+)
 def test_a_partition_that_always_ends_its_worker_is_an_error(
-    tmp_path: Path, name: str, act: Callable[[], None], cause: str
+    tmp_path: Path, name: str, end: tuple[Callable[[], None], str]
 ) -> None:
+    act, cause = end
     case = PartitionedCase(tmp_path, name)
     operator = OPERATORS[name].func.__name__
     with in_partitions() as patch:
@@ -91,8 +94,7 @@ def test_partitions_keep_to_the_memory_limit_of_workers(tmp_path: Path, name: st
             case.result("over", "process", **options)
 
 
-@pytest.mark.parametrize("name", ["exact", "sort"])
-@pytest.mark.parametrize("files", ["range-*", "[dw][eo]*ed-*"])
+@pytest.mark.parametrize(("name", "files"), paired(["exact", "sort"], ["range-*", "[dw][eo]*ed-*"]))
 def test_an_agent_that_is_killed_in_a_stage_changes_no_byte(
     tmp_path: Path, name: str, files: str
 ) -> None:
@@ -115,8 +117,7 @@ def test_an_agent_that_is_killed_in_a_stage_changes_no_byte(
     assert node(tmp_path / "away").result.read_bytes() == expected
 
 
-@pytest.mark.parametrize("mode", ["single", "process"])
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize(("name", "mode"), paired(OPERATORS, ["single", "process"]))
 def test_a_full_disk_in_a_stage_is_a_clear_error_and_the_run_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, mode: str
 ) -> None:

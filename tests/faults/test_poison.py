@@ -31,6 +31,7 @@ from tests.execution.helpers import (
     second_thread,
     write_input,
 )
+from tests.faults.cases import paired
 from tests.faults.crashing import HANG_SECONDS, Script, alive, children_of, wait_until
 from tests.nodes import ResumePolicy
 from tests.subprocesses import killed_at_exit
@@ -269,8 +270,7 @@ def test_disturbances_in_a_worker_process_cost_no_record(tmp_path: Path, what: s
 # -- every mode: exceptions of all kinds
 
 
-@pytest.mark.parametrize("limited", [False, True], ids=["unlimited", "limited"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "limited"), paired(MODES, [False, True]))
 @pytest.mark.timeout(method="thread")
 def test_any_exception_fails_only_its_record(tmp_path: Path, mode: str, limited: bool) -> None:
     expected = {what: exception for what, (exception, _) in RAISERS.items()}
@@ -406,8 +406,7 @@ def _forking(tmp_path: Path, mode: str, what: str) -> Script:
     return script
 
 
-@pytest.mark.parametrize("what", ["returns", "exits"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "what"), paired(MODES, ["returns", "exits"]))
 def test_a_forked_child_that_comes_back_from_its_call_settles_nothing(
     tmp_path: Path, mode: str, what: str
 ) -> None:
@@ -470,8 +469,9 @@ print("the end", flush=True)
 """
 
 
-@pytest.mark.parametrize("mode", ["process", "thread", "single"])
-@pytest.mark.parametrize("reader", ["file", "slow pipe"])
+@pytest.mark.parametrize(
+    ("mode", "reader"), paired(["process", "thread", "single"], ["file", "slow pipe"])
+)
 def test_an_operator_that_prints_without_end_is_ended(
     tmp_path: Path, mode: str, reader: str
 ) -> None:
@@ -518,8 +518,10 @@ run(chosen(_concurrency_mode=sys.argv[1]))
 """
 
 
-@pytest.mark.parametrize("how", ["exits", "is killed", "closes every descriptor"])
-@pytest.mark.parametrize("mode", ["single", "thread", "async"])
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    paired(["single", "thread", "async"], ["exits", "is killed", "closes every descriptor"]),
+)
 def test_if_a_record_ends_the_whole_process_the_next_attempt_resumes(
     tmp_path: Path, mode: str, how: str
 ) -> None:

@@ -41,7 +41,7 @@ def _holding_it(folder: Path) -> list[Path]:
     return [path for path in files if _SECRET.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("mode", [*MODES, "spawned"])
+@pytest.mark.parametrize("mode", [*MODES, pytest.param("spawned", marks=pytest.mark.slow)])
 def test_no_file_and_no_log_line_holds_an_operators_secret(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -71,6 +71,7 @@ def test_a_child_forked_while_something_is_synced_runs_operators(tmp_path: Path)
         background.finish()
 
 
+@pytest.mark.slow
 def test_threads_run_operators_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as threads:
         found = threads.map(lambda n: work(tmp_path / str(n), _max_workers=1), range(2))

@@ -148,6 +148,7 @@ def test_a_large_file_that_is_another_one_is_an_error(folder: Path, told) -> Non
         signals(data.images.Size(mode="tag"), {"file": {"file": f"{server.url}/a.png", **told}})
 
 
+@pytest.mark.slow
 def test_a_large_file_that_cannot_be_read_further_is_an_error_of_the_server(folder: Path) -> None:
     with served(folder, ranges=True) as server:
         record = {"file": f"{server.url}/a.ogg"}

@@ -8,6 +8,7 @@ import pytest
 
 from dagster_dataops import Drop, data_register
 from dagster_dataops.errors import DataOpsError, MissingExtraError, NoTextError
+from tests.faults.cases import paired
 from tests.library.adversarial import HOSTILE, NO_TEXTS, SCRIPTS, survives
 from tests.library.all_operators import GROUPS
 
@@ -136,8 +137,7 @@ def test_hostile_texts_cost_linear_time_and_raise_nothing(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["tag", "both"])
-@pytest.mark.parametrize("name", operators({"filters"}))
+@pytest.mark.parametrize(("name", "mode"), paired(operators({"filters"}), ["tag", "both"]))
 def test_filters_write_what_json_can_hold(name: str, mode: str) -> None:
     operator = made(name, mode=mode, reuse_stats=True)
     records = [{"text": text, "id": 1} for text in (*SCRIPTS, "", "\n", "a b c. " * 50, None)]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dagster_dataops import load_replies
+from tests.each import slow_but
 from tests.faults.crashing import HANG_SECONDS, wait_until
 from tests.models.running_server import RunningServer
 from tests.subprocesses import killed_at_exit
@@ -84,9 +85,7 @@ def test_kills_cost_the_calls_in_flight_alone_and_the_cost_is_exact(
     assert counts["cost"] == pytest.approx(cost, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "mode", ["async", "thread", pytest.param("process", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("mode", slow_but("async", ["async", "thread", "process"]))
 def test_a_polite_stop_wastes_no_call(tmp_path: Path, server: RunningServer, mode: str):
     server.reset(latency=0.3 if mode == "process" else 0.05)
     with killed_at_exit(started(server, tmp_path, mode)) as process:

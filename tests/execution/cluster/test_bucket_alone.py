@@ -13,6 +13,7 @@ from dagster_dataops.configuration import root_setting
 from dagster_dataops.errors import StorageError
 from tests.execution.cluster.fixtures import Apart, Meanwhile, input_of, of_another_user, works
 from tests.execution.helpers import node, run
+from tests.faults.cases import cases
 from tests.faults.partitioned import PartitionedCase, in_partitions, stages_begun
 from tests.nodes import NodeFolder, ResumePolicy, Root
 from tests.object_stores import SECRETS, reading, s3_server, unreliable
@@ -137,7 +138,9 @@ def test_agents_work_in_partitions_that_are_in_the_bucket(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["parts", "near", "top", "group", "merge"])
+@pytest.mark.parametrize(
+    "name", cases(["near", "group"], campaign=["parts", "near", "top", "group", "merge"])
+)
 def test_agents_do_each_kind_of_step_in_partitions(tmp_path: Path, bucket: str, name: str) -> None:
     with in_partitions():
         case = _Parted(tmp_path, name, bucket)
@@ -147,7 +150,7 @@ def test_agents_do_each_kind_of_step_in_partitions(tmp_path: Path, bucket: str, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["exact", "merge"])
+@pytest.mark.parametrize("name", cases(["merge"], campaign=["exact", "merge"]))
 def test_another_machine_goes_on_with_the_partitions_of_a_head_that_died(
     tmp_path: Path, server: str, bucket: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from dagster_dataops import (
     read_sequence,
 )
 from dagster_dataops.errors import DatasetOperatorError, RunStoppedError, StorageError
+from tests.each import slow_but
 from tests.execution.helpers import write_input
 from tests.nodes import (
     NodeFolder,
@@ -276,7 +277,7 @@ OPERATORS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("kind", OPERATORS)
+@pytest.mark.parametrize("kind", slow_but("thread", OPERATORS))
 def test_a_large_result_is_written_to_the_bucket_and_read_there(go_on, store, tmp_path, kind):
     source = write_input(tmp_path / "in.jsonl", [{"n": n} for n in range(200)])
     whole = NodeFolder.of(Root(tmp_path / "whole") / "made")

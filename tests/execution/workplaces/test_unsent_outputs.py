@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from dagster_dataops import JsonlDataset, data_register, load_result
 from dagster_dataops.errors import StorageError
+from tests.each import slow_but
 from tests.execution.helpers import MODES, Listener, node, run, write_input
 from tests.nodes import NodeFolder, ProgressState, ResumePolicy
 from tests.object_stores import FakeStore, leave_unsent_at_most, machine
@@ -104,7 +105,7 @@ def _assert_whole(folder: NodeFolder) -> None:
     assert records == [(n, _TEXT_BYTES) for n in range(_RECORDS)]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", slow_but("thread", MODES))
 def test_calls_wait_while_many_outputs_are_not_sent(
     mode: str, tmp_path: Path, dataset: JsonlDataset
 ) -> None:
@@ -117,7 +118,7 @@ def test_calls_wait_while_many_outputs_are_not_sent(
     assert 0 < store.most_unsent <= _MOST_BYTES + _SPAN_BYTES + _TEXT_BYTES
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", slow_but("thread", MODES))
 def test_a_run_whose_outputs_wait_can_be_interrupted(
     mode: str, tmp_path: Path, dataset: JsonlDataset
 ) -> None:
@@ -140,7 +141,7 @@ def test_a_run_whose_outputs_wait_can_be_interrupted(
     _assert_whole(folder)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", slow_but("thread", MODES))
 def test_a_store_that_is_down_ends_a_run_whose_outputs_wait(
     mode: str, tmp_path: Path, dataset: JsonlDataset
 ) -> None:

@@ -24,6 +24,7 @@ from dagster_dataops.foundation.places import object_store
 from dagster_dataops.foundation.places.bucket import StoreBucket
 from dagster_dataops.foundation.places.object_store import ObjectStore, open_store
 from dagster_dataops.foundation.places.result_store import ConflictError
+from tests.each import slow_but
 from tests.execution.helpers import second_thread
 from tests.object_stores import SECRETS, Answer, keep_at_most, s3_server, unreliable, writing
 
@@ -409,7 +410,7 @@ def with_file(record):
     return {"file": File(f"text {record['n'] % 7}".encode())}
 
 
-@pytest.mark.parametrize("mode", ["process", "thread"])
+@pytest.mark.parametrize("mode", slow_but("thread", ["process", "thread"]))
 def test_files_that_operators_make_need_no_other_rights_either(others, registry, mode):
     operator = registry("data.group", _concurrency_mode=mode, _max_workers=2)(with_file)()
     names = {record["file"]["file"] for record in operator(RECORDS)}
@@ -467,7 +468,7 @@ def refusal(through, fails) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("action", REQUESTS)
+@pytest.mark.parametrize("action", slow_but("write", REQUESTS))
 def test_a_store_that_does_not_support_a_request_is_refused_soon(through, action):
     for status, code in [
         (501, "NotImplemented"),

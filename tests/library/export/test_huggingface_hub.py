@@ -19,6 +19,7 @@ from dagster_dataops.data import data_register
 from dagster_dataops.errors import DataOpsError, DefinitionError, MissingExtraError
 from dagster_dataops.foundation.concurrency.retrying import Backoff
 from tests.datasets.exporters.folders import names_in
+from tests.faults.cases import paired
 from tests.hub_server import Hub, running, use
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -198,9 +199,12 @@ def test_the_card_has_the_checks_of_the_results(hub, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", ["data", "sub", "./sub/", "/a"])
 @pytest.mark.parametrize(
-    "config", [{}, {"config_name": "default"}, {"config_name": "b", "default": True}]
+    ("folder", "config"),
+    paired(
+        ["data", "sub", "./sub/", "/a"],
+        [{}, {"config_name": "default"}, {"config_name": "b", "default": True}],
+    ),
 )
 def test_a_card_that_would_hide_the_push_is_refused(hub, tmp_path, folder, config):
     configs = [{**config, "data_dir": folder}, {"config_name": "c", "data_dir": "x"}]
@@ -339,8 +343,9 @@ def broken(handler: Any) -> None:
     handler.close_connection = True
 
 
-@pytest.mark.parametrize("failure", [408, 429, 500, 520, broken])
-@pytest.mark.parametrize("call", ["/repos/create", "/commit/"])
+@pytest.mark.parametrize(
+    ("call", "failure"), paired(["/repos/create", "/commit/"], [408, 429, 500, 520, broken])
+)
 def test_a_call_that_fails_for_a_moment_is_made_again(hub, tmp_path, call, failure):
     failures = iter([failure])
     hub.fault = lambda _, path: next(failures, None) if call in path else None

@@ -159,6 +159,7 @@ def test_an_onnx_file_gets_the_pixels(layout: Any, onnx: Any, record: dict[str, 
         assert one(operator, record)["embedding"] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_result_does_not_depend_on_the_batch(onnx: Any, tmp_path: Path) -> None:
     records = [stored(tmp_path, f"{n}.png", saved(picture(seed=n), "PNG")) for n in range(5)]
     path = onnx(onnx_files.channel_means())

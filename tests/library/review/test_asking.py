@@ -687,6 +687,7 @@ def killed(root: Path, what: str) -> int:
     return int(done.stdout.split()[-2])
 
 
+@pytest.mark.slow
 def test_killed_anywhere_nothing_is_asked_twice_and_no_decision_is_lost(folder: Path, root: Path):
     assert killed(root, "ask") > 4
     assert sorted(row["fields"]["text"] for row in lines_of(folder)) == list("01234")

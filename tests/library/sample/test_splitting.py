@@ -62,6 +62,7 @@ def test_wrong_options_of_a_split_are_refused(given: Any, error: Any, message: s
         data.sample.Split(**given)
 
 
+@pytest.mark.slow
 def test_a_rate_keeps_that_share_and_a_higher_one_the_same_and_more(root: Path) -> None:
     few = data.sample.Rate(0.25)(RECORDS)
     more = data.sample.Rate(0.5, hash_key=["id", "user", "text"])(RECORDS)

@@ -157,6 +157,7 @@ def test_equal_expressions_are_equal(symbolic, pair):
 TO_300_DIGITS = [pair for pair in DIFFERENT if "10^{-300}" in pair[0]]  # these take seconds
 
 
+@pytest.mark.slow
 @each("pair", [pair for pair in DIFFERENT if pair not in TO_300_DIGITS])
 def test_different_answers_are_never_equal_as_expressions(symbolic, pair):
     assert correct(symbolic, *pair) is False
@@ -192,6 +193,7 @@ def test_expressions_may_differ_by_the_tolerance():
         "x=" * 1000,
     ],
 )
+@pytest.mark.slow
 @pytest.mark.cpu_timeout(60)
 def test_hostile_expressions_end(symbolic, text):
     assert both_ways(symbolic, (text, "1")) == [False, False]
