@@ -103,7 +103,9 @@ class Location:
         """
         if not self.path.endswith(_RESULT):
             return None
-        manifest = Location(f"{self.path.removesuffix(_COMPRESSED)}.json", None, self.storage_options)
+        manifest = Location(
+            f"{self.path.removesuffix(_COMPRESSED)}.json", None, self.storage_options
+        )
         try:
             with manifest.opened() as content:
                 told = orjson.loads(content.read_all())
