@@ -32,6 +32,7 @@ _DIGESTED_BYTES: Final = 64 << 10
 _HTTP: Final = ("http://", "https://")
 _COMPRESSED: Final = ".zst"
 _RESULT: Final = f"_results.jsonl{_COMPRESSED}"
+_VERSION: Final = re.compile(r"/\.versions/[^/]+/")  # in a bucket, below the folder of the manifest
 
 
 def compression_of(path: str) -> str | None:
@@ -103,9 +104,8 @@ class Location:
         """
         if not self.path.endswith(_RESULT):
             return None
-        manifest = Location(
-            f"{self.path.removesuffix(_COMPRESSED)}.json", None, self.storage_options
-        )
+        beside = _VERSION.sub("/", self.path).removesuffix(_COMPRESSED)
+        manifest = Location(f"{beside}.json", None, self.storage_options)
         try:
             with manifest.opened() as content:
                 told = orjson.loads(content.read_all())

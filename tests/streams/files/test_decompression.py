@@ -227,11 +227,13 @@ def test_a_compressed_result_that_ends_with_one_of_its_frames_is_refused(tmp_pat
     frames, _ = frames_of(packed.path.read_bytes())
     (tmp_path / "alone").mkdir()
     alone = tmp_path / "alone" / packed.path.name
-    shutil.copytree(packed.path.parent, tmp_path / "fetched")
-    url = f"local://{tmp_path / 'fetched' / packed.path.name}"
+    fetched = tmp_path / "fetched" / ".versions" / "00000001-2f" / packed.path.name  # of a bucket
+    fetched.parent.mkdir(parents=True)
+    shutil.copy(packed.path.with_name("larger_results.jsonl.json"), tmp_path / "fetched")
+    url = f"local://{fetched}"
     counts = []
     for count in range(len(frames)):
-        for path in (packed.path, tmp_path / "fetched" / packed.path.name, alone):
+        for path in (packed.path, fetched, alone):
             path.write_bytes(b"".join(frames[:count]))
         for given in (packed.path, packed.path.parent / "*.zst", url):
             with pytest.raises(errors.DamagedFileError, match="its manifest is that of another"):
