@@ -25,6 +25,7 @@ from dagster_dataops.checkpoints.journal import sent_pieces
 from dagster_dataops.checkpoints.places import sent_segments, uploaded_draft
 from dagster_dataops.configuration import config, root_setting
 from dagster_dataops.errors import StorageError
+from dagster_dataops.execution.runners import stream_runner
 from dagster_dataops.foundation.places.open_stores import reading, use, writing
 from dagster_dataops.foundation.places.result_store import (
     ConflictError,
@@ -328,7 +329,8 @@ def leave_unsent_at_most(patch: pytest.MonkeyPatch, size: int) -> None:
     for module in (sent_pieces, checkpoint):
         patch.setattr(module, "MOST_UNSENT_BYTES", size)
     patch.setattr(sent_pieces, "_LEAST_ROOM_BYTES", size // 4)
-    patch.setattr(checkpoint, "SEND_BYTES", size // 4)
+    for module in (checkpoint, stream_runner):
+        patch.setattr(module, "SEND_BYTES", size // 4)
 
 
 def keep_at_most(patch: pytest.MonkeyPatch, *, outputs: int, result: int) -> None:

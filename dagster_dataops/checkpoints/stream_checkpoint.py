@@ -98,6 +98,11 @@ class StreamCheckpoint(Checkpoint):
             self._journal.stages(stages)
 
     @property
+    def unsettled_bytes(self) -> int:
+        """The size of the lines that were written after the last position."""
+        return self._segment.offset - self.size
+
+    @property
     def quarantine(self) -> Path:
         """The file of failed items."""
         return quarantine_of(self.folder)

@@ -174,6 +174,7 @@ class JsonlDataset:
         """Return the size of the lines that the file has now; of a compressed one, of its text."""
         try:
             with opened(self.location) as source:
+                interval_of(source, self.location)  # a compressed one may have been cut off
                 return size_of(source)
         except OSError as error:
             raise InputError(str(self.location), f"cannot be read: {error.strerror}") from error

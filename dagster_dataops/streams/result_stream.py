@@ -10,10 +10,12 @@ from dagster_dataops.errors import InputError, StreamSourceError
 from dagster_dataops.foundation.hashing.file_digests import cached_digest
 from dagster_dataops.foundation.places.opening import is_compressed, state_at
 from dagster_dataops.foundation.places.range_source import close_readable, size_of
+from dagster_dataops.streams.core.random_access import RandomAccess
+from dagster_dataops.streams.core.stage import ReadContext
 from dagster_dataops.streams.data_pipeline import DataPipelineBuilder
 from dagster_dataops.streams.files.blocks import BLOCK_BYTES
 from dagster_dataops.streams.files.contents import FRAMES
-from dagster_dataops.streams.files.descriptors import naming_path, open_text
+from dagster_dataops.streams.files.descriptors import naming_path, open_frames, open_text
 from dagster_dataops.streams.files.file_sets import FileSet
 from dagster_dataops.streams.files.file_stages import NOWHERE
 from dagster_dataops.streams.files.jsonl import JsonLines
@@ -36,6 +38,12 @@ class ResultRecords(JsonLines):
     size_bytes: int = 0
     content: str | None = None
     stamp: tuple[int, ...] | None = None
+
+    @override
+    def access(self, context: ReadContext) -> RandomAccess | None:
+        if self.files.compression == FRAMES:  # else compressed bytes would be taken for lines
+            close_readable(open_frames(self.files.paths[0]))
+        return super().access(context)
 
     @override
     def options(self) -> dict[str, Any]:

@@ -8,10 +8,10 @@ change no estimate of time. `Checkpoint.journal` remembers new outcomes.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dagster_dataops.checkpoints.checkpoint import Checkpoint, CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import published_manifest
@@ -37,7 +37,10 @@ from dagster_dataops.records import decode
 if TYPE_CHECKING:
     from dagster_dataops.operators.outcomes.record_change import ReadRule
 
-_BATCH_BYTES: Final = 256 << 10  # of the input; its known records are settled together
+_BATCH_BYTES: Final = 256 << 10  # of the input; its known records are settled together,
+_OUTPUT_BYTES: Final = 1 << 20  # unless their outputs are larger
+
+_Item = TypeVar("_Item")
 _SETTINGS: Final = {"journal_mode": "OFF", "synchronous": "OFF"}  # not read after a crash
 _COLUMNS: Final = "source, segment, place, size, emitted, checksum, notes"
 
@@ -201,23 +204,19 @@ def journal_known(
         closing(checkpoint.new_segment()) as segment,
     ):
         gaps = checkpoint.table.gaps(interval)
-        for lines in _batches(iterate_lines(source, gaps)):
+        unsettled = iterate_lines(source, gaps)
+        for lines in _batches(unsettled, lambda line: len(line.text), _BATCH_BYTES):
             records += len(lines)
-            known = [(line, *outcome) for line in lines if (outcome := cache.find(line.text))]
-            if not known:
-                continue
-            if not used.issuperset(source for _, source, _, _ in known):
-                used.update(source for _, source, _, _ in known)
-                made_by = [sources[number].content for number in sorted(used, reverse=True)]
-                checkpoint.use_outcomes_of(made_by)
-            offset = segment.append(b"".join(output for *_, output in known))
-            spans = [_span(line, outcome, check_input=check_input) for line, _, outcome, _ in known]
-            digests = [outcome.digest for _, _, outcome, _ in known]
-            notes = [
-                SpanNotes.unpack(outcome.notes)[0] if outcome.notes else None
-                for *_, outcome, _ in known
-            ]
-            checkpoint.journal(SpansEntry.of(segment.number, offset, spans, digests, notes))
+            found = ((line, *outcome) for line in lines if (outcome := cache.find(line.text)))
+            for known in filter(None, _batches(found, lambda one: len(one[-1]), _OUTPUT_BYTES)):
+                if not used.issuperset(source for _, source, _, _ in known):
+                    used.update(source for _, source, _, _ in known)
+                    made_by = [sources[number].content for number in sorted(used, reverse=True)]
+                    checkpoint.use_outcomes_of(made_by)
+                offset = segment.append(b"".join(output for *_, output in known))
+                checkpoint.journal(_entry(segment.number, offset, known, check_input=check_input))
+                if checkpoint.full:
+                    checkpoint.sync()  # sends them
     if not used:
         return ""
     kept = checkpoint.table.records - before
@@ -228,15 +227,33 @@ def journal_known(
     )
 
 
-def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+def _batches(
+    items: Iterable[_Item], size_of: Callable[[_Item], int], most: int
+) -> Iterator[list[_Item]]:
     batch, size = [], 0
-    for line in lines:
-        batch.append(line)
-        size += len(line.text)
-        if size >= _BATCH_BYTES:
+    for item in items:
+        batch.append(item)
+        size += size_of(item)
+        if size >= most:
             yield batch
             batch, size = [], 0
     yield batch
+
+
+def _entry(
+    segment: int,
+    offset: int,
+    known: Sequence[tuple[Line, int, StoredOutcome, bytes]],
+    *,
+    check_input: bool,
+) -> SpansEntry:
+    """Return the entry of outcomes whose output begins at ``offset`` of a segment."""
+    spans = [_span(line, outcome, check_input=check_input) for line, _, outcome, _ in known]
+    digests = [outcome.digest for _, _, outcome, _ in known]
+    notes = [
+        SpanNotes.unpack(outcome.notes)[0] if outcome.notes else None for *_, outcome, _ in known
+    ]
+    return SpansEntry.of(segment, offset, spans, digests, notes)
 
 
 def _span(line: Line, outcome: StoredOutcome, *, check_input: bool) -> Span:

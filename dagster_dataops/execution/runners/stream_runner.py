@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from dagster_dataops.checkpoints.folder.run_fingerprint import RunFingerprint, is_unknown
 from dagster_dataops.checkpoints.journal.positions import Position, StageParts, without_stages
+from dagster_dataops.checkpoints.journal.sent_pieces import SEND_BYTES
 from dagster_dataops.checkpoints.publish.compose import compose_stream
 from dagster_dataops.checkpoints.publish.drafts import Drafts
 from dagster_dataops.checkpoints.publish.record_summary import RecordSummary
@@ -56,6 +57,7 @@ _TICK_SECONDS: Final = 0.1
 _SECOND: Final = 1.0  # seconds of work that a kill may cost
 _SHARE: Final = 50  # share of the run that may be spent on positions
 _BUFFER_BYTES: Final = 256 << 10
+_LOOK_SECONDS: Final = 0.02
 
 
 def stream_of(operator: Operator, datasets: Sequence[JsonlDataset]) -> PositionedStream:
@@ -276,8 +278,18 @@ class _StreamWriter:
                 if now >= next_tick:
                     next_tick = now + _TICK_SECONDS
                     self._tick(now, ticker)
+                self._await_room(ticker)
         self._checkpoint.write(buffer)
         self._written = written
+
+    def _await_room(self, ticker: Ticker) -> None:
+        """Wait while many lines are not in the store of the results, if they are in one."""
+        checkpoint = self._checkpoint
+        if checkpoint.sends and checkpoint.unsettled_bytes >= SEND_BYTES:
+            self._journal(time.monotonic())  # only settled lines are sent
+        while checkpoint.full:
+            ticker.tick_at(time.monotonic())
+            time.sleep(_LOOK_SECONDS)
 
     def _encoded(self, item: object, index: int) -> bytes:
         if not isinstance(item, dict):

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.foundation.places.range_source import Readable, close_readable, read_range
-from dagster_dataops.streams.files.descriptors import naming_text, open_descriptor, open_text
+from dagster_dataops.streams.files.descriptors import naming_text, open_descriptor, open_frames
 
 FRAMES: Final = "frames"  # the compression of results; see `foundation.frames`
 _BYTES_AT_ONCE: Final = 1 << 20
@@ -103,7 +103,7 @@ class FramedContent(Content):
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._source: Readable | None = open_text(path)
+        self._source: Readable | None = open_frames(path)
 
     @override
     def read_at(self, size: int, offset: int) -> bytes:

@@ -2,7 +2,8 @@
 
 A truncated file yields all bytes that can be decompressed and then raises an error, so it is never
 taken for a shorter file. A damaged file yields the compressed blocks before the damage. The text
-of a compressed result is compared with its index, which tells frames that are missing or moved.
+of a compressed result is compared with its index, which tells frames that are missing or moved, or
+with its manifest if the index is missing, too.
 """
 
 import bz2
@@ -37,6 +38,10 @@ _PIECE_BYTES: Final = 4 << 10
 _OTHER_TEXT: Final = (
     "has an index of another text: frames are missing, moved, or those of another file"
 )
+_NO_INDEX: Final = (
+    "has no index of frames at its end, and its manifest is that of another text: it was cut off, "
+    "or another program wrote it; move a file that is to stay as it is to another folder"
+)
 
 
 def _zstd() -> Any:
@@ -69,13 +74,20 @@ class DecompressedSource:
         path: The path to show in messages.
         open_source: Opens the compressed file.
         kind: The compression, one of `KINDS`.
+        digest_of: Returns the digest of a compressed result by its manifest; ``None`` without one.
 
     Raises:
         MissingExtraError: The package for this compression is not installed.
     """
 
-    def __init__(self, path: str, open_source: Callable[[], ByteSource], kind: str) -> None:
-        self._path, self._kind = path, kind
+    def __init__(
+        self,
+        path: str,
+        open_source: Callable[[], ByteSource],
+        kind: str,
+        digest_of: Callable[[], str | None],
+    ) -> None:
+        self._path, self._kind, self._digest_of = path, kind, digest_of
         self._decompressor: Any = _DECOMPRESSORS[kind]()
         self._source = open_source()
         self._begun = False  # whether any byte of the current part was read
@@ -136,6 +148,11 @@ class DecompressedSource:
         if not self._compressed and self._begun:
             self._failure = self._error("is truncated: the compressed data has no end")
             raise self._failure
+        if not self._compressed and self._check is not None and not self._check.noted:
+            digest = self._digest_of()
+            if digest not in {None, self._check.digest}:
+                self._failure = self._error(_NO_INDEX)
+                raise self._failure
         return bool(self._compressed)
 
     def _error(self, reason: str) -> StreamSourceError:
@@ -148,7 +165,11 @@ class DecompressedSource:
 
 
 class _TextCheck:
-    """Compares a text with the note that `FrameWriter` puts behind its frames."""
+    """Compares a text with the note that `FrameWriter` puts behind its frames.
+
+    Attributes:
+        noted: Whether no text follows the last note.
+    """
 
     def __init__(self) -> None:
         from dagster_dataops.foundation.frames import frame_index  # only for Zstandard
@@ -156,6 +177,12 @@ class _TextCheck:
         self._frames = frame_index
         self._part = b""  # the first bytes of the current part
         self._digest, self._size = xxhash.xxh3_128(), 0
+        self.noted = False
+
+    @property
+    def digest(self) -> str:
+        """The digest of the text after the last note."""
+        return f"xxh3:{self._digest.hexdigest()}"
 
     def add(self, piece: memoryview, text: bytes) -> None:
         """Take a piece of the current part, and its text."""
@@ -163,6 +190,7 @@ class _TextCheck:
             self._part += piece[: self._frames.NOTE_BYTES]
         self._digest.update(text)
         self._size += len(text)
+        self.noted = self.noted and not text
 
     def end_part(self) -> bool:
         """End a part; return whether it is no note, or that of the text before it."""
@@ -170,7 +198,7 @@ class _TextCheck:
         if noted is None:
             return True
         present = self._size, self._digest.digest()
-        self._digest, self._size = xxhash.xxh3_128(), 0
+        self._digest, self._size, self.noted = xxhash.xxh3_128(), 0, True
         return noted == present
 
 
@@ -188,7 +216,9 @@ class _Begun:
         self._rest.close()
 
 
-def decompressed(path: str, source: ByteSource, kind: str) -> ByteSource:
+def decompressed(
+    path: str, source: ByteSource, kind: str, digest_of: Callable[[], str | None]
+) -> ByteSource:
     """Return the decompressed content of a source that may have decompressed it already.
 
     An HTTP server that sends a ``.gz`` file with ``Content-Encoding: gzip`` makes the client do so.
@@ -197,6 +227,7 @@ def decompressed(path: str, source: ByteSource, kind: str) -> ByteSource:
         path: The path to show in messages.
         source: The file, at its start.
         kind: The compression by the name of the file, one of `KINDS`.
+        digest_of: As for `DecompressedSource`.
 
     Raises:
         MissingExtraError: The package for this compression is not installed.
@@ -207,4 +238,6 @@ def decompressed(path: str, source: ByteSource, kind: str) -> ByteSource:
     while len(head) < len(first[0]) and (part := source.read(len(first[0]) - len(head))):
         head += part
     begun = _Begun(head, source)
-    return DecompressedSource(path, lambda: begun, kind) if head.startswith(first) else begun
+    if head and not head.startswith(first):
+        return begun
+    return DecompressedSource(path, lambda: begun, kind, digest_of)

@@ -64,6 +64,24 @@ def open_text(path: str) -> Readable:
         return open_readable(Path(path))
 
 
+def open_frames(path: str) -> Readable:
+    """Open a compressed result by its path: its text.
+
+    Raises:
+        StreamSourceError: It cannot be opened, is damaged, or was cut off.
+    """
+    from dagster_dataops.foundation.places.framed_file import check_frames  # an extra
+
+    source = open_text(path)
+    try:
+        with naming_text(path):
+            check_frames(source, path)
+    except StreamSourceError:
+        close_readable(source)
+        raise
+    return source
+
+
 @contextmanager
 def opened_file(path: str) -> Iterator[int]:
     """Open a file and yield its descriptor.

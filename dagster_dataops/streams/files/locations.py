@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+import orjson
 import xxhash
 
+from dagster_dataops.errors import StreamSourceError
 from dagster_dataops.streams.files.contents import (
     FRAMES,
     ByteSource,
@@ -28,6 +30,9 @@ from dagster_dataops.streams.files.remote import RemoteFile, file_details, ident
 
 _DIGESTED_BYTES: Final = 64 << 10
 _HTTP: Final = ("http://", "https://")
+_COMPRESSED: Final = ".zst"
+_RESULT: Final = f"_results.jsonl{_COMPRESSED}"
+_VERSION: Final = re.compile(r"/\.versions/[^/]+/")  # in a bucket, below the folder of the manifest
 
 
 def compression_of(path: str) -> str | None:
@@ -88,8 +93,29 @@ class Location:
         if self.compression is None:
             return self.raw_source()
         if self.path.startswith(_HTTP):
-            return decompressed(self.path, self.raw_source(), self.compression)
-        return DecompressedSource(self.path, self.raw_source, self.compression)
+            return decompressed(self.path, self.raw_source(), self.compression, self._digest)
+        return DecompressedSource(self.path, self.raw_source, self.compression, self._digest)
+
+    def _digest(self) -> str | None:
+        """Return the digest of a compressed result by its manifest; ``None`` without a manifest.
+
+        Raises:
+            StreamSourceError: There may be a manifest that cannot be read.
+        """
+        if not self.path.endswith(_RESULT):
+            return None
+        beside = _VERSION.sub("/", self.path).removesuffix(_COMPRESSED)
+        manifest = Location(f"{beside}.json", None, self.storage_options)
+        try:
+            with manifest.opened() as content:
+                told = orjson.loads(content.read_all())
+        except StreamSourceError as error:
+            if isinstance(error.__cause__, FileNotFoundError | PermissionError):
+                return None
+            raise
+        except orjson.JSONDecodeError:
+            return ""
+        return str(told.get("fingerprint")) if isinstance(told, dict) else ""
 
     def raw_source(self) -> ByteSource:
         """Open the file without decompressing it.

@@ -12,13 +12,14 @@ from dagster_dataops import JsonlDataset, data_register, load_result
 from dagster_dataops.errors import StorageError
 from tests.each import slow_but
 from tests.execution.helpers import MODES, Listener, node, run, write_input
-from tests.nodes import NodeFolder, ProgressState, ResumePolicy
+from tests.nodes import NodeFolder, ProgressState, ResumePolicy, given_stream
 from tests.object_stores import FakeStore, leave_unsent_at_most, machine
 
 _RECORDS = 200
 _TEXT_BYTES = 100_000
 _MOST_BYTES = 8_000_000
 _SPAN_BYTES = 6 << 20  # are written at once: 4 MiB, and a slice of records that exceeds them
+_BLOCK_BYTES = 256 << 10  # of a stream, are written at once
 _QUIET_SECONDS = 0.15
 
 
@@ -51,6 +52,10 @@ class _Slow(FakeStore):
     def __init__(self, scratch: Path) -> None:
         super().__init__()
         self._scratch = scratch
+        self._sent = self.most_unsent = 0
+
+    def forget(self) -> None:
+        """Begin to count anew, after a run."""
         self._sent = self.most_unsent = 0
 
     @override
@@ -96,6 +101,12 @@ def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JsonlDataset:
     return write_input(tmp_path / "input.jsonl", [{"n": n} for n in range(_RECORDS)])
 
 
+def _stream(dataset: JsonlDataset) -> Any:
+    return given_stream(
+        "stream", lambda: dataset.stream().map(lambda record: _long(record["n"])).and_return()
+    )
+
+
 def _operator(mode: str) -> Any:
     return (long_async if mode == "async" else long)(_concurrency_mode=mode)
 
@@ -115,6 +126,52 @@ def test_calls_wait_while_many_outputs_are_not_sent(
     run(_operator(mode), dataset, folder)
 
     _assert_whole(folder)
+    assert 0 < store.most_unsent <= _MOST_BYTES + _SPAN_BYTES + _TEXT_BYTES
+
+
+def test_a_stream_waits_while_many_of_its_items_are_not_sent(
+    tmp_path: Path, dataset: JsonlDataset
+) -> None:
+    store = _Slow(tmp_path / "scratch")
+    folder = node(machine(tmp_path / "scratch", store) / "docs" / "node")
+
+    run(_stream(dataset), [], folder)
+
+    _assert_whole(folder)
+    assert 0 < store.most_unsent <= _MOST_BYTES + _MOST_BYTES // 4 + 2 * _TEXT_BYTES + _BLOCK_BYTES
+
+
+def test_a_stream_whose_items_wait_can_be_interrupted_and_ends_while_the_store_is_down(
+    tmp_path: Path, dataset: JsonlDataset
+) -> None:
+    store = _Unreachable()
+    folder = node(machine(tmp_path / "scratch", store) / "docs" / "node")
+    threading.Timer(_QUIET_SECONDS, store.answers.set).start()
+    with pytest.raises(StorageError, match="the store is down"):
+        run(_stream(dataset), [], folder)
+    store.down = False
+    run(_stream(dataset), [], folder, resume=ResumePolicy.AUTO)
+    _assert_whole(folder)
+
+
+def test_kept_outcomes_wait_while_many_of_them_are_not_sent(
+    tmp_path: Path, dataset: JsonlDataset
+) -> None:
+    store = _Slow(tmp_path / "scratch")
+    folder = node(machine(tmp_path / "scratch", store) / "docs" / "node")
+    run(long(_reuse_outcomes=True, _concurrency_mode="single"), dataset, folder)
+    more = dataset.path.with_name("more.jsonl")
+    more.write_bytes(dataset.path.read_bytes() + b'{"n":200}\n')
+
+    store.forget()
+    run(
+        long(_reuse_outcomes=True, _concurrency_mode="single"),
+        JsonlDataset.of_file(more),
+        folder,
+        resume=ResumePolicy.AUTO,
+    )
+
+    assert len(load_result(folder).read()) == _RECORDS + 1
     assert 0 < store.most_unsent <= _MOST_BYTES + _SPAN_BYTES + _TEXT_BYTES
 
 

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+import shutil
 import sys
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from dagster_dataops import config, errors, load_result, read_jsonl
 from dagster_dataops.testing import assert_resumes_anywhere
 from dagster_dataops.text import read_text
+from tests.nodes import text_of
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -210,6 +212,47 @@ def test_a_compressed_result_without_some_of_its_frames_is_refused(tmp_path, reg
         path.write_bytes(b"".join([*changed, index]))
         with pytest.raises(errors.DamagedFileError, match="has an index of another"):
             list(read_jsonl(path))
+
+
+@pytest.fixture
+def packed(tmp_path, registry):
+    """Return a compressed result of some frames, with its manifest beside it."""
+    operator = registry("data.packed", _concurrency_mode="single")(larger)()
+    with config.temporary(result_format="jsonl.zst", data_process_path=tmp_path):
+        operator([{"n": n} for n in range(3000)])
+        return load_result(tmp_path / "larger")
+
+
+def test_a_compressed_result_that_ends_with_one_of_its_frames_is_refused(tmp_path, packed):
+    frames, _ = frames_of(packed.path.read_bytes())
+    (tmp_path / "alone").mkdir()
+    alone = tmp_path / "alone" / packed.path.name
+    fetched = tmp_path / "fetched" / ".versions" / "00000001-2f" / packed.path.name  # of a bucket
+    fetched.parent.mkdir(parents=True)
+    shutil.copy(packed.path.with_name("larger_results.jsonl.json"), tmp_path / "fetched")
+    url = f"local://{fetched}"
+    counts = []
+    for count in range(len(frames)):
+        for path in (packed.path, fetched, alone):
+            path.write_bytes(b"".join(frames[:count]))
+        for given in (packed.path, packed.path.parent / "*.zst", url):
+            with pytest.raises(errors.DamagedFileError, match="its manifest is that of another"):
+                list(read_jsonl(given))
+        for stream in (packed.stream(), packed.stream().shuffle(0)):
+            with pytest.raises(errors.StreamSourceError, match="no index of frames at its end"):
+                list(stream)
+        counts.append(len(list(read_jsonl(alone))))
+    assert counts[0] == 0
+    assert sorted(counts) == counts
+    assert counts[-1] < 3000
+
+
+def test_a_result_that_another_program_compressed_again_is_read_if_the_text_is_its_own(packed):
+    packed.path.write_bytes(zstandard.compress(text_of(packed.path)))
+    assert len(list(read_jsonl(packed.path))) == 3000
+    packed.path.with_name("larger_results.jsonl.json").write_bytes(b"{}")
+    with pytest.raises(errors.DamagedFileError, match="its manifest is that of another"):
+        list(read_jsonl(packed.path))
 
 
 def larger(record):
