@@ -186,15 +186,7 @@ class KnownNames:
 def absent_column(
     use: Invocation, operator: str, key: ReadKey, records: str, known: KnownNames
 ) -> AbsentColumnError:
-    """Return the error about a key that no record has.
-
-    Args:
-        use: The operator, whose options may name the key.
-        operator: Its name, for the error.
-        key: The key.
-        records: Which records lack it.
-        known: What they have.
-    """
+    """Return the error about a key that no record has."""
     named = _option_with(key.name, use.options)
     usual = {option.name: option.default for option in use.spec.options}
     if named in usual and usual[named] == use.options[named]:

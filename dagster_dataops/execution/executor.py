@@ -52,11 +52,7 @@ from dagster_dataops.operators.secrets.hidden_errors import hide_secrets
 
 
 class OperatorExecutor:
-    """Runs operators into node folders.
-
-    Args:
-        context: How attempts are made.
-    """
+    """Runs operators into node folders."""
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
@@ -197,14 +193,7 @@ def _name_of(inputs: Sequence[JsonlDataset]) -> str:
 def _start_request(
     attempt: NodeAttempt, runner: Runner, contents: list[CheckpointContent], late: Manifest | None
 ) -> StartRequest:
-    """Return the facts that the start decision depends on.
-
-    Args:
-        attempt: The attempt.
-        runner: The runner of its operator.
-        contents: The checkpoints of the node, newest first.
-        late: The manifest of an earlier run that this attempt has finished publishing.
-    """
+    """Return the facts that the start decision depends on."""
     context = attempt.context
     late_run = "" if late is None else late.run
     return StartRequest(
@@ -258,12 +247,7 @@ def _in_form(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
 
 
 def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
-    """Put the drafts in place.
-
-    Raises:
-        RunStoppedError: A stop was requested in the meantime.
-        StorageError: The disk may have lost settled records.
-    """
+    """Put the drafts in place."""
     reason = attempt.context.should_stop()
     if reason is not None:
         raise RunStoppedError(manifest.operator, reason)
@@ -279,11 +263,7 @@ def _publish(attempt: NodeAttempt, manifest: Manifest) -> Manifest:
 
 @contextmanager
 def _keeping_versions(attempt: NodeAttempt, manifest: Manifest) -> Iterator[None]:
-    """Keep the result that is replaced in the block; afterwards remove versions beyond the limit.
-
-    Raises:
-        StorageError: It cannot be kept. Nothing was replaced.
-    """
+    """Keep the result that the block replaces; afterwards remove versions beyond the limit."""
     most = attempt.settings.keep_versions
     if not most:
         digests = attempt.folder.input_digests  # of a result that kept versions

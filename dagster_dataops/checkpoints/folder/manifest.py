@@ -135,11 +135,7 @@ class NodeFolder:
         return replace(self, outputs=outputs)
 
     def in_form(self, form: str) -> "NodeFolder":
-        """Return the folder with the result, and those of its outputs, in a form.
-
-        Args:
-            form: One of `FORMS`.
-        """
+        """Return the folder with the result, and those of its outputs, in a form."""
         if form == self.form:
             return self
         outputs = {name: place.in_form(form) for name, place in self.outputs.items()}
@@ -703,11 +699,7 @@ def result_by_range(folder: NodeFolder) -> JsonlDataset:
 
 
 def _remote_result(folder: NodeFolder) -> JsonlDataset | None:
-    """Return a result to be read in its store; ``None`` if this machine has, or needs, a copy.
-
-    Raises:
-        InputError: It was replaced.
-    """
+    """Return a result to be read in its store; ``None`` if this machine has, or needs, a copy."""
     remote = folder.place.remote()
     place = folder.located(folder.manifest)
     manifest = None if remote is None else Manifest.parse(remote.manifest, place)

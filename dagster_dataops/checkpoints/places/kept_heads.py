@@ -93,10 +93,6 @@ class KeptHeads:
 def objects_of(store: ReadableStore, files: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """Return the keys of the objects of published files, and of the parts of those in parts.
 
-    Args:
-        store: The store.
-        files: As `NodeHead.files`.
-
     Raises:
         StorageError: A list of parts cannot be read.
     """

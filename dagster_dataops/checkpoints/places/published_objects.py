@@ -75,13 +75,7 @@ class NodeHead(NamedTuple):
 
 
 class PublishedObjects:
-    """The published files of a node in a bucket; its folder is a working copy of them.
-
-    Args:
-        bucket: The bucket.
-        folder: The working copy.
-        name: The node's name.
-    """
+    """The published files of a node in a bucket; its folder is a working copy of them."""
 
     def __init__(self, bucket: StoreBucket, folder: Path, name: str) -> None:
         self.bucket = bucket

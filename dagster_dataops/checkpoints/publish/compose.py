@@ -90,14 +90,7 @@ def compose_stream(
     failed: int,
     hide: Callable[[str], str] = str,
 ) -> Drafts:
-    """Write result and error file of a stream as drafts.
-
-    Args:
-        folder: Of the operator's node.
-        checkpoint: With every item settled.
-        failed: How many items failed.
-        hide: Hides secrets in the texts of exceptions.
-    """
+    """Write result and error file of a stream as drafts."""
     checkpoint.check_quarantine()
     dataset, modified_ns, compressed_bytes = checkpoint.draft(folder.result)
     draft_quarantined(checkpoint.quarantine, folder.errors, hide)

@@ -95,13 +95,7 @@ class DraftWriter:
         return self._results
 
     def write(self, lines: bytes, rows: int, notes: SpanNotes | None = None) -> None:
-        """Append the lines of a span, each to the file of its output if there are several.
-
-        Args:
-            lines: The result lines.
-            rows: How many there are.
-            notes: Of the span.
-        """
+        """Append the lines of a span, each to the file of its output if there are several."""
         if isinstance(self._results, RoutedWriter):
             self._results.write(lines, notes.outputs() if notes else [])
         else:

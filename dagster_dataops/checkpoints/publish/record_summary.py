@@ -47,13 +47,7 @@ class RecordSummary:
     def of(
         cls, table: SpanTable, dataset: JsonlDataset, parts: Sequence[str] = ()
     ) -> "RecordSummary":
-        """Return the summary of a complete table.
-
-        Args:
-            table: The settled spans.
-            dataset: The input.
-            parts: Names of the parts, if the operator is a chain.
-        """
+        """Return the summary of a complete table."""
         tally: Counter[bytes] = Counter()
         for notes in table.notes.values():
             tally.update(notes.tally())
@@ -90,14 +84,7 @@ def drops_in(tally: "Counter[bytes]") -> dict[str, int]:
 
 
 class DropExamples:
-    """Collects the first dropped records of each reason.
-
-    Args:
-        source: The input.
-
-    Attributes:
-        found: As `RecordSummary.drop_examples`.
-    """
+    """Collects the first dropped records of each reason."""
 
     def __init__(self, source: Readable) -> None:
         self.found: dict[str, list[dict[str, Any]]] = {}

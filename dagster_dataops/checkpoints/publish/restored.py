@@ -76,9 +76,6 @@ def _check_intact(folder: NodeFolder, version: ResultVersion) -> None:
     """Check that the files of a version are unchanged since they were published.
 
     A hard link shares the content of a file that was edited in its place.
-
-    Raises:
-        VersionMissingError: A file is missing or was changed.
     """
     for place, part in version.manifest.parts(version.folder).values():
         if not place.result.exists():

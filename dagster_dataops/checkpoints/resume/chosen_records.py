@@ -207,14 +207,7 @@ def _kept(folder: NodeFolder, manifest: Manifest, place: str) -> CheckpointConte
 
 
 class _Outcome(NamedTuple):
-    """A record and its outcome.
-
-    Attributes:
-        line: The input line.
-        lines: The result lines.
-        fields: The disposition.
-        error: The row in the error file, if the record failed.
-    """
+    """A record and its outcome."""
 
     line: Line
     lines: Sequence[bytes]
@@ -452,11 +445,7 @@ class _Seed:
         return self._condition.holds(facts)
 
     def _check_columns(self) -> None:
-        """Check that at least one record has each column of the condition.
-
-        Raises:
-            ConditionColumnError: No record has one of them.
-        """
+        """Check that at least one record has each column of the condition."""
         manifest = self._result.manifest
         for name in self._columns.missing:
             if not (manifest.rows_out if name.side == RESULT else manifest.rows_in):
@@ -572,14 +561,7 @@ def _stretches(
 
 
 def _failed_span(outcome: _Outcome, source: Readable | None, parts: Sequence[str]) -> FinishedSpan:
-    """Return a failed record as it was, as one span.
-
-    Args:
-        outcome: The record.
-        source: The input, if the span is to carry its checksum.
-        parts: The names of the parts, if the operator is a chain. The error file names the part
-            that failed; each part before counts as called once.
-    """
+    """Return a failed record as it was, as one span."""
     line = outcome.line
     length = line.end - line.start
     row = {key: value for key, value in (outcome.error or {}).items() if key not in _PLACE_FIELDS}
@@ -598,7 +580,7 @@ def _failed_span(outcome: _Outcome, source: Readable | None, parts: Sequence[str
 
 
 def _notes_of_failure(part: object, parts: Sequence[str]) -> SpanNotes | None:
-    """Return the notes of a record that failed in a part of a chain."""
+    """Return the notes of a record that failed in a part; those before count as called once."""
     if part not in parts:
         return None
     index = parts.index(str(part))

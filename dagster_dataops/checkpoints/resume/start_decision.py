@@ -196,13 +196,7 @@ def in_files(options: Sequence[str]) -> str:
 
 
 def why_other(content: CheckpointContent, fingerprint: RunFingerprint, differing: list[str]) -> str:
-    """Return why a checkpoint is that of another run.
-
-    Args:
-        content: The checkpoint.
-        fingerprint: The fingerprint of the run.
-        differing: The parts that differ.
-    """
+    """Return why a checkpoint is that of another run."""
     before = content.fingerprint
     anew = before.compared_anew(fingerprint) if before is not None else []
     ruled = [part for part in differing if part in anew]

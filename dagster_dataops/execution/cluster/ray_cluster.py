@@ -240,9 +240,6 @@ class RayAgents(AgentPool):
 class RayAgent(AgentHandle):
     """One agent.
 
-    Args:
-        actor: Its actor.
-
     Attributes:
         node: The id of its node; empty until it has sent a message.
         rests: Whether it is to rest after its run. The actors of others end then.
@@ -396,11 +393,7 @@ def _ray() -> Any:
 
 
 def _check_port(address: str) -> None:
-    """Check that something answers at an address with a port; Ray would try for minutes.
-
-    Raises:
-        OSError: Nothing answers.
-    """
+    """Check that something answers at an address with a port; Ray would try for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()

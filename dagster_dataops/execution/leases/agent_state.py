@@ -11,9 +11,6 @@ _RECALL_SECONDS: Final = 1.0
 class AgentState:
     """State of one agent, as seen by the head.
 
-    Args:
-        handle: The agent.
-
     Attributes:
         node: The name of its machine; empty until it is ready.
         placed: Whether it has started on a node.

@@ -47,11 +47,7 @@ def release_agents(attempt: NodeAttempt) -> None:
 
 
 class StayingAgents(Cluster):
-    """A cluster whose agents rest after a run.
-
-    Args:
-        cluster: The cluster.
-    """
+    """A cluster whose agents rest after a run."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

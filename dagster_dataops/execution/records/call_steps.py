@@ -173,11 +173,7 @@ class CallSteps:
     def _outcomes(
         self, lines: Sequence[Line], records: Sequence[Record], returned: Any
     ) -> list[Finished]:
-        """Return the outcome of each record from the return value of a call.
-
-        Raises:
-            ContractError: It is no list, or a list of the wrong length.
-        """
+        """Return the outcome of each record from the return value of a call."""
         if self._batch == "forward_window":
             return self._of_window(lines, returned)
         outcomes = checked_batch(returned, len(records))

@@ -27,11 +27,7 @@ _SINGLE: Final = ExecutionSettings(concurrency_mode="single")
 
 @runtime_checkable
 class Streamed(Protocol):
-    """An object that makes a stream, such as a reader.
-
-    Attributes:
-        name: Name of its asset.
-    """
+    """An object that makes a stream, such as a reader."""
 
     name: str
 

@@ -130,11 +130,7 @@ def file_name(kind: str, number: int) -> str:
 
 
 class SentLocation:
-    """A location that another process of the run gets with all options of its store.
-
-    Attributes:
-        location: The location.
-    """
+    """A location that another process of the run gets with all options of its store."""
 
     def __init__(self, location: Location) -> None:
         self.location = location
@@ -353,12 +349,7 @@ def _entries_of_object(file: BucketFile) -> "array[int]":
 
 
 class Column(_LazyParts):
-    """The part of one number in each of several files.
-
-    Args:
-        files: The files.
-        number: Of the part.
-    """
+    """The part of one number in each of several files."""
 
     def __init__(self, files: Sequence[Location], number: int) -> None:
         self._files, self._number = files, number

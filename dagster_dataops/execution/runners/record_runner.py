@@ -32,12 +32,7 @@ _MB: Final = 1 << 20
 
 
 class RecordRunner(Runner):
-    """Runs record operators.
-
-    Args:
-        operator: The operator.
-        inputs: Its only input.
-    """
+    """Runs record operators."""
 
     def __init__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> None:
         (self._dataset,) = inputs

@@ -71,11 +71,7 @@ Returned = TypeVar("Returned")
 
 
 class SentOperator:
-    """An operator that is pickled as workers get operators.
-
-    Attributes:
-        operator: The operator.
-    """
+    """An operator that is pickled as workers get operators."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -167,9 +163,6 @@ class Stages:
         fingerprint: Of the step.
         state: Returns the progress of the step.
         checkpoint: Of the step, if it has one; it is synced while stages run.
-
-    Attributes:
-        folder: The folder.
     """
 
     def __init__(
@@ -426,11 +419,7 @@ class _TaskStorageError(Exception):
 
 
 class StageOperator(Operator):
-    """Does the tasks of a stage.
-
-    Attributes:
-        task: Does one task.
-    """
+    """Does the tasks of a stage."""
 
     task: StageTask
 

@@ -31,11 +31,7 @@ class LoopClosedError(BaseException):
 
 
 class _Threads(ThreadPoolExecutor):
-    """The threads of ``asyncio.to_thread``.
-
-    Attributes:
-        used: Whether any was started.
-    """
+    """The threads of ``asyncio.to_thread``."""
 
     used = False
 
@@ -142,11 +138,7 @@ def run_through(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, 
 
 
 def _run_on(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-    """Run a loop until a task has ended, or something has stopped the loop.
-
-    Raises:
-        LoopClosedError: The loop is closed, or a part of it is broken.
-    """
+    """Run a loop until a task has ended, or something has stopped the loop."""
     try:
         loop.run_until_complete(task)
     except SystemExit:

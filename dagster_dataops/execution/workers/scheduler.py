@@ -111,11 +111,7 @@ class Scheduler:
         return count > ranges
 
     def take(self, sharing: int) -> Range | None:
-        """Return the next range, or ``None`` if nothing is left.
-
-        Args:
-            sharing: Number of workers.
-        """
+        """Return the next range, or ``None`` if nothing is left."""
         if self._returned:
             return self._returned.popleft()
         if not self._gaps:

@@ -125,12 +125,7 @@ class JoinedObject(ReadableStore):
         self._starts = array("Q", [0])
 
     def _read_list(self) -> bool:
-        """Read the list; return whether there is one.
-
-        Raises:
-            NewerVersionError: A newer version has written it.
-            StorageError: It is damaged.
-        """
+        """Read the list; return whether there is one."""
         if self._list is not None:
             return True
         stored = self._store.read(self._key)

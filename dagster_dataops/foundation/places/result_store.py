@@ -130,11 +130,6 @@ class ResultStore(ReadableStore, Protocol):
     def replace(self, key: str, data: bytes, seen: Version | None) -> Version:
         """Replace an object, in one step.
 
-        Args:
-            key: Its key.
-            data: Its content.
-            seen: The version that it must have; ``None`` if it must not exist.
-
         Raises:
             ConflictError: It has another version.
         """

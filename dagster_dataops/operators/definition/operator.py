@@ -481,12 +481,7 @@ def _with_outputs_of(spec: OperatorSpec, options: Mapping[str, Any]) -> Operator
 
 
 def _path_of_export(invocation: Invocation) -> Path:
-    """Return the first option of an export operator.
-
-    Raises:
-        ConfigurationError: The path is a URL.
-        OperatorOptionError: It is no path.
-    """
+    """Return the first option of an export operator."""
     option = invocation.spec.options[0].name
     path = invocation.options[option]
     if not isinstance(path, (str, PathLike)) or not str(path):
@@ -541,11 +536,7 @@ def _operator_text(cls: type, spec: OperatorSpec) -> str:
 def _by_name(
     cls: type, spec: OperatorSpec, positional: tuple[Any, ...], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return all options by name, including those given by position.
-
-    Raises:
-        OperatorOptionError: There are too many positional options, or one is also given by name.
-    """
+    """Return all options by name, including those given by position."""
     names, rest, _ = _positional(cls, spec)
     if len(positional) > len(names) and not rest:
         known = [option.name for option in spec.options]

@@ -315,11 +315,7 @@ class Invocation:
         return self._options_by(older=False)
 
     def _options_by(self, *, older: bool) -> tuple[str, tuple[str, ...]]:
-        """Return the digest of the options, and those that have none.
-
-        Args:
-            older: Whether the digest is that of version 0.2, see `code_facts`.
-        """
+        """Return the digest of the options, or the ``older`` of version 0.2; those without one."""
         nodes = {node: {"artefact of": node} for node in self.artefacts}
         forms: dict[str, Any] = {}
         unknown: list[str] = []

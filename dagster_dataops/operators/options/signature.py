@@ -308,11 +308,7 @@ def bind_options(
 
 
 def _all_of(operator: str, spec: OptionSpec, options: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the further positional arguments.
-
-    Raises:
-        OperatorOptionError: They were given by name, and are no list.
-    """
+    """Return the further positional arguments."""
     value = options.get(spec.name, ())
     if not isinstance(value, (list, tuple)):
         reason = f"is {shown(spec.name, value)}; it must be a list, or be given by position"

@@ -126,11 +126,7 @@ class ChangeWatch:
         return _BegunCall(recorded, passed if self._batch else passed[0], as_json)
 
     def _again(self, begun: _BegunCall, error: Exception) -> Any:
-        """Stop watching calls after a refusal, and return plain records for a second call.
-
-        Raises:
-            Exception: The operator did not fail because it got no real dict.
-        """
+        """Stop watching after a refusal, and return plain records; raise another failure."""
         named = ShieldedRecord.__name__ in str(error)
         if not self._terms.shielded or not (isinstance(error, TypeError) or named):
             raise error
