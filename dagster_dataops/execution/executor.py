@@ -90,19 +90,14 @@ class OperatorExecutor:
         folder = folder.in_form(form).with_outputs(spec.outputs)
         try:
             with held(versions_in(operator.__dataops__.options)):
-                return self._run_locked(operator, inputs, folder)
+                lock = folder.place.claim(self.context.run, self.context.lock_seconds)
+                try:
+                    return _exported(self._run(operator, inputs, folder, lock), operator, folder)
+                finally:
+                    lock.release()
         except BaseException as error:
             hide_secrets(error, operator.__dataops__.secrets)
             raise
-
-    def _run_locked(
-        self, operator: Operator, inputs: Sequence[JsonlDataset], folder: NodeFolder
-    ) -> RunReport:
-        lock = folder.place.claim(self.context.run, self.context.lock_seconds)
-        try:
-            return _exported(self._run(operator, inputs, folder, lock), operator, folder)
-        finally:
-            lock.release()
 
     def _run(
         self,
@@ -174,20 +169,16 @@ def _in_run(operator: Operator, attempt: NodeAttempt) -> Operator:
 def _link(attempt: NodeAttempt) -> RunLink:
     """Return the facts about the run for the operator's context."""
     context, folder = attempt.context, attempt.folder
+    first = [local_path(dataset.location) or dataset.location for dataset in attempt.inputs[:1]]
     facts = RunFacts(
         folder=str(folder.path),
         root=str(context.root or folder.path),
         run=context.run,
         node=folder.name,
-        input=_name_of(attempt.inputs),
+        input="".join(map(str, first)),
         retries_failed=chosen_only(context.resume),
     )
     return RunLink(facts, context.clients)
-
-
-def _name_of(inputs: Sequence[JsonlDataset]) -> str:
-    """Return the path of the first input, or its URL if it is an object; empty without inputs."""
-    return "" if not inputs else str(local_path(inputs[0].location) or inputs[0].location)
 
 
 def _start_request(

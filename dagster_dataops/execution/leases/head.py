@@ -25,7 +25,7 @@ from dagster_dataops.execution.agent_pool import (
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
 from dagster_dataops.execution.leases.agent_state import AgentState
-from dagster_dataops.execution.leases.fair_share import FairShare, ShareStep
+from dagster_dataops.execution.leases.fair_share import FairShare
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
 from dagster_dataops.execution.leases.node_wait import NodeWait
 from dagster_dataops.foundation.places.opening import open_readable
@@ -231,14 +231,14 @@ class Head:
         else:
             self._wait.check(placed=any(agent.placed for agent in agents))
         leaving = any(agent.leaving for agent in agents)
-        match self._share.check(len(ready), pending, leaving=leaving):
-            case ShareStep.LESS:
-                ready[-1].leave()
-                self._sink.attempt.log(
-                    f"the agent on {ready[-1].node} makes room for another run that waits"
-                )
-            case ShareStep.MORE:
-                self._start_agent()
+        change = self._share.check(len(ready), pending, leaving=leaving)
+        if change < 0:
+            ready[-1].leave()
+            self._sink.attempt.log(
+                f"the agent on {ready[-1].node} makes room for another run that waits"
+            )
+        elif change > 0:
+            self._start_agent()
 
     def _supply(self) -> None:
         """Lease free bytes to agents with little work; if none is free, recall some."""
@@ -246,7 +246,9 @@ class Head:
         for handle, agent in self._agents.items():
             if not agent.works:
                 continue
-            size = self._lease_size()
+            # At most a fair share of half of the rest: leases become smaller towards the end,
+            # whatever the speed of each agent; what a slow one has not begun is recalled.
+            size = max(1, min(_LEASE_BYTES, self._schedule.free // (2 * self._count)))
             while self._schedule.leased(agent) <= size and self._lease(handle, size):
                 pass
             some_idle = some_idle or not self._schedule.leased(agent)
@@ -258,14 +260,6 @@ class Head:
         if lease is not None:
             handle.send(lease)
         return lease is not None
-
-    def _lease_size(self) -> int:
-        """Return the size of a lease: at most a fair share of half of the rest.
-
-        So leases become smaller towards the end, whatever the speed of each agent; what a slow one
-        has not begun is recalled.
-        """
-        return max(1, min(_LEASE_BYTES, self._schedule.free // (2 * self._count)))
 
     def _end(self) -> None:
         """End the agents; after a failure or interrupt journal their finished records first.

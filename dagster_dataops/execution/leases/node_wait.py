@@ -57,7 +57,9 @@ class NodeWait:
             self._waited += now - self._counted_at
         self._counted_at = now
         if self._waited > self._cluster.start_seconds:
-            raise ClusterError(str(self._cluster), self._reason())
+            seconds = f"{self._cluster.start_seconds:g} s"
+            reason = f"no agent was ready within {seconds}. {self._wanted()}"
+            raise ClusterError(str(self._cluster), reason)
         if now >= self._note_at:
             self._note_at = now + _NOTE_SECONDS
             self._log(self._note(room))
@@ -71,9 +73,6 @@ class NodeWait:
             Room.NONE: f"waiting for a node: none can hold an agent; {limit}",
         }[room]
         return f"{text}. {self._wanted()}"
-
-    def _reason(self) -> str:
-        return f"no agent was ready within {self._cluster.start_seconds:g} s. {self._wanted()}"
 
     def _wanted(self) -> str:
         return f"Each takes {dict(self._resources)}; {self._cluster.describe()}"

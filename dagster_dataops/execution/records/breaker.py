@@ -88,11 +88,9 @@ class Breaker:
                 return
             self._row.succeeded()
             self._successes += 1
-            while self._last_failed and self._is_over(*self._last_failed[0]):
+            over = self._successes - self._in_flight
+            while self._last_failed and self._last_failed[0][1] <= over:
                 self._last_failed.popleft()
-
-    def _is_over(self, _: int, successes_before: int) -> bool:
-        return self._successes - successes_before >= self._in_flight
 
     def _counts(self, failure: Failure) -> bool:
         return bool(self._limit) and failure.exception != INVALID_LINE

@@ -154,7 +154,9 @@ class CallSteps:
         if not valid:
             return invalid
         finished = yield from self._of_valid(valid, records)
-        return sorted(invalid + finished, key=_start) if invalid else finished
+        if not invalid:
+            return finished
+        return sorted(invalid + finished, key=lambda result: result.line.start)
 
     def _of_valid(self, lines: list[Line], records: list[Record]) -> Steps[list[Finished]]:
         """Call once for all records; if that fails, once for each half of their lines."""
@@ -213,10 +215,6 @@ class CallSteps:
         first, *others = lines
         merged = [Finished(line, b"", MERGED) for line in others]
         return [Finished(first, encoded, emitting(len(returned))), *merged]
-
-
-def _start(result: Finished) -> int:
-    return result.line.start
 
 
 def _of_packed(lines: Sequence[Line], window: PackedWindow, encoded: bytes) -> list[Finished]:

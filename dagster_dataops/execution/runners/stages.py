@@ -243,7 +243,9 @@ class Stages:
             RunStoppedError: A stop was requested.
         """
         folder, kind = self.folder.path / name, task.kind
-        self._remove_unfinished()
+        for pattern in (".*", "scratch-*"):  # what killed tasks have left
+            for left in self.folder.path.glob(pattern):
+                remove(left)
         tasks = write_records(folder / "tasks.jsonl", records, name, scratch=True)
         source = f"{self._fingerprint.input} {tasks.fingerprint} {identity!r} {self._before}"
         fingerprint = replace(self._fingerprint, input=source)
@@ -268,12 +270,6 @@ class Stages:
             from dagster_dataops.execution.leases.staying_agents import release_agents
 
             release_agents(self._attempt)
-
-    def _remove_unfinished(self) -> None:
-        """Delete what killed tasks have left."""
-        for pattern in (".*", "scratch-*"):
-            for left in self.folder.path.glob(pattern):
-                remove(left)
 
     def _remove_old(self, folder: Path, kind: str) -> None:
         """Delete journal and files of other tasks, so that a power loss brings none back.

@@ -84,19 +84,15 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
         _left_behind.update(tasks)
         return
     for task in tasks:
-        _end_task(task)
+        if isinstance(task, CallTask):
+            task.end()
+        else:
+            task.cancel()
     if tasks:
         ended, running = run_through(loop, asyncio.wait(tasks, timeout=_GRACE_SECONDS))
         for task in ended:
             _ignore(task)
         _left_behind.update(running)  # otherwise asyncio warns when they are collected
-
-
-def _end_task(task: asyncio.Task[Any]) -> None:
-    if isinstance(task, CallTask):
-        task.end()
-    else:
-        task.cancel()
 
 
 def _ignore(task: asyncio.Task[Any]) -> None:

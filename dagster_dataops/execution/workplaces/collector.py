@@ -247,7 +247,9 @@ class Collector:
                 self._await_calls(running)
                 self.drain()
             finally:
-                self._close_segment()
+                with self._drain_lock:  # abandoned calls keep running; their outcomes are ignored
+                    self._segment_closed = True
+                    self._segment.close()
         self.raise_if_failed()
 
     def _await_calls(self, running: list[WaitableThread]) -> None:
@@ -264,11 +266,6 @@ class Collector:
                     )
                 thread.wait(_LOOK_SECONDS)
                 self.drain()
-
-    def _close_segment(self) -> None:
-        with self._drain_lock:  # abandoned calls keep running; their outcomes are ignored
-            self._segment_closed = True
-            self._segment.close()
 
     def close(self) -> None:
         """Close the input, after the last line was taken."""
