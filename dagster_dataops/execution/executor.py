@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from dagster_dataops.checkpoints.checkpoint import CheckpointContent, existing
-from dagster_dataops.checkpoints.folder.joint_results import check_together
 from dagster_dataops.checkpoints.folder.manifest import Manifest, NodeFolder, published_manifest
 from dagster_dataops.checkpoints.places.node_place import Claim
 from dagster_dataops.checkpoints.publish.commit import (
@@ -29,7 +28,7 @@ from dagster_dataops.datasets.file_values.file_keeper import FileKeeper
 from dagster_dataops.datasets.file_values.result_roots import use_root, use_roots_above
 from dagster_dataops.errors import RunStoppedError
 from dagster_dataops.execution.column_presence import check_presence, warn_of_missing
-from dagster_dataops.execution.input_facts import facts_of, identified, told_apart
+from dagster_dataops.execution.input_facts import check_together, facts_of, identified, told_apart
 from dagster_dataops.execution.node_attempt import NodeAttempt
 from dagster_dataops.execution.run_report import RunContext, RunReport
 from dagster_dataops.execution.runners.concat_inputs import gathered, removed_afterwards

@@ -24,7 +24,6 @@ from dagster_dataops.execution.agent_pool import (
 )
 from dagster_dataops.execution.checkpoint_sink import CheckpointSink
 from dagster_dataops.execution.leases.agent_orders import AgentOrders
-from dagster_dataops.execution.leases.agent_state import AgentState
 from dagster_dataops.execution.leases.fair_share import FairShare
 from dagster_dataops.execution.leases.lease_schedule import LeaseSchedule
 from dagster_dataops.execution.leases.node_wait import NodeWait
@@ -34,6 +33,8 @@ from dagster_dataops.foundation.places.range_source import close_readable
 if TYPE_CHECKING:
     from dagster_dataops.execution.records.record_failures import Failure
 
+
+_RECALL_SECONDS: Final = 1.0
 _WAIT_SECONDS: Final = 0.1
 _LEASE_BYTES: Final = 64 << 20
 _SILENT_SECONDS: Final = 15.0
@@ -45,6 +46,47 @@ _PARTS: Final = {
     "package": "the version of dagster-dataops",
     "code": "the code version of the operator",
 }
+
+
+class AgentState:
+    """State of one agent, as seen by the head.
+
+    Attributes:
+        node: The name of its machine; empty until it is ready.
+        placed: Whether it has started on a node.
+        ready: Whether it has reported that it is ready.
+        leaving: Whether it ends after its work, without a replacement. It gets no other.
+        silent: Whether its leases were revoked because it was silent. It gets no other.
+        last_message_at: When its last message arrived; a monotonic time.
+    """
+
+    def __init__(self, handle: AgentHandle) -> None:
+        self._handle = handle
+        self.node = ""
+        self.placed = False
+        self.ready = False
+        self.leaving = False
+        self.silent = False
+        self.last_message_at = time.monotonic()
+        self._recall_at = 0.0
+
+    @property
+    def works(self) -> bool:
+        """Whether it gets work."""
+        return self.ready and not self.silent and not self.leaving
+
+    def leave(self) -> None:
+        """Ask it to end, after the work that its workers have begun."""
+        self.leaving = True
+        self._handle.send(Command.RECALL)
+        self._handle.send(Command.FINISH)
+
+    def recall(self) -> None:
+        """Ask for the stretches that no worker was given, at most once a second."""
+        now = time.monotonic()
+        if now >= self._recall_at:
+            self._recall_at = now + _RECALL_SECONDS
+            self._handle.send(Command.RECALL)
 
 
 class Head:
