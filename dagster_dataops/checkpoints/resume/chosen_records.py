@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from dagster_dataops.checkpoints.checkpoint import CheckpointContent, folders, fresh
+from dagster_dataops.checkpoints.checkpoint import CheckpointContent
 from dagster_dataops.checkpoints.folder.manifest import (
     Manifest,
     NodeFolder,
@@ -41,7 +41,7 @@ from dagster_dataops.checkpoints.resume.checkpoint_match import (
     differing_parts,
     without_torn,
 )
-from dagster_dataops.checkpoints.resume.merged_outputs import put_result
+from dagster_dataops.checkpoints.resume.merged_outputs import put_result, seed_folder
 from dagster_dataops.checkpoints.resume.record_condition import (
     FACTS,
     INPUT,
@@ -60,7 +60,7 @@ from dagster_dataops.checkpoints.resume.start_decision import (
     start_afresh,
 )
 from dagster_dataops.datasets.dataset import JsonlDataset
-from dagster_dataops.datasets.durable_files import make_folder, storage, sync_folder
+from dagster_dataops.datasets.durable_files import storage, sync_folder
 from dagster_dataops.datasets.lines import (
     Interval,
     Line,
@@ -282,13 +282,7 @@ class _Seed:
 
         If there are none, the checkpoint is deleted.
         """
-        folder = self._result.folder
-        for path in folders(folder.checkpoints):
-            if not (path / "journal").exists():
-                shutil.rmtree(path, ignore_errors=True)
-        folder.place.refresh()
-        place = fresh(folder.checkpoints).folder
-        make_folder(place)
+        place = seed_folder(self._result.folder)
         try:
             self._fill(place)
             self._check_columns()

@@ -32,6 +32,8 @@ from dagster_dataops.foundation.places.bucket import (
     facts_of_location,
     location_of,
 )
+from dagster_dataops.foundation.places.open_stores import reading
+from dagster_dataops.foundation.places.result_store import ConflictError
 
 _ENTRY: Final = struct.Struct("<QQQ")  # offset, bytes, checksum
 _END: Final = struct.Struct("<QQ")  # checksum and number of the entries
@@ -39,6 +41,7 @@ _NAME: Final = re.compile(r"[a-z]+-[0-9]{6,}")
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _FOLDER: Final = "dagster-dataops-stages"
 _LEAST_AT_ONCE: Final = 512 << 10  # bytes that are read by one request, in order
+_MOST_SENT: Final = 8 << 20  # bytes that are sent by one request
 _TAIL_BYTES: Final = 8 << 10  # that are read first, with most lists of parts
 _MOST_KNOWN: Final = 8 << 10  # lists of parts in the memory of a process: up to 6 KB each
 _REQUESTS: Final = 8  # at the same time
@@ -98,7 +101,7 @@ class PartsFolder:
         if self.objects is not None:
             key = path.removeprefix(f"{self.objects.bucket.url}/")
             if key.startswith(self.objects.key):
-                _objects().remove(BucketFile(self.objects.bucket, key))
+                reading(self.objects.bucket).remove([key])
             return
         if Path(path).parent == self.path:
             remove(Path(path))
@@ -157,7 +160,7 @@ def _scratch(folder: Path) -> Iterator[Path]:
 def write_parts(file: Location, parts: Iterable[bytes]) -> None:
     """Write a file of parts."""
     if isinstance(file, BucketFile):
-        _objects().put(file, _content(parts))
+        _put(file, _content(parts))
         return
     path = Path(file)
     draft = draft_of(path.with_name(f"{path.name}-{uuid.uuid4().hex}"))  # of this process alone
@@ -165,6 +168,27 @@ def write_parts(file: Location, parts: Iterable[bytes]) -> None:
         with draft.open("wb") as opened:
             opened.writelines(_content(parts))
         draft.replace(path)
+
+
+def _put(file: BucketFile, content: Iterator[bytes]) -> None:
+    """Make an object, by one request if it is small; an error leaves none."""
+    store, block = reading(file.bucket), bytearray()
+    for piece in content:
+        block += piece
+        if len(block) >= _MOST_SENT:
+            break
+    else:
+        store.put(file.key, bytes(block))
+        return
+    upload = store.begin_upload(file.key, _MOST_SENT)
+    try:
+        upload.write(bytes(block))
+        for piece in content:
+            upload.write(piece)
+        upload.finish()
+    except BaseException:
+        upload.abort()
+        raise
 
 
 def _content(parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -180,10 +204,10 @@ def _content(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 def _size(file: Location) -> int:
     if isinstance(file, BucketFile):
-        size: int | None = _objects().size(file)
-        if size is None:
+        status = reading(file.bucket).status(file.key)
+        if status is None:
             raise DamagedPartError(_name(file))
-        return size
+        return status.size
     with _reading(file):
         return os.stat(file).st_size  # noqa: PTH116 - a path, or the copy of an object
 
@@ -195,10 +219,10 @@ def read_object(file: BucketFile, start: int, length: int) -> bytes:
         DamagedPartError: There is no such object.
         StorageError: The store cannot be reached.
     """
-    data: bytes | None = _objects().read(file, start, length)
-    if data is None:
-        raise DamagedPartError(_name(file))
-    return data
+    try:
+        return reading(file.bucket).read_range(file.key, start, length, None)
+    except ConflictError:
+        raise DamagedPartError(_name(file)) from None
 
 
 def _read(file: Location, start: int, length: int) -> bytes:
@@ -209,12 +233,6 @@ def _read(file: Location, start: int, length: int) -> bytes:
     with _reading(file), open(file, "rb") as opened:  # noqa: PTH123
         opened.seek(start)
         return opened.read(length)
-
-
-def _objects() -> Any:
-    from dagster_dataops.checkpoints.places import part_objects  # only with a bucket
-
-    return part_objects
 
 
 def _name(file: Location) -> str:
