@@ -60,11 +60,4 @@ def opened_calls(
     retries = Retries(settings, breaker=breaker)
     calling: Callable[..., Any] = calling_once if operator.__dataops__.spec.batch else calling_each
     with calling(operator, interrupts, around, retries, tally) as call:
-        yield Calls(
-            operator=operator,
-            settings=settings,
-            call=call,
-            breaker=breaker,
-            retries=retries,
-            tally=tally,
-        )
+        yield Calls(operator, settings, call, breaker, retries, tally)

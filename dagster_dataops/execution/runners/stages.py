@@ -447,12 +447,8 @@ def _stage_operator(outer: Operator, task: StageTask, *, shared: bool) -> StageO
         name=spec.name,
         kind=RECORD,
         target=StageOperator,
-        options=(),
-        any_option=False,
         settings=inner,
         inputs=1,
-        streamed=(),
-        asynchronous=False,
     )
     operator.__dataops__ = Invocation(spec=inner_spec, options={}, settings=inner)
     operator.task = task

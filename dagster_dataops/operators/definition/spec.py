@@ -51,10 +51,10 @@ class OperatorSpec:
         name: The name in the group.
         kind: What operators with its method take and give.
         target: The original function or class.
-        options: The options of the constructor, in the order of the signature.
-        any_option: Whether the function or ``forward`` accepts ``**kwargs``.
         settings: The execution settings given at registration.
         inputs: The number of input datasets; more than one are joined. 0 means any number.
+        options: The options of the constructor, in the order of the signature.
+        any_option: Whether the function or ``forward`` accepts ``**kwargs``.
         streamed: For each input, whether it is passed as an iterator instead of a list.
         asynchronous: Whether ``forward`` or ``sketch`` is ``async def``.
         declared: The declared columns.
@@ -72,12 +72,12 @@ class OperatorSpec:
     name: str
     kind: OperatorKind
     target: Any
-    options: tuple[OptionSpec, ...]
-    any_option: bool
     settings: ExecutionSettings
     inputs: int
-    streamed: tuple[bool, ...]
-    asynchronous: bool
+    options: tuple[OptionSpec, ...] = ()
+    any_option: bool = False
+    streamed: tuple[bool, ...] = ()
+    asynchronous: bool = False
     declared: ColumnDeclarations = NOTHING
     outputs: tuple[str, ...] = ()
     outputs_of: Callable[..., Sequence[str]] | None = None
