@@ -130,25 +130,15 @@ def redo_chosen(request: StartRequest, chosen: ChosenRecords) -> StartDecision:
 
 @dataclass(frozen=True)
 class _Result:
-    """A published result whose records can be processed again one by one.
-
-    Attributes:
-        folder: The folder of the node, with the format of the result.
-        manifest: The manifest of the result.
-        content: The map from records to result lines; without spans if each became one line.
-    """
+    """A published result whose records can be processed again one by one."""
 
     folder: NodeFolder
     manifest: Manifest
-    content: CheckpointContent
+    content: CheckpointContent  # its map; without spans if each record became one line
 
     @classmethod
     def of(cls, request: StartRequest, dataset: JsonlDataset) -> "_Result":
-        """Return the result of a node.
-
-        Raises:
-            RedoRefusedError: As `redo_chosen`.
-        """
+        """Return the result of a node."""
         folder = request.folder.as_published()
         place = str(folder.path if folder.outputs else folder.result)
         if not any(node.place.find(node.result) for node in (folder, *folder.outputs.values())):
@@ -247,15 +237,7 @@ class _Columns:
 
 
 class _Seed:
-    """Makes the checkpoint in which the chosen records are open.
-
-    Args:
-        result: The published result.
-        dataset: The input of the result.
-        condition: The condition that chooses the records.
-        redo: The entry of the journal that names the condition and the result.
-        text: The condition as it was written, for errors.
-    """
+    """Makes the checkpoint in which the chosen records are open."""
 
     def __init__(
         self,
@@ -458,23 +440,14 @@ class _Seed:
 
 
 class _ResultSpan(NamedTuple):
-    """A span of the published result, or one failed record.
-
-    Attributes:
-        span: The span.
-        lines: The input lines.
-        dispositions: The disposition of each input line.
-        output: The result lines.
-        notes: The notes of the span.
-        row: The row in the error file, if it is a failed record.
-    """
+    """A span of the published result, or one failed record."""
 
     span: Span
     lines: list[Line]
     dispositions: list[bytes]
     output: list[bytes]
     notes: SpanNotes | None
-    row: dict[str, Any] | None = None
+    row: dict[str, Any] | None = None  # of the error file, if it is a failed record
 
     def outcomes(self, refuse: Callable[[str], Any]) -> Iterator[_Outcome]:
         """Yield the outcome of each record."""

@@ -159,11 +159,7 @@ class StayingAgents(Cluster):
 
 
 class _AgentsOfRun(AgentPool):
-    """The agents of one run.
-
-    Attributes:
-        heard: Messages that the run has not received.
-    """
+    """The agents of one run."""
 
     def __init__(self, agents: StayingAgents, pool: AgentPool) -> None:
         self._agents, self._pool = agents, pool

@@ -95,11 +95,7 @@ class _Caller:
         start_thread(self._thread)
 
     def call(self, record: Record, seconds: float, tally: Tally) -> _Answer:
-        """Return the answer of a call.
-
-        Raises:
-            Empty: It took longer than ``seconds``, without the time in ``context.waiting()``.
-        """
+        """Return the answer of a call; raise `Empty` if it takes longer than ``seconds``."""
         self._records.put(record)
         began, left = time.monotonic(), seconds
         while True:

@@ -38,13 +38,7 @@ class ReadTerms(NamedTuple):
 
 
 class _BegunCall(NamedTuple):
-    """A call that has begun.
-
-    Attributes:
-        recorded: The record, or the records of the batch, which note their use.
-        argument: The argument of the operator.
-        as_json: The argument as JSON, for a second call.
-    """
+    """A call that has begun."""
 
     recorded: list[RecordedRecord]
     argument: Any
