@@ -12,12 +12,7 @@ from dagster_dataops.foundation.concurrency.file_lock import locked_file
 
 
 class CheckOutcome(NamedTuple):
-    """The outcome of a check.
-
-    Attributes:
-        severity: ``ERROR`` or ``WARN``.
-        passed: Whether it passed.
-    """
+    """The outcome of a check."""
 
     severity: str
     passed: bool

@@ -21,12 +21,7 @@ _DIGITS: Final = 8
 
 
 class KeptHeads:
-    """The earlier heads of a node.
-
-    Args:
-        store: The store.
-        key: The key of the node's folder.
-    """
+    """The earlier heads of a node."""
 
     def __init__(self, store: ResultStore, key: str) -> None:
         self._store, self._key = store, key

@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 
 class Outputs(Protocol):
-    """A checkpoint whose outputs a claim can publish.
-
-    Attributes:
-        folder: The folder of the checkpoint.
-        table: The settled spans.
-    """
+    """A checkpoint whose outputs a claim can publish."""
 
     folder: Path
     table: SpanTable

@@ -124,11 +124,7 @@ class ObjectJournal:
         return sorted(int(name) for path in names if _is_number(name := path.rsplit("/", 1)[1]))
 
     def entries(self, after: int) -> Iterator[ObjectEntry]:
-        """Yield the entries before that of this attempt, in order; missing ones have no head.
-
-        Args:
-            after: The number of the latest publication.
-        """
+        """Yield the entries before that of this attempt, in order; missing ones have no head."""
         numbers = [number for number in self.numbers() if after < number < self.first]
         from concurrent.futures import ThreadPoolExecutor
 

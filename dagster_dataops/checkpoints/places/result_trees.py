@@ -103,10 +103,6 @@ class BucketTree(ResultTree):
     A run at work cannot be seen, but for what it has written. Before a folder is deleted, its nodes
     are taken over, so that such a run ends with a `LostError`. The entries that say so stay: a
     later call finds them old, and deletes them.
-
-    Args:
-        bucket: The bucket.
-        root: The working copy of the root.
     """
 
     def __init__(self, bucket: StoreBucket, root: Path) -> None:

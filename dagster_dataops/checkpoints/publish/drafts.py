@@ -133,9 +133,6 @@ class DraftWriter:
         folder: The folder of the node.
         stack: Closes the files at its end. Drafts that were not finished are then removed.
         writer: As `Claim.writer`, for a node with one result.
-
-    Attributes:
-        errors: Writes rows of the error file.
     """
 
     def __init__(

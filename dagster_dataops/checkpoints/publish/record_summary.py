@@ -62,11 +62,7 @@ class RecordSummary:
 
 
 def drops_in(tally: "Counter[bytes]") -> dict[str, int]:
-    """Return the number of dropped records by reason, the most frequent first.
-
-    Args:
-        tally: The number of records by disposition.
-    """
+    """Return the number of dropped records by reason, the most frequent first."""
     drops: Counter[str] = Counter()
     for disposition, number in tally.items():
         for reason, times in reasons_in(orjson.loads(disposition)):

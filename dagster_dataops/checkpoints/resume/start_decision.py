@@ -178,12 +178,7 @@ def changed_since(content: CheckpointContent, fingerprint: RunFingerprint) -> st
 
 
 def have_changed(parts: list[str], files: Sequence[str] = ()) -> str:
-    """Return a phrase such as ``its options have changed since``.
-
-    Args:
-        parts: The parts.
-        files: The options whose file has another content.
-    """
+    """Return a phrase such as ``its options have changed since``."""
     verb = "have" if len(parts) > 1 or parts == ["options"] else "has"
     text = f"{in_words(parts)} {verb} changed since"
     return text + in_files(files) if "options" in parts else text

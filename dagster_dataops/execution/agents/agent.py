@@ -45,9 +45,6 @@ _LOOK_SECONDS: Final = 0.1
 class Agent:
     """An agent. `run` works until the end; other threads call the other methods.
 
-    Args:
-        order: The run.
-
     Attributes:
         messages: Its messages to the head. `Ended` is the last message.
         rests: Whether its process is to wait for the order of another run then.

@@ -150,9 +150,6 @@ class RayAgents(AgentPool):
     """Agents that are actors of Ray.
 
     Ray does not restart them, or repeat their calls: the head does lost work again.
-
-    Args:
-        cluster: The name of the cluster, for errors.
     """
 
     def __init__(self, cluster: str) -> None:

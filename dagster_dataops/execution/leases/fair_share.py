@@ -16,10 +16,6 @@ class FairShare:
     A run that waits for agents shows this to the others. A run that has at least two agents more
     ends one. The cluster gives its place to the run that has waited longest. The run starts the
     agent again when no run waits any more.
-
-    Args:
-        pool: The agents of this run.
-        resources: The resources that each reserves.
     """
 
     def __init__(self, pool: AgentPool, resources: Mapping[str, Any]) -> None:

@@ -90,12 +90,7 @@ class AgentState:
 
 
 class Head:
-    """Runs the open records of an attempt by agents.
-
-    Args:
-        sink: Receives the finished spans.
-        cluster: The machines of the agents.
-    """
+    """Runs the open records of an attempt by agents."""
 
     def __init__(self, sink: CheckpointSink, cluster: Cluster) -> None:
         self._sink = sink

@@ -17,11 +17,6 @@ class NodeWait:
 
     The limit ``start_seconds`` of the cluster counts the time without an agent. Time in which other
     runs use the nodes does not count: a run waits for its turn.
-
-    Args:
-        cluster: The machines of the agents.
-        resources: Resources that each agent reserves.
-        log: Shows a note.
     """
 
     def __init__(

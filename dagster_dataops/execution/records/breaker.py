@@ -66,12 +66,7 @@ class Breaker:
             return [start for start, _ in self._last_failed]
 
     def count(self, outcome: Outcome, start: int) -> None:
-        """Count the outcome of a record's last attempt; a blank line does not count.
-
-        Args:
-            outcome: The outcome.
-            start: Byte position of the line.
-        """
+        """Count the outcome of a record's last attempt; a blank line does not count."""
         if isinstance(outcome, Failure):
             if self._counts(outcome):
                 self._last_failed.append((start, self._successes))

@@ -46,12 +46,6 @@ def opened_calls(
 ) -> Iterator[Calls]:
     """Yield an operator open for calls, with failures and tries of its own.
 
-    Args:
-        operator: A record operator.
-        interrupts: As for `calling_each`.
-        tally: Receives counts and dispositions.
-        around: As for `calling_each`.
-
     Raises:
         OperatorOpenError: The operator cannot be opened.
     """

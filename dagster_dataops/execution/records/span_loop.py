@@ -43,9 +43,6 @@ class SpanBlock:
         block: Whole lines.
         start: Byte position of the first line.
         checks_input: Whether spans carry a checksum of their input.
-
-    Attributes:
-        start: Byte position of the current span.
     """
 
     def __init__(

@@ -38,13 +38,7 @@ def called(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class ResultBlock(NamedTuple):
-    """A block of the input and its result.
-
-    Attributes:
-        span: Of its records that did not fail.
-        output: The result lines.
-        notes: The outcomes of these records.
-    """
+    """A block of the input and its result."""
 
     span: Span
     output: bytes

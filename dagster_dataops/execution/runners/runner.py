@@ -40,12 +40,7 @@ class Runner(Protocol):
 
 
 def make_runner(operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner:
-    """Return the runner of an operator; only its module is imported.
-
-    Args:
-        operator: The operator.
-        inputs: The datasets that it reads.
-    """
+    """Return the runner of an operator; only its module is imported."""
     module, _, name = operator.__dataops__.spec.kind.runner.partition(":")
     runner: Runner = getattr(import_module(module), name)(operator, inputs)
     return runner

@@ -102,9 +102,6 @@ class StageTask(ABC):
     def __call__(self, task: Record) -> Record:
         """Do a task, unless an object in a bucket tells that it is done.
 
-        Args:
-            task: Describes the task; it has its number.
-
         Returns:
             What the run needs to know of the task.
         """

@@ -122,12 +122,7 @@ def _stamps(stage: Stage) -> list[list[int] | None]:
 
 
 class StreamRunner(Runner):
-    """Runs stream operators.
-
-    Args:
-        operator: The operator.
-        inputs: One dataset for each of its parameters.
-    """
+    """Runs stream operators."""
 
     def __init__(self, operator: Operator, inputs: Sequence[JsonlDataset]) -> None:
         for dataset in inputs:

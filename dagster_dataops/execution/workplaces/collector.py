@@ -43,11 +43,6 @@ _START: Final = itemgetter(0)  # the line; lines are ordered by their start
 class Collector:
     """Distribute the open lines, receive their outcomes, and journal them.
 
-    Args:
-        attempt: The operator and its settings.
-        work: The open intervals of the input.
-        sink: Receives the finished spans.
-
     Attributes:
         handed_out: Number of lines that were handed out; approximate: threads do not lock it.
         exhausted: Whether no line is left.

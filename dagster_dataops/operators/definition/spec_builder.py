@@ -100,11 +100,6 @@ def spec_of_function(
 ) -> OperatorSpec:
     """Return the spec of a function operator.
 
-    Args:
-        function: The function.
-        terms: Of its registration.
-        name: The operator's name; by default the function's.
-
     Raises:
         OperatorDefinitionError: The function has no valid name, or takes no data.
         OperatorOptionError: A setting has an invalid value.

@@ -151,12 +151,7 @@ def positional_of(classes: Sequence[type]) -> PositionalOptions:
 
 
 def passes_on(function: Any, rest: str) -> bool | None:
-    """Return whether ``__init__`` passes ``*rest`` on to another one; ``None`` if it is not known.
-
-    Args:
-        function: The ``__init__``.
-        rest: The name of its parameter ``*rest``.
-    """
+    """Return whether ``__init__`` passes ``*rest`` on to another; ``None`` if it is not known."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):  # such as a class of an interactive session
