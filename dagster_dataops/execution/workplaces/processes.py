@@ -30,6 +30,7 @@ from dagster_dataops.execution.workers import fork_server, protocol
 from dagster_dataops.execution.workers.idle_workers import idle_workers
 from dagster_dataops.execution.workers.protocol import Kind, Range
 from dagster_dataops.execution.workers.scheduler import Scheduler
+from dagster_dataops.execution.workers.signals import DRAIN
 from dagster_dataops.execution.workers.worker_main import Assignment
 from dagster_dataops.execution.workers.worker_pool import WorkerPool
 from dagster_dataops.execution.workers.worker_process import Overdue, WorkerProcess
@@ -405,7 +406,7 @@ class _Run:
                 f"stopping: waiting up to {seconds:g} s for the calls in flight; interrupt again "
                 "to abandon them"
             )
-            self._pool.drain()
+            self._pool.terminate(DRAIN)
             self._receive_last_messages(time.monotonic() + seconds)
 
     def _receive_last_messages(self, until: float) -> None:
