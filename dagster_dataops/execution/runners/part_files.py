@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import xxhash
 from typing_extensions import override
@@ -32,8 +32,9 @@ from dagster_dataops.foundation.places.bucket import (
     facts_of_location,
     location_of,
 )
-from dagster_dataops.foundation.places.open_stores import reading
-from dagster_dataops.foundation.places.result_store import ConflictError
+
+if TYPE_CHECKING:
+    from dagster_dataops.foundation.places.result_store import ResultStore
 
 _ENTRY: Final = struct.Struct("<QQQ")  # offset, bytes, checksum
 _END: Final = struct.Struct("<QQ")  # checksum and number of the entries
@@ -101,7 +102,7 @@ class PartsFolder:
         if self.objects is not None:
             key = path.removeprefix(f"{self.objects.bucket.url}/")
             if key.startswith(self.objects.key):
-                reading(self.objects.bucket).remove([key])
+                _store(self.objects).remove([key])
             return
         if Path(path).parent == self.path:
             remove(Path(path))
@@ -170,9 +171,15 @@ def write_parts(file: Location, parts: Iterable[bytes]) -> None:
         draft.replace(path)
 
 
+def _store(file: BucketFile) -> "ResultStore":
+    from dagster_dataops.foundation.places.open_stores import reading  # only with a bucket
+
+    return reading(file.bucket)
+
+
 def _put(file: BucketFile, content: Iterator[bytes]) -> None:
     """Make an object, by one request if it is small; an error leaves none."""
-    store, block = reading(file.bucket), bytearray()
+    store, block = _store(file), bytearray()
     for piece in content:
         block += piece
         if len(block) >= _MOST_SENT:
@@ -204,7 +211,7 @@ def _content(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 def _size(file: Location) -> int:
     if isinstance(file, BucketFile):
-        status = reading(file.bucket).status(file.key)
+        status = _store(file).status(file.key)
         if status is None:
             raise DamagedPartError(_name(file))
         return status.size
@@ -219,8 +226,10 @@ def read_object(file: BucketFile, start: int, length: int) -> bytes:
         DamagedPartError: There is no such object.
         StorageError: The store cannot be reached.
     """
+    from dagster_dataops.foundation.places.result_store import ConflictError
+
     try:
-        return reading(file.bucket).read_range(file.key, start, length, None)
+        return _store(file).read_range(file.key, start, length, None)
     except ConflictError:
         raise DamagedPartError(_name(file)) from None
 
