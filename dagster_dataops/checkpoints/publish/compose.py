@@ -28,7 +28,6 @@ class LineSelection(Protocol):
 
     def tick(self) -> None:
         """Show progress and check for a stop request; called once per span."""
-        ...
 
     def write(self, results: JsonlWriter, failed: "array[int]", kept: KeptJournal | None) -> int:
         """Write the chosen lines of the input, and return the number of records without one.
@@ -38,7 +37,6 @@ class LineSelection(Protocol):
             failed: Byte positions of the failed records in the input, in rising order.
             kept: Takes which lines were chosen; ``None`` if no map is wanted.
         """
-        ...
 
 
 def compose(  # noqa: PLR0913

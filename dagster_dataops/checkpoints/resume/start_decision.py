@@ -45,11 +45,9 @@ class ResumableStream(Protocol):
     @property
     def parts(self) -> StageParts:
         """The stages of the stream."""
-        ...
 
     def as_present(self, stages: Any) -> Any:
         """Return stored stages; those that version 0.2 would have stored are the present ones."""
-        ...
 
     def restore(self, folder: Path, position: Position) -> str:
         """Continue at a position of the checkpoint in ``folder``.
@@ -57,7 +55,6 @@ class ResumableStream(Protocol):
         Returns:
             The reason why the position cannot be used; empty if the stream is there.
         """
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -33,7 +33,6 @@ class Streamed(Protocol):
 
     def stream(self) -> "Operations":
         """Return the stream, at its start."""
-        ...
 
 
 class GivenStream(Operator):

@@ -36,7 +36,6 @@ class Runner(Protocol):
 
     def run(self, attempt: NodeAttempt) -> Drafts:
         """Process the records without an outcome, and return the drafts of the result."""
-        ...
 
 
 def make_runner(operator: Operator, inputs: Sequence[JsonlDataset]) -> Runner:

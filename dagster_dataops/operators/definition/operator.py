@@ -75,19 +75,15 @@ class Registry(Protocol):
 
     def add_class(self, operator: "OperatorMeta", declared: ColumnDeclarations) -> None:
         """Register a class operator after its definition."""
-        ...
 
     def operator(self, group: str, name: str) -> "OperatorMeta":
         """Return a registered operator, or raise `UnknownOperatorError`."""
-        ...
 
     def operators(self, group: str) -> list[str]:
         """Return the sorted names of the operators of a group."""
-        ...
 
     def run(self, operator: "Operator", data: object) -> object:
         """Run ``operator`` over ``data``."""
-        ...
 
 
 class OperatorMeta(type):
