@@ -34,7 +34,6 @@ class WorkList:
 
     Attributes:
         dataset: The input.
-        content: Bytes of the input that hold lines. All records in them need an outcome.
         open: The open intervals. Each begins and ends at line ends.
         batch_size: Records of a batch; 0 if the operator takes single records.
     """
@@ -44,10 +43,15 @@ class WorkList:
     ) -> None:
         invocation = operator.__dataops__
         self.dataset = dataset
-        self.content = content_interval(dataset.location) if content is None else content
+        self._content = content_interval(dataset.location) if content is None else content
         self.open: list[Interval] = []
         self.batch_size = invocation.resolved.batch_size if invocation.spec.batch else 0
         self._batch_starts: BatchStarts | None = None
+
+    @property
+    def content(self) -> Interval:
+        """Bytes of the input that hold lines. All records in them need an outcome."""
+        return self._content
 
     @property
     def checks_input(self) -> bool:
