@@ -14,7 +14,7 @@ from dagster_dataops.foundation.concurrency.file_lock import locked_file
 class CheckOutcome(NamedTuple):
     """The outcome of a check."""
 
-    severity: str
+    severity: str  # ``ERROR`` or ``WARN``
     passed: bool
 
 

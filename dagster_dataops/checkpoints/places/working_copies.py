@@ -25,7 +25,7 @@ class DeletedCopies(NamedTuple):
 
     files: int
     size_bytes: int
-    in_use: int
+    in_use: int  # the copies of nodes that a run uses now
 
 
 def clean(scratch: Path, days: float) -> DeletedCopies:

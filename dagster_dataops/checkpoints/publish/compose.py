@@ -88,7 +88,7 @@ def compose_stream(
     failed: int,
     hide: Callable[[str], str] = str,
 ) -> Drafts:
-    """Write result and error file of a stream as drafts."""
+    """Write result and error file of a stream, of which every item is settled, as drafts."""
     checkpoint.check_quarantine()
     dataset, modified_ns, compressed_bytes = checkpoint.draft(folder.result)
     draft_quarantined(checkpoint.quarantine, folder.errors, hide)

@@ -29,7 +29,7 @@ _SINGLE: Final = ExecutionSettings(concurrency_mode="single")
 class Streamed(Protocol):
     """An object that makes a stream, such as a reader."""
 
-    name: str
+    name: str  # of its asset
 
     def stream(self) -> "Operations":
         """Return the stream, at its start."""

@@ -40,7 +40,7 @@ def called(function: Callable[..., Any], *arguments: Any) -> Any:
 class ResultBlock(NamedTuple):
     """A block of the input and its result."""
 
-    span: Span
+    span: Span  # of its records that did not fail
     output: bytes
     notes: SpanNotes | None
 

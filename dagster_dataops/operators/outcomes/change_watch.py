@@ -42,7 +42,7 @@ class _BegunCall(NamedTuple):
 
     recorded: list[RecordedRecord]
     argument: Any
-    as_json: bytes
+    as_json: bytes  # the argument, for a second call
 
 
 class ChangeWatch:
